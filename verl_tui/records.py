@@ -1,0 +1,171 @@
+"""What sources say: small immutable records, the only thing that crosses from the reading thread to the rest.
+
+A source never touches a run. It yields records; `verl_tui.monitor` applies them.
+Times are seconds since the Unix epoch, steps are the trainer's optimiser steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Numbers of one or more steps that share the same keys.
+
+    `columns[i][j]` is the value of `keys[i]` at `steps[j]`. A missing key is simply not in `keys`; a value that was
+    logged but is not finite stays `nan` or `inf`.
+    """
+
+    keys: tuple[str, ...]
+    steps: Sequence[int]
+    columns: Sequence[Sequence[float]]
+    times: Sequence[float] = ()
+    """Wall-clock time of each row where the log states one, else empty."""
+    mean: bool = False
+    """True where a repeated step means several measurements to be averaged, false where the last one wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One prompt with one response. All text has passed `verl_tui.text.safe`."""
+
+    step: int | None
+    prompt: str
+    response: str
+    score: float | None = None
+    ground_truth: str | None = None
+    group: str | None = None
+    """Samples of one prompt share a group; None where the log does not say."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the record: reward components, predictions, turns."""
+    validation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the run says it is: tqdm bars, `Total training steps: N`."""
+
+    step: int | None = None
+    total: int | None = None
+    """Steps of the whole run."""
+
+
+class EventKind(Enum):
+    """Turning points in the life of a run."""
+
+    STARTED = "started"
+    RESUMED = "resumed"
+    CHECKPOINT = "checkpoint"
+    FINISHED = "finished"
+    TRACEBACK = "traceback"
+    """A Python traceback: may be harmless (optional imports, clean-up at exit)."""
+    FATAL = "fatal"
+    """The driver itself died: Ray task error, out of memory, hydra's closing error line."""
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A turning point, with the line that says so."""
+
+    kind: EventKind
+    text: str
+    line: int
+    """Line number in the source, from 1."""
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of the run as a flat mapping `actor_rollout_ref.actor.clip_ratio -> 0.2`."""
+
+    values: Mapping[str, Any]
+    origin: str
+    """Where they were read: a path, or `console`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """One line that no reader understood."""
+
+    line: int
+    """Line number in the source, from 1."""
+    reason: str
+    excerpt: str
+    """The beginning of the line, made safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The file was truncated, replaced or went back in steps: what follows is a new segment."""
+
+    reason: str
+
+
+Record = Rows | Sample | Progress | Event | Settings | Unreadable | Restart
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """How a source is doing: the monitor watches itself."""
+
+    path: str
+    format: str
+    """Name of the format, e.g. `verl console`."""
+    records: int = 0
+    unreadable: int = 0
+    bytes_read: int = 0
+    size: int = 0
+    modified: float | None = None
+    """Time of the file's last change."""
+    problem: str | None = None
+    """Why the source is down (permission, vanished), None while it is up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A bounded handful of records of one source of one run."""
+
+    run: str
+    """Name of the run, unique within the monitor."""
+    status: SourceStatus
+    records: tuple[Record, ...] = ()
+    live: bool = False
+    """True where the records were appended while we watched, so that their arrival time is their time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One reading of one device. None = the device or driver does not tell."""
+
+    index: str
+    """`0`, or `0:1` for MIG instance 1 of device 0."""
+    name: str
+    utilization: float | None = None
+    """Share of the last interval in which a kernel ran, 0..100 %."""
+    memory_used: int | None = None
+    """Bytes."""
+    memory_total: int | None = None
+    """Bytes."""
+    temperature: float | None = None
+    """Degrees Celsius."""
+    power: float | None = None
+    """Watts."""
+    power_limit: float | None = None
+    """Watts."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """All devices of this host at one moment, or why there are none."""
+
+    time: float
+    gpus: tuple[Gpu, ...] = ()
+    problem: str | None = None
+    """A sentence, e.g. `no NVIDIA driver here`; None while devices are read."""

@@ -1,0 +1,59 @@
+"""Makes foreign text safe to show: the one door through which every log's text passes.
+
+Logs hold what models wrote: escape sequences, control characters, right-to-left overrides, 100 kB lines. Here they
+become visible symbols, so that no later code has to think of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC up to their terminator
+    r"|\x1b[ -/]*[0-~]"  # two-byte escapes
+    r"|\x9b[0-?]*[ -/]*[@-~]"  # CSI as one C1 byte
+)
+_ANSI_BYTES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+
+# Symbols, so that a reader of the sample sees that something was there.
+_VISIBLE: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
+_VISIBLE[0x7F] = "␡"
+_VISIBLE |= dict.fromkeys(range(0x80, 0xA0), "�")
+_VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "�")  # lone surrogates cannot be encoded
+# Bidirectional controls reorder what follows them, even beyond their own line.
+_VISIBLE |= dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+# Zero-width, joining and variation characters make terminals disagree about widths.
+_VISIBLE |= dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)), "")
+_VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
+_VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
+
+
+def strip_ansi(line: bytes) -> bytes:
+    """Remove escape sequences from a line of bytes; cheap where there are none."""
+    return _ANSI_BYTES.sub(b"", line) if b"\x1b" in line else line
+
+
+def safe(text: str, limit: int | None = None) -> str:
+    """Return text that can go to any terminal: no escapes, no controls but newline, tabs expanded, at most `limit` long.
+
+    Args:
+        text: Anything a log may hold.
+        limit: Longest result in characters; what is cut off is counted in a closing note.
+    """
+    dropped = 0
+    if limit is not None and len(text) > limit:
+        dropped = len(text) - limit
+        text = text[:limit]
+    if "\x1b" in text or "\x9b" in text:
+        text = _ANSI.sub("", text)
+    text = text.replace("\r\n", "\n")
+    if not text.isascii() or not text.isprintable():
+        text = text.translate(_VISIBLE).expandtabs(4)
+    return f"{text}… [{dropped:,} more characters]" if dropped else text
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Return `safe` text on a single line, cut to `limit` characters with an ellipsis."""
+    flat = " ".join(safe(text[: 4 * limit]).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
