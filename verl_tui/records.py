@@ -25,6 +25,8 @@ class Rows:
     keys: tuple[str, ...]
     steps: Sequence[int]
     columns: Sequence[Sequence[float]]
+    orders: Sequence[int]
+    """Place of each row among all rows of its file since the file began: of two values for one step the later holds."""
     times: Sequence[float] = ()
     """Wall-clock time of each row where the log states one, else empty."""
     mean: bool = False
@@ -103,9 +105,13 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The file was truncated, replaced or went back in steps: what follows is a new segment."""
+    """The file was truncated or replaced: what follows is a new segment."""
 
     reason: str
+    step: int | None = None
+    """Given by a dump of samples: only the samples of this step are written anew."""
+    validation: bool = False
+    """Whether those samples are validation samples."""
 
 
 Record = Rows | Sample | Progress | Event | Settings | Unreadable | Restart
@@ -118,6 +124,10 @@ class SourceStatus:
     path: str
     format: str
     """Name of the format, e.g. `verl console`."""
+    rank: int = 0
+    """Trust in the format, 0..15: where two sources give a value for one step, the higher rank holds."""
+    ordinal: int = 0
+    """Place among the run's sources, by age: of two equal ones the later holds."""
     records: int = 0
     unreadable: int = 0
     bytes_read: int = 0

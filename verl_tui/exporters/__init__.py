@@ -1,1 +1,1 @@
-"""TODO."""
+"""Take the data elsewhere: one module a target."""

@@ -1,1 +1,16 @@
-"""TODO."""
+"""Where records come from: one module a format, listed here in the order of trying."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.sources import console, filelogger, rollouts, samples, tutorial
+
+if TYPE_CHECKING:
+    from verl_tui.sources.format import Format
+
+FORMATS: tuple[Format, ...] = (rollouts, filelogger, samples, tutorial, console)
+"""The first format that recognises a file reads it: the narrow ones come before the broad ones."""
+
+HEAD = 128 * 1024
+"""Bytes from which a format is recognised; verl prints its configuration first, its steps much later."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Whole screens, composed of panels."""

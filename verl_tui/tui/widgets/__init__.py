@@ -1,1 +1,1 @@
-"""TODO."""
+"""Draw numbers and text; know no run."""

@@ -1,0 +1,130 @@
+"""The pyramid must say what reading every value would say."""
+
+from __future__ import annotations
+
+from array import array
+from math import inf, isfinite, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.runs.pyramid import Pyramid
+
+NUMBERS = st.one_of(st.floats(), st.sampled_from([nan, inf, -inf, 0.0, 1e308, -1e308, 5e-324]))
+GAPS = st.lists(st.sampled_from([0, 1, 1, 1, 1, 2, 7, 300]), min_size=1, max_size=12)
+
+
+def brute(steps, values, start, stop):
+    inside = [v for s, v in zip(steps, values, strict=True) if start <= s < stop]
+    finite = [v for v in inside if isfinite(v)]
+    return min(finite, default=None), max(finite, default=None), len(finite) < len(inside)
+
+
+def columns(first, gaps, numbers, length):
+    """Columns long enough to have several levels, repeating short drawn patterns."""
+    steps, values, step = array("q"), array("d"), first
+    for i in range(length):
+        steps.append(step)
+        values.append(numbers[i % len(numbers)] + (i if i % 3 == 0 else 0))
+        step += gaps[i % len(gaps)]
+    return steps, values
+
+
+def assert_exact(pyramid, first, width, buckets):
+    lows, highs, odds = pyramid.query(first, width, buckets)
+    expected = [
+        brute(pyramid.steps, pyramid.values, first + i * width, first + (i + 1) * width) for i in range(buckets)
+    ]
+    assert list(zip(lows, highs, odds, strict=True)) == expected
+
+
+@given(
+    first=st.integers(-3000, 3000),
+    gaps=GAPS,
+    numbers=st.lists(NUMBERS, min_size=1, max_size=40),
+    length=st.integers(0, 1300),
+    start=st.integers(-200, 1500),
+    width=st.integers(1, 900),
+    buckets=st.integers(0, 20),
+)
+def test_query_equals_reading_everything(first, gaps, numbers, length, start, width, buckets):
+    pyramid = Pyramid(*columns(first, gaps, numbers, length))
+    assert_exact(pyramid, first + start, width, buckets)
+    assert_exact(pyramid, (first + start) // 64 * 64, 64, buckets)
+
+
+@given(
+    first=st.integers(-100, 5000),
+    gaps=GAPS,
+    numbers=st.lists(NUMBERS, min_size=1, max_size=20),
+    cuts=st.lists(st.integers(0, 500), max_size=5),
+    changes=st.lists(st.tuples(st.integers(0, 10_000), NUMBERS), max_size=5),
+)
+def test_growing_and_changing_equals_building_anew(first, gaps, numbers, cuts, changes):
+    all_steps, all_values = columns(first, gaps, numbers, sum(cuts))
+    steps, values = array("q"), array("d")
+    pyramid = Pyramid(steps, values)
+    for cut in cuts:
+        seen = len(steps)
+        steps.extend(all_steps[seen : seen + cut])
+        values.extend(all_values[seen : seen + cut])
+        pyramid.catch_up()
+    for where, value in changes:
+        if values:
+            values[where % len(values)] = value
+            pyramid.update(where % len(values))
+    assert_exact(pyramid, first, 37, 30)
+    last = steps[-1] if steps else 0
+    low, high, _ = brute(steps, values, first, last + 1)
+    assert pyramid.bounds(first, last) == (None if low is None else (low, high))
+
+
+def test_shrunk_columns_are_read_anew():
+    steps, values = array("q", range(5000)), array("d", range(5000))
+    pyramid = Pyramid(steps, values)
+    del steps[100:], values[100:]
+    pyramid.catch_up()
+    assert pyramid.bounds(0, 10_000) == (0, 99)
+    assert pyramid.revision == 1
+
+
+def test_rebuild_after_an_insertion():
+    steps, values = array("q", range(10, 3000)), array("d", range(10, 3000))
+    pyramid = Pyramid(steps, values)
+    steps.insert(0, 3)
+    values.insert(0, 1e9)
+    pyramid.rebuild()
+    assert pyramid.bounds(0, 9) == (1e9, 1e9)
+    assert pyramid.bounds(10, 2999) == (10, 2999)
+
+
+def test_a_level_of_nothing_but_nan_has_no_bounds():
+    pyramid = Pyramid(array("q", range(4000)), array("d", [nan] * 4000))
+    assert pyramid.bounds(0, 4000) is None
+    assert pyramid.query(0, 1000, 5) == ([None] * 5, [None] * 5, [True] * 4 + [False])
+
+
+@pytest.mark.parametrize("width", [0, -1])
+def test_a_bucket_has_a_width(width):
+    with pytest.raises(ValueError, match=str(width)):
+        Pyramid(array("q"), array("d")).query(0, width, 3)
+
+
+def test_a_value_replaced_before_it_was_taken_in():
+    steps, values = array("q", [1]), array("d", [1.0])
+    pyramid = Pyramid(steps, values)
+    steps.append(2)
+    values.append(5.0)
+    values[1] = 3.0
+    pyramid.update(1)
+    pyramid.catch_up()
+    assert pyramid.bounds(1, 2) == (1.0, 3.0)
+
+
+def test_only_a_change_before_the_last_point_makes_readers_start_over():
+    pyramid = Pyramid(array("q", range(100)), array("d", range(100)))
+    pyramid.update(99)
+    assert pyramid.revision == 0
+    pyramid.update(98)
+    assert pyramid.revision == 1

@@ -1,0 +1,402 @@
+"""NVML is read through the real pynvml, loaded in a process of its own with a stand-in for the driver's library.
+
+A process of its own, because the loader reads LD_LIBRARY_PATH only once, when Python starts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import verl_tui
+from verl_tui.records import Gpu, GpuReading
+from verl_tui.sources.gpus import GpuSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MIB = 1 << 20
+STUB = Path(__file__).parents[1] / "data" / "nvml_stub.c"
+LIBRARY = "libnvidia-ml.so.1"
+PREPARED = """
+import dataclasses, json, os, shutil, sys
+from verl_tui.sources.gpus import GpuSource
+"""
+DRIVER = """
+source = GpuSource()
+out = []
+for step in json.load(sys.stdin):
+    os.environ.update(step.get("env", {}))
+    for target, text in step.get("files", {}).items():
+        open(target, "w").write(text)
+    if "install" in step:
+        shutil.copy(*step["install"])
+    out.append(dataclasses.asdict(source.read(step.get("now", 0.0))))
+    if step.get("close"):
+        source.close()
+print(json.dumps(out))
+"""
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A folder with one build of the library, and readings taken with it."""
+
+    folder: Path
+
+    def read(
+        self, steps: Sequence[dict[str, Any]] = ({},), before: str = "", **environment: str
+    ) -> list[dict[str, Any]]:
+        """One reading per step, each a `GpuReading` as a dict. A step may change variables, files and the time."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("STUB_")}
+        env = kept | {"LD_LIBRARY_PATH": str(self.folder), "PYTHONPATH": str(Path(verl_tui.__file__).parents[1])}
+        done = subprocess.run(
+            [sys.executable, "-c", PREPARED + before + DRIVER],
+            input=json.dumps(steps),
+            env=env | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+    def gpus(self, before: str = "", **environment: str) -> list[dict[str, Any]]:
+        """The devices of one reading that has no problem."""
+        (reading,) = self.read(({},), before, **environment)
+        assert reading["problem"] is None
+        return reading["gpus"]  # type: ignore[no-any-return]
+
+    def problem(self, before: str = "", **environment: str) -> str | None:
+        """Why one reading shows no device."""
+        (reading,) = self.read(({},), before, **environment)
+        assert not reading["gpus"]
+        return reading["problem"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Stub]:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler to build the stand-in for NVML")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the stand-in for NVML is loaded by LD_LIBRARY_PATH, which is Linux's")
+    built: dict[tuple[str, ...], Stub] = {}
+
+    def _build(*flags: str) -> Stub:
+        if flags not in built:
+            folder = tmp_path_factory.mktemp("nvml")
+            macros = [f"-D{flag}" for flag in flags]
+            command = [compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *macros]
+            subprocess.run([*command, "-o", str(folder / LIBRARY), str(STUB)], check=True)
+            built[flags] = Stub(folder)
+        return built[flags]
+
+    return _build
+
+
+@pytest.fixture
+def stub(build: Callable[..., Stub]) -> Stub:
+    return build()
+
+
+def test_eight_devices_with_all_fields(stub: Stub) -> None:
+    gpus = stub.gpus()
+    assert [gpu["index"] for gpu in gpus] == list("01234567")
+    assert Gpu(**gpus[3]) == Gpu(
+        index="3",
+        name="NVIDIA H100 80GB HBM3",
+        utilization=30.0,
+        memory_used=1003 * MIB,  # without the 600 MiB that the driver keeps
+        memory_total=81559 * MIB,
+        temperature=43.0,
+        power=103.5,
+        power_limit=700.0,
+    )
+
+
+def test_reading_carries_the_given_time(stub: Stub) -> None:
+    assert [reading["time"] for reading in stub.read([{"now": 5.5}, {"now": 7.0}])] == [5.5, 7.0]
+
+
+def test_cuda_visible_devices_hides_nothing(stub: Stub) -> None:
+    assert len(stub.gpus(CUDA_VISIBLE_DEVICES="2,3")) == 8
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("9", "the NVIDIA driver is installed but not loaded"),
+        ("18", "the NVIDIA driver and its library have different versions: reload the driver or reboot"),
+        ("4", "no permission to read the NVIDIA devices"),
+        ("13", "the NVIDIA driver is too old to be read"),
+        ("28", "the NVIDIA driver finds no device"),
+        ("999", "the NVIDIA driver fails: Unknown Error (NVML code 999)"),
+        ("77", "the NVIDIA driver fails: a code of the future (NVML code 77)"),
+    ],
+)
+def test_failed_start_is_one_sentence(stub: Stub, code: str, problem: str) -> None:
+    assert stub.problem(STUB_INIT=code) == problem
+
+
+def test_no_devices(stub: Stub) -> None:
+    assert stub.problem(STUB_COUNT="0") == "the NVIDIA driver finds no device"
+
+
+def test_library_that_cannot_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / LIBRARY).write_text("not a library")
+    assert Stub(tmp_path).problem() == "no NVIDIA driver here"
+
+
+def test_no_library(tmp_path: Path) -> None:
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError:
+        assert Stub(tmp_path).problem() == "no NVIDIA driver here"
+    else:
+        pytest.skip("this host has a driver, so its library cannot be missing")
+
+
+def test_pynvml_is_missing(stub: Stub) -> None:
+    problem = stub.problem(before="sys.modules['pynvml'] = None\n")
+    assert problem == "the Python package nvidia-ml-py is not installed"
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("GetUtilizationRates", {"utilization"}),
+        ("GetMemoryInfo", {"memory_used", "memory_total"}),
+        ("GetTemperature", {"temperature"}),
+        ("GetPowerUsage", {"power"}),
+        ("GetEnforcedPowerLimit", {"power_limit"}),
+    ],
+)
+def test_failing_query_costs_its_field_only(stub: Stub, query: str, fields: set[str]) -> None:
+    codes = (3, 4, 6, 13, 15, 16, 999)
+    steps = [{"env": {"STUB_FAIL": f"{query}@1:{code}"}} for code in codes]
+    whole, *cut = (reading["gpus"] for reading in stub.read([{}, *steps], STUB_COUNT="2"))
+    assert len(cut) == len(codes)
+    for first, second in cut:
+        assert first == whole[0]
+        assert second == whole[1] | dict.fromkeys(fields)
+
+
+def test_newer_query_fails_and_the_older_answers(stub: Stub) -> None:
+    (gpu,) = stub.gpus(STUB_COUNT="1", STUB_FAIL="GetMemoryInfo_v2:25,GetTemperatureV:3")
+    assert gpu["temperature"] == 40.0
+    assert gpu["memory_used"] == 1600 * MIB
+
+
+def test_old_driver_lacks_symbols(build: Callable[..., Stub]) -> None:
+    (gpu,) = build("OLD_DRIVER").gpus(STUB_COUNT="1", STUB_MIG="0:1")
+    assert gpu["memory_used"] == 1600 * MIB
+    assert (gpu["temperature"], gpu["power"], gpu["power_limit"]) == (40.0, 100.5, None)
+
+
+def test_driver_too_old_to_start(build: Callable[..., Stub]) -> None:
+    assert build("NO_INIT").problem() == "the NVIDIA driver is too old to be read"
+
+
+def test_old_pynvml_lacks_functions(stub: Stub) -> None:
+    older = "import pynvml\ndel pynvml.nvmlDeviceGetTemperatureV, pynvml.nvmlMemory_v2\n"
+    (gpu,) = stub.gpus(before=older, STUB_COUNT="1")
+    assert gpu["temperature"] == 40.0
+    assert gpu["memory_used"] == 1600 * MIB
+
+
+def test_old_pynvml_gives_names_as_bytes(stub: Stub) -> None:
+    older = "import pynvml\npynvml.nvmlDeviceGetName = pynvml.nvmlDeviceGetName.__wrapped__\n"
+    assert stub.gpus(before=older, STUB_COUNT="1")[0]["name"] == "NVIDIA H100 80GB HBM3"
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("evil\x1b[2J\x07\nname", "evil␇ name"),
+        ("", "GPU"),
+        (os.fsdecode(b"\xff\xfe"), "GPU"),
+    ],
+)
+def test_names_are_safe(stub: Stub, told: str, shown: str) -> None:
+    assert stub.gpus(STUB_COUNT="1", STUB_NAME=told)[0]["name"] == shown
+
+
+def test_lost_device_keeps_its_name(stub: Stub) -> None:
+    lost = "GetHandleByIndex@1:15"
+    before, after = stub.read([{}, {"env": {"STUB_FAIL": lost}}], STUB_COUNT="2")
+    assert before["gpus"][1]["utilization"] == 10.0
+    assert Gpu(**after["gpus"][1]) == Gpu("1", "NVIDIA H100 80GB HBM3")
+    assert after["gpus"][0] == before["gpus"][0]
+    assert Gpu(**stub.gpus(STUB_COUNT="2", STUB_FAIL=lost)[1]) == Gpu("1", "GPU")
+
+
+def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    lost, found = {"STUB_FAIL": "GetHandleByIndex@1:15"}, {"STUB_FAIL": ""}
+    times = [{"now": float(now), "env": lost} for now in (0, 2, 58, 60)]
+    readings = stub.read([*times, {"now": 62.0, "env": found}, {"now": 200.0}], STUB_JOURNAL=str(journal))
+    assert all(len(reading["gpus"]) == 8 for reading in readings)
+    assert readings[-1]["gpus"][1]["utilization"] == 10.0
+    assert journal.read_text().split() == ["init", "shutdown", "init"]
+
+
+@pytest.mark.parametrize("code", ["1", "9", "18", "999"])
+def test_stale_nvml_is_started_afresh(stub: Stub, tmp_path: Path, code: str) -> None:
+    journal = tmp_path / "journal"
+    steps = [{}, {"now": 1.0, "env": {"STUB_FAIL": f"GetCount:{code}"}}, {"now": 2.0, "env": {"STUB_FAIL": ""}}]
+    good, bad, waiting, back = stub.read([*steps, {"now": 61.0}], STUB_JOURNAL=str(journal))
+    assert (good["problem"], back["problem"]) == (None, None)
+    assert len(back["gpus"]) == 8
+    assert bad["problem"] is not None
+    assert waiting["problem"] == bad["problem"]
+    assert journal.read_text().split() == ["init", "shutdown", "init", "shutdown", "init"]
+
+
+def test_nvml_shut_down_by_someone_else_is_not_noticed(stub: Stub) -> None:
+    shut = (
+        "import pynvml\nread = GpuSource.read\n"
+        "def interrupted(self, now):\n    reading = read(self, now)\n    pynvml.nvmlShutdown()\n    return reading\n"
+        "GpuSource.read = interrupted\n"
+    )
+    readings = stub.read([{"now": 0.0}, {"now": 1.0}], before=shut)
+    assert [len(reading["gpus"]) for reading in readings] == [8, 8]
+
+
+@pytest.mark.parametrize("code", ["9", "18"])
+def test_query_that_says_nothing_works_ends_the_reading(stub: Stub, code: str) -> None:
+    problem = stub.problem(STUB_FAIL=f"GetPowerUsage:{code}")
+    assert problem is not None
+    assert "driver" in problem
+
+
+def test_driver_that_comes_later_is_seen_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
+    (tmp_path / LIBRARY).write_text("not yet a library")
+    install = [str(stub.folder / LIBRARY), str(tmp_path / LIBRARY)]
+    steps: list[dict[str, Any]] = [{"now": 0.0}, {"now": 30.0, "install": install}, {"now": 59.0}, {"now": 60.0}]
+    problems = [reading["problem"] for reading in Stub(tmp_path).read(steps)]
+    assert problems == [*["no NVIDIA driver here"] * 3, None]
+
+
+def test_clock_set_back_does_not_stretch_the_wait(stub: Stub) -> None:
+    steps = [{"now": 1e6, "env": {"STUB_INIT": "9"}}, {"now": 10.0, "env": {"STUB_INIT": "0"}}]
+    assert [reading["problem"] is None for reading in stub.read(steps)] == [False, True]
+
+
+def test_close_shuts_down_and_a_later_read_starts_again(stub: Stub, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    readings = stub.read([{"close": True}, {"close": True}], STUB_JOURNAL=str(journal))
+    assert [len(reading["gpus"]) for reading in readings] == [8, 8]
+    assert journal.read_text().split() == ["init", "shutdown", "init", "shutdown"]
+
+
+def test_values_change_between_readings(stub: Stub, tmp_path: Path) -> None:
+    path = str(tmp_path / "values")
+    steps: list[dict[str, Any]] = [{"files": {path: "0 87 62000 71 512.5\n"}}, {"files": {path: "0 3 100 39 80\n"}}]
+    readings = stub.read(steps, STUB_COUNT="1", STUB_VALUES=path)
+    fields = ("utilization", "memory_used", "temperature", "power")
+    assert [tuple(reading["gpus"][0][field] for field in fields) for reading in readings] == [
+        (87.0, 62000 * MIB, 71.0, 512.5),
+        (3.0, 100 * MIB, 39.0, 80.0),
+    ]
+
+
+def test_mig_instances_follow_their_device(stub: Stub) -> None:
+    gpus = stub.gpus(STUB_COUNT="3", STUB_MIG="1:5", STUB_FAIL="GetUtilizationRates@1:3")
+    assert [gpu["index"] for gpu in gpus] == ["0", "1", "1:0", "1:2", "2"]
+    assert (gpus[1]["utilization"], gpus[1]["temperature"]) == (None, 41.0)
+    assert Gpu(**gpus[3]) == Gpu(
+        "1:2", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", memory_used=102 * MIB, memory_total=9984 * MIB
+    )
+
+
+@pytest.mark.parametrize("query", ["GetMigMode", "GetMaxMigDeviceCount", "GetMigDeviceHandleByIndex"])
+def test_mig_that_cannot_be_read_leaves_the_device(stub: Stub, query: str) -> None:
+    gpus = stub.gpus(STUB_COUNT="2", STUB_MIG="1:5", STUB_FAIL=f"{query}:4")
+    assert [gpu["index"] for gpu in gpus] == ["0", "1"]
+
+
+def test_mig_instance_without_a_name_takes_that_of_its_device(stub: Stub) -> None:
+    gpus = stub.gpus(STUB_COUNT="1", STUB_MIG="0:1", STUB_FAIL="GetName:3")
+    assert [gpu["name"] for gpu in gpus] == ["GPU", "GPU MIG"]
+
+
+def test_devices_of_this_host() -> None:
+    reading = GpuSource().read(0.0)
+    if not reading.gpus:
+        pytest.skip(reading.problem or "no device")
+    for gpu in reading.gpus:
+        assert gpu.utilization is None or 0 <= gpu.utilization <= 100
+        assert gpu.memory_used is None or gpu.memory_total is None or 0 <= gpu.memory_used <= gpu.memory_total
+
+
+class Script(GpuSource):
+    """Readings told beforehand."""
+
+    def __init__(self, *readings: GpuReading) -> None:
+        super().__init__()
+        self.readings = list(readings)
+        self.closed = 0
+        self.times: list[float] = []
+
+    def read(self, now: float) -> GpuReading:
+        self.times.append(now)
+        return self.readings.pop(0)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Turns(threading.Event):
+    """Set after some waits, none of which takes time."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__()
+        self.turns = turns
+        self.waited: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout)
+        if len(self.waited) == self.turns:
+            self.set()
+        return self.is_set()
+
+
+def test_poll_delivers_every_reading_but_a_problem_once() -> None:
+    device = (Gpu("0", "H100"),)
+    none, loaded, good = (GpuReading(0, problem="none"), GpuReading(0, problem="not loaded"), GpuReading(0, device))
+    source = Script(none, none, loaded, loaded, good, good, none, none)
+    stop, delivered, ticks = Turns(8), list[GpuReading](), iter(range(100, 200))
+    source.poll(stop, delivered.append, 2.5, lambda: float(next(ticks)))
+    assert delivered == [none, loaded, good, good, none]
+    assert stop.waited == [2.5] * 8
+    assert source.times == [float(now) for now in range(100, 108)]
+    assert source.closed == 1
+
+
+def test_poll_reads_nothing_once_stopped() -> None:
+    source, stop = Script(), threading.Event()
+    stop.set()
+    source.poll(stop, lambda _: None, 1.0, lambda: 0.0)
+    assert (source.times, source.closed) == ([], 1)
+
+
+def test_poll_closes_when_the_receiver_fails() -> None:
+    def refuse(reading: GpuReading) -> None:
+        raise RuntimeError("full")
+
+    source = Script(GpuReading(0, problem="none"))
+    with pytest.raises(RuntimeError, match="full"):
+        source.poll(Turns(1), refuse, 1.0, lambda: 0.0)
+    assert source.closed == 1

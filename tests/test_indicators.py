@@ -1,0 +1,406 @@
+"""Indicators: every spelling of the guide, preference, dialects, and the keys of real logs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import time
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.indicators import INDICATORS, dialect, factor, resolve, validation_keys
+from verl_tui.metrics import describe, family, modern
+
+if TYPE_CHECKING:
+    import random
+
+# The guide's table: indicator, dialect, spellings in its order.
+GUIDE = [
+    *[
+        (name, "tutorial", spellings.split())
+        for name, spellings in {
+            "reward": "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean",
+            "reward_std": "rollout/reward_std reward/std",
+            "policy_kl": "ppo/kl_div rollout/kl_div kl_div",
+            "reference_kl": "kl/divergence train/kl_div kl",
+            "policy_loss": "ppo/policy_loss policy/loss policy_loss",
+            "value_loss": "ppo/value_loss value/loss value_loss",
+            "entropy": "ppo/entropy ppo/entropy_loss entropy",
+            "clip_fraction": "ppo/clip_ratio clip_ratio",
+            "grad_norm": "ppo/grad_norm grad_norm",
+            "response_length": "rollout/response_length_mean generation/length",
+            "log_prob": "generation/log_prob",
+            "throughput": "throughput/samples_per_second",
+            "generation_time": "verl_sample_generation_seconds",
+            "gpu_utilization": "system/gpu_util system/gpu_utilization",
+            "gpu_memory": "system/memory_util",
+        }.items()
+    ],
+    *[
+        (name, "verl", spellings.split())
+        for name, spellings in {
+            "reward": "critic/score/mean critic/rewards/mean",
+            "policy_kl": "actor/ppo_kl",
+            "reference_kl": "actor/kl_loss actor/reward_kl_penalty critic/kl",
+            "policy_loss": "actor/pg_loss",
+            "value_loss": "critic/vf_loss",
+            "entropy": "actor/entropy actor/entropy_loss",
+            "clip_fraction": "actor/pg_clipfrac",
+            "grad_norm": "actor/grad_norm",
+            "response_length": "response_length/mean",
+            "truncated_share": "response_length/clip_ratio",
+            "log_prob": "rollout_corr/rollout_log_ppl",
+            "throughput": "perf/throughput",
+            "step_time": "timing_s/step timing/step",
+            "generation_time": "timing_s/gen timing/gen",
+            "validation": "val-core/gsm8k/acc/mean@1 val/test_score/gsm8k test_score/gsm8k",
+            "engine_mismatch": "training/rollout_probs_diff_mean rollout_corr/kl mismatch/mismatch_kl",
+        }.items()
+    ],
+    (
+        "validation",
+        "other",
+        ["eval/reward", "eval/gsm8k", "eval_reward", "evaluator/avg_reward", "validation/accuracy"],
+    ),
+]
+SPELLINGS = [(name, whose, spelling) for name, whose, spellings in GUIDE for spelling in spellings]
+
+
+@pytest.mark.parametrize(("indicator", "whose", "spelling"), SPELLINGS)
+def test_every_spelling_of_the_guide_resolves(indicator: str, whose: str, spelling: str) -> None:
+    assert resolve([spelling]) == {indicator: spelling}
+    # `timing/step` alone is too common a name to tell.
+    assert dialect([spelling]) == whose or spelling == "timing/step"
+
+
+@pytest.mark.parametrize(("indicator", "whose", "spellings"), [row for row in GUIDE if row[0] != "validation"])
+def test_the_guides_order_is_the_order_of_preference(indicator: str, whose: str, spellings: list[str]) -> None:
+    # Old names of one present key are no preference of their own.
+    present = list({modern(spelling): spelling for spelling in reversed(spellings)}.values())[::-1]
+    for i in range(len(present)):
+        assert resolve(present[i:])[indicator] == present[i]
+
+
+@pytest.mark.parametrize(("indicator", "whose", "spelling"), [row for row in SPELLINGS if row[1] == "verl"])
+def test_verl_keys_resolve_in_csv_spelling_too(indicator: str, whose: str, spelling: str) -> None:
+    flat = spelling.replace("/", "_")
+    assert resolve([flat]) == {indicator: flat}
+
+
+IDS = """
+    reward reward_std policy_kl reference_kl policy_loss value_loss entropy clip_fraction grad_norm response_length
+    truncated_share log_prob throughput step_time generation_time gpu_utilization gpu_memory validation engine_mismatch
+"""
+
+
+def test_ids_are_public() -> None:
+    assert list(INDICATORS) == IDS.split()
+    assert all(indicator.id == name and indicator.spellings for name, indicator in INDICATORS.items())
+
+
+def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
+    for indicator in INDICATORS.values():
+        for spelling in indicator.spellings:
+            if isinstance(spelling, str) and indicator.unit and describe(spelling).group != "other":
+                assert describe(spelling).unit == indicator.unit, spelling
+
+
+@pytest.mark.parametrize(
+    ("keys", "indicator", "expected"),
+    [
+        (["response_length/clip_ratio"], "clip_fraction", None),
+        (["response_length_clip_ratio"], "clip_fraction", None),
+        (["response_length/clip_ratio", "clip_ratio"], "clip_fraction", "clip_ratio"),
+        (["rollout/kl_div", "ppo/kl_div", "kl_div"], "policy_kl", "ppo/kl_div"),
+        (["actor/kl_loss", "actor/ppo_kl"], "policy_kl", "actor/ppo_kl"),
+        (["actor/kl_loss", "actor/ppo_kl"], "reference_kl", "actor/kl_loss"),
+        (["kl", "kl_div"], "reference_kl", "kl"),
+        (["train/loss", "train/lr(1e-3)", "train/grad_norm"], "policy_loss", None),
+        (["loss", "grad_norm", "learning_rate"], "policy_loss", None),
+        (["train/loss", "train/reward"], "policy_loss", "train/loss"),
+        (["loss", "reward"], "policy_loss", "loss"),
+        (["loss/mean", "reward/mean"], "policy_loss", "loss/mean"),
+        (["reward/mean", "critic/score/mean"], "reward", "critic/score/mean"),
+        (["actor/entropy_loss", "actor/entropy"], "entropy", "actor/entropy"),
+        (["critic_kl", "actor/reward_kl_penalty"], "reference_kl", "actor/reward_kl_penalty"),
+        (["perf/throughput", "perf/throughput_per_gpu"], "throughput", "perf/throughput_per_gpu"),
+        (["verl_gpu_memory_used_bytes", "ray_node_gram_used"], "gpu_memory", None),
+    ],
+)
+def test_preferences_and_traps(keys: list[str], indicator: str, expected: str | None) -> None:
+    assert resolve(keys).get(indicator) == expected
+
+
+FRAMEWORKS = {
+    "TRL": (
+        "loss grad_norm learning_rate reward reward_std completions/mean_length completions/clipped_ratio kl entropy "
+        "clip_ratio/region_mean sampling/sampling_logp_difference/mean step_time frac_reward_zero_std num_tokens",
+        "reward reward_std reference_kl policy_loss entropy clip_fraction grad_norm response_length truncated_share "
+        "step_time engine_mismatch",
+    ),
+    "OpenRLHF": (
+        "train/reward train/group_reward_std train/response_length train/response_clip_ratio train/kl train/ppo_kl "
+        "train/logprobs_diff train/entropy_loss train/policy_loss train/critic_loss train/actor_grad_norm "
+        "timing/step_total timing/generation train/actor_lr",
+        "reward reward_std policy_kl reference_kl policy_loss value_loss entropy grad_norm response_length "
+        "truncated_share step_time generation_time engine_mismatch",
+    ),
+    "OpenRLHF console": ("reward response_length kl policy_loss actor_lr", "reward response_length reference_kl"),
+    "slime": (
+        "rollout/raw_reward rollout/rewards rollout/response_len/mean rollout/truncated_ratio train/pg_loss "
+        "train/kl_loss train/ppo_kl train/train_rollout_logprob_abs_diff train/entropy_loss train/pg_clipfrac "
+        "train/grad_norm perf/step_time perf/tokens_per_gpu_per_sec train/lr-pg_0",
+        "reward policy_kl reference_kl policy_loss entropy clip_fraction grad_norm response_length truncated_share "
+        "throughput step_time engine_mismatch",
+    ),
+    "prime-rl": (
+        "reward/mean mismatch_kl/all/mean entropy/all/mean loss/mean optim/grad_norm optim/lr time/step "
+        "time/wait_for_batch perf/throughput perf/throughput_per_gpu perf/mfu progress/total_tokens eval/aime24",
+        "reward policy_loss entropy grad_norm throughput step_time generation_time validation engine_mismatch",
+    ),
+    "NeMo-RL": (
+        "train/reward train/mean_gen_tokens_per_sample train/kl_penalty train/policy_kl_error train/gen_kl_error "
+        "train/approx_entropy train/loss train/grad_norm train/lr timing/train/total_step_time timing/train/generation "
+        "performance/tokens_per_sec_per_gpu validation/accuracy",
+        "reward policy_kl reference_kl policy_loss entropy grad_norm response_length throughput step_time "
+        "generation_time validation engine_mismatch",
+    ),
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_other_frameworks(framework: str) -> None:
+    keys, indicators = (words.split() for words in FRAMEWORKS[framework])
+    assert dialect(keys) == "other"
+    assert set(indicators) <= set(resolve(keys))
+    assert all(describe(key).group != "other" for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "whose"),
+    [
+        ("", "other"),
+        ("step_rewards_BipedalWalker-v3", "other"),
+        ("loss learning_rate grad_norm epoch", "other"),
+        ("train/loss", "other"),
+        ("train/loss train/grad_norm train/lr(1e-3) val/loss", "verl"),
+        ("train/loss train/grad_norm train/lr train/global_tokens train/mfu", "verl"),
+        (
+            "rollout/reward_mean rollout/reward_std rollout/kl_div ppo/policy_loss ppo/value_loss ppo/entropy",
+            "tutorial",
+        ),
+        ("reward/mean kl/divergence policy/loss generation/length throughput/samples_per_second", "tutorial"),
+        ("reward_mean reward_std response_length_mean policy_loss value_loss entropy learning_rate", "tutorial"),
+        ("train/reward train/loss train/kl_div", "tutorial"),
+        ("rollout/reward_mean training/global_step training/epoch", "tutorial"),
+        ("ppo/policy/entropy ppo/mean_scores objective/kl ppo/loss/value", "other"),
+        ("val-core/gsm8k/acc/mean@1", "verl"),
+        ("timing/gen timing/step actor/lr(1e-4) critic/kl", "verl"),
+        ("perf/throughput training/global_step", "verl"),
+        ("critic_score_mean actor_ppo_kl response_length_mean", "verl"),
+    ],
+)
+def test_dialects(keys: str, whose: str) -> None:
+    assert dialect(keys.split()) == whose
+
+
+def test_validation_scores_come_best_first() -> None:
+    keys = [
+        "val-aux/num_turns/mean",
+        "val-aux/gsm8k/reward/std@8",
+        "val-core/gsm8k/acc/best@8/mean",
+        "val-core/math/reward/mean@8",
+        "val-core/gsm8k/acc/mean@8",
+        "val/loss",
+        "critic/score/mean",
+    ]
+    assert validation_keys(keys) == [
+        "val-core/gsm8k/acc/mean@8",
+        "val-core/math/reward/mean@8",
+        "val-core/gsm8k/acc/best@8/mean",
+    ]
+    assert resolve(keys)["validation"] == "val-core/gsm8k/acc/mean@8"
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["val-core/openai/gsm8k/acc/mean_at_1"], ["val-core/openai/gsm8k/acc/mean_at_1"]),
+        (["val-core_gsm8k_acc_mean@1"], ["val-core_gsm8k_acc_mean@1"]),
+        (["val-aux/gsm8k/reward/mean@1", "val-aux/num_turns/mean"], ["val-aux/gsm8k/reward/mean@1"]),
+        (["val-aux/num_turns/mean", "val/loss"], []),
+        (["eval_loss", "eval_runtime", "eval_steps_per_second"], []),
+        (["eval_loss", "eval_reward", "eval_completions/mean_length"], ["eval_reward"]),
+        (["eval/aime24", "eval/loss", "eval/reward", "eval/avg_response_length"], ["eval/reward", "eval/aime24"]),
+        (["avg_reward"], []),
+    ],
+)
+def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None:
+    assert validation_keys(keys) == expected
+
+
+def test_a_negated_log_probability() -> None:
+    assert factor("log_prob", "rollout_corr/rollout_log_ppl") == -1
+    assert factor("log_prob", "mismatch/mismatch_rollout_log_ppl") == -1
+    assert factor("log_prob", "generation/log_prob") == 1
+
+
+_FOREIGN = {key for keys, _ in FRAMEWORKS.values() for key in keys.split()}
+KNOWN = sorted({spelling for _, _, spelling in SPELLINGS} | _FOREIGN)
+
+
+@given(st.lists(st.one_of(st.text(), st.sampled_from(KNOWN)), unique=True), st.randoms(use_true_random=False))
+def test_any_keys_resolve_whatever_their_order(keys: list[str], shuffle: random.Random) -> None:
+    found, whose, scores = resolve(keys), dialect(keys), validation_keys(keys)
+    assert set(found.values()) <= set(keys)
+    assert set(found) <= set(INDICATORS)
+    shuffle.shuffle(keys)
+    assert resolve(set(keys)) == found
+    assert (dialect(set(keys)), validation_keys(keys)) == (whose, scores)
+
+
+def test_resolving_is_cheap() -> None:
+    keys = [*KNOWN, *(f"timing_s/phase_{i}" for i in range(200))]
+    resolve(keys)
+    start = time.perf_counter()
+    for _ in range(10):
+        resolve(keys)
+        dialect(keys)
+    assert time.perf_counter() - start < 0.2
+
+
+# Real logs are not part of the repository; where they are present, every key in them is tried.
+LOGS = Path(os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[1] / ".." / "shared" / "logs")
+_STEP = re.compile(r"(?<![\w:])step:\d+ - (.+)")
+_PIECE = re.compile(r"([^\s:]+):(?:np\.\w+\()?(?:[-+]?\d|nan|inf)")
+_WANDB = re.compile(rb"(?<![\w/])train/(?:rewards/)?[a-z]+(?:_[a-z]+)*(?![\w/])")
+
+
+@cache
+def keys_of(name: str) -> frozenset[str]:
+    """Return the metric keys of one real log, by the simplest means that do for its format."""
+    if not LOGS.is_dir():
+        pytest.skip(f"no real logs at {LOGS} (set VERL_TUI_LOGS)")
+    path = next(LOGS.glob(name))
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8") as file:
+            return frozenset(next(csv.reader(file))) - {"step"}
+    if path.suffix == ".wandb":
+        found = Counter(match[0].decode() for match in _WANDB.finditer(path.read_bytes()))
+        # Records are cut at block borders, and so are some names.
+        return frozenset(key for key, count in found.items() if count > 2)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix == ".json":
+        return frozenset(key for row in json.loads(text)["log_history"] for key in row) - {"step"}
+    if path.suffix == ".jsonl":
+        return frozenset(key for line in text.splitlines() for key in json.loads(line)["data"])
+    pieces = (piece for line in _STEP.findall(text) for piece in line.split(" - "))
+    return frozenset(match[1] for piece in pieces if (match := _PIECE.match(piece)))
+
+
+REAL = [
+    ("diqiuzhuanzhuan__verldata/run_logs/*.log", "verl", 57),
+    ("HappynessI__verl-for-AgentGym/Verl-Data/outputs/webshop_grpo_test/logs/*.log", "verl", 75),
+    ("HappynessI__verl-for-AgentGym/Verl-Data/outputs/textcraft_sft/logs/*.log", "verl", 4),
+    ("HappynessI__verl-for-AgentGym/results/training/babyai/dapo/*.csv", "verl", 77),
+    ("HanlinDu__verl/*.jsonl", "verl", 140),
+    ("zhiyuanhubj__logic-rl-formula/wandb/*/files/output.log", "verl", 49),
+    ("made-with-verl-0.9.1/run_7/proj/exp.jsonl", "verl", 8),
+    ("made-with-verl-0.9.1/run_7/train.log", "verl", 8),
+    ("IMJONEZZ__UnslothGRPO/outputs/checkpoint-250/trainer_state.json", "other", 13),
+    ("JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/*.wandb", "other", 10),
+]
+
+
+@pytest.mark.parametrize(("name", "whose", "at_least"), REAL)
+def test_real_logs_are_understood(name: str, whose: str, at_least: int) -> None:
+    keys = keys_of(name)
+    assert len(keys) >= at_least
+    assert dialect(keys) == whose
+    for key in keys:
+        metric = describe(key)
+        family(key)
+        assert metric.key == key
+        # One run is of a fork that adds its own; they are kept under their own names.
+        assert metric.group != "other" or key.startswith(("resize/", "group_")), key
+
+
+@pytest.mark.parametrize(
+    ("name", "indicators"),
+    [
+        (
+            "diqiuzhuanzhuan__verldata/run_logs/*.log",
+            {
+                "reward": "critic/score/mean",
+                "policy_loss": "actor/pg_loss",
+                "entropy": "actor/entropy",
+                "grad_norm": "actor/grad_norm",
+                "response_length": "response_length/mean",
+                "truncated_share": "response_length/clip_ratio",
+                "throughput": "perf/throughput",
+                "step_time": "timing_s/step",
+                "generation_time": "timing_s/gen",
+                "validation": "val-core/DigitalLearningGmbH/MATH-lighteval/reward/mean@1",
+                "engine_mismatch": "training/rollout_probs_diff_mean",
+            },
+        ),
+        (
+            "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/*.csv",
+            {
+                "reward": "critic_score_mean",
+                "policy_kl": "actor_ppo_kl",
+                "policy_loss": "actor_pg_loss",
+                "entropy": "actor_entropy",
+                "clip_fraction": "actor_pg_clipfrac",
+                "grad_norm": "actor_grad_norm",
+                "response_length": "response_length_mean",
+                "truncated_share": "response_length_clip_ratio",
+                "throughput": "perf_throughput",
+                "step_time": "timing_s_step",
+                "generation_time": "timing_s_gen",
+            },
+        ),
+        (
+            "zhiyuanhubj__logic-rl-formula/wandb/*/files/output.log",
+            {
+                "reward": "critic/score/mean",
+                "policy_kl": "actor/ppo_kl",
+                "reference_kl": "actor/kl_loss",
+                "policy_loss": "actor/pg_loss",
+                "entropy": "actor/entropy_loss",
+                "clip_fraction": "actor/pg_clipfrac",
+                "grad_norm": "actor/grad_norm",
+                "response_length": "response_length/mean",
+                "truncated_share": "response_length/clip_ratio",
+                "step_time": "timing_s/step",
+                "generation_time": "timing_s/gen",
+                "validation": "val/test_score/logic_assignment",
+            },
+        ),
+        (
+            "HappynessI__verl-for-AgentGym/Verl-Data/outputs/textcraft_sft/logs/*.log",
+            {"step_time": "train/time(s)"},
+        ),
+        (
+            "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/*.wandb",
+            {
+                "reward": "train/reward",
+                "reward_std": "train/reward_std",
+                "reference_kl": "train/kl",
+                "policy_loss": "train/loss",
+                "grad_norm": "train/grad_norm",
+                "response_length": "train/completion_length",
+            },
+        ),
+    ],
+)
+def test_real_logs_resolve(name: str, indicators: dict[str, str]) -> None:
+    assert resolve(keys_of(name)) == indicators

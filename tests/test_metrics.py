@@ -1,0 +1,236 @@
+"""The catalogue of metrics: tables, renames, exporters' spellings, families."""
+
+from __future__ import annotations
+
+import time
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui import metrics
+from verl_tui.metrics import Direction, Group, describe, family, modern, scale, slashed
+
+_WORDS = """
+    train eval val val-core val_core timing timing_s mismatch test_score rollout_corr critic score mean max min mean@8
+    best@4 mean_at_1 lr(1e-4) lr_1e-3_ completions mean_length / _ @
+"""
+WORDS = st.sampled_from([*_WORDS.split(), "\n"])
+KEYS = st.one_of(st.text(), st.lists(WORDS, max_size=8).map("/".join), st.lists(WORDS, max_size=8).map("_".join))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("actor/lr(1e-4)", "actor/lr"),
+        ("critic/lr(1e-4)", "critic/lr"),
+        ("timing/gen", "timing_s/gen"),
+        ("timing/update_actor", "timing_s/update_actor"),
+        ("mfu/actor", "perf/mfu/actor"),
+        ("mfu/critic", "perf/mfu/critic"),
+        ("test_score/openai/gsm8k", "val-core/openai/gsm8k/reward/mean@1"),
+        ("val/test_score/openai/gsm8k", "val-core/openai/gsm8k/reward/mean@1"),
+        ("critic/kl", "actor/reward_kl_penalty"),
+        ("critic/kl_coeff", "actor/reward_kl_penalty_coeff"),
+        ("mismatch/mismatch_kl", "rollout_corr/kl"),
+        ("mismatch/rollout_is_mean", "rollout_corr/rollout_is_mean"),
+        ("num_turns/mean", "training/num_turns/mean"),
+        ("perf/max_memory_allocated_gb", "actor/perf/max_memory_allocated_gb"),
+        ("perf/max_memory_reserved_gb", "actor/perf/max_memory_reserved_gb"),
+        ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb"),
+        ("rollouter/idle_ratio", "fully_async/rollouter/idle_ratio"),
+        ("trainer/idle_ratio", "fully_async/trainer/idle_ratio"),
+    ],
+)
+def test_old_names_lead_to_present_ones(old: str, new: str) -> None:
+    assert modern(old) == new
+    assert modern(new) == new
+    assert describe(old).label == describe(new).label
+    assert describe(old).key == old
+
+
+@pytest.mark.parametrize(
+    "key", ["actor/entropy_loss", "timing/generation", "timing/step_total", "timing/train/generation", "reward_mean"]
+)
+def test_names_that_are_no_old_ones_stay(key: str) -> None:
+    assert modern(key) == key
+
+
+@pytest.mark.parametrize(
+    ("exported", "key"),
+    [
+        ("critic_score_mean", "critic/score/mean"),
+        ("actor_ppo_kl", "actor/ppo_kl"),
+        ("response_length_clip_ratio", "response_length/clip_ratio"),
+        ("perf_mfu_actor", "perf/mfu/actor"),
+        ("timing_s_update_actor", "timing_s/update_actor"),
+        ("timing_s_agent_loop_slowest_prompt_length", "timing_s/agent_loop/slowest/prompt_length"),
+        ("timing_per_token_ms_gen", "timing_per_token_ms/gen"),
+        ("rollout_corr_rollout_is_mean", "rollout_corr/rollout_is_mean"),
+        ("val-core_openai_gsm8k_acc_mean@1", "val-core/openai_gsm8k/acc/mean@1"),
+        ("val_core_openai_gsm8k_reward_mean_at_16", "val-core/openai_gsm8k/reward/mean@16"),
+        ("val-aux_math_acc_best@4_std", "val-aux/math/acc/best@4/std"),
+        ("val_test_score_gsm8k", "val/test_score/gsm8k"),
+        ("val-core/openai/gsm8k/acc/mean_at_1", "val-core/openai/gsm8k/acc/mean@1"),
+        ("val-aux/gsm8k/acc/best_at_4/mean", "val-aux/gsm8k/acc/best@4/mean"),
+        ("reward_mean", "reward_mean"),
+        ("format_at_1", "format_at_1"),
+    ],
+)
+def test_exporters_spellings_are_undone(exported: str, key: str) -> None:
+    assert slashed(exported) == key
+
+
+def test_flat_spellings_are_unambiguous() -> None:
+    keys = [key for row in metrics._VERL for key, _ in metrics._expand(row)] + list(metrics._RENAMED)
+    assert len({key.replace("/", "_") for key in keys}) == len(set(keys))
+
+
+def test_no_key_is_described_twice() -> None:
+    keys = [key for row in (*metrics._VERL, *metrics._OTHERS) for key, _ in metrics._expand(row)]
+    assert sorted(keys) == sorted(set(keys))
+
+
+@pytest.mark.parametrize("key", sorted(metrics._METRICS))
+def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
+    metric = describe(key)
+    assert metric.key == key
+    assert metric.label
+    assert "{" not in metric.label
+    assert metric.direction in get_args(Direction)
+    assert metric.group in get_args(Group)
+    assert metric.group != "other"
+
+
+@pytest.mark.parametrize(
+    ("key", "label", "unit", "group"),
+    [
+        ("critic/score/mean", "reward", "", "reward"),
+        ("critic/score/max", "reward max", "", "reward"),
+        ("critic_score_max", "reward max", "", "reward"),
+        ("actor/ppo_kl", "policy KL", "nats/token", "kl"),
+        ("actor/lr(1e-4)", "learning rate", "1e-4", "optimisation"),
+        ("train/lr(1e-3)", "learning rate", "1e-3", "optimisation"),
+        ("train/lr_1e-3_", "learning rate", "1e-3", "optimisation"),
+        ("timing_s/some_new_phase", "some new phase time", "s", "timing"),
+        ("timing_s/timing_s/param_sync", "param sync time", "s", "timing"),
+        ("timing_s/agent_loop/num_preempted/max", "preemptions max", "", "engine"),
+        ("timing_s/agent_loop/slowest/num_preempted", "slowest agent: preemptions", "", "engine"),
+        ("timing_s/agent_loop/slowest/response_length", "slowest agent: response length", "tokens", "length"),
+        ("timing_s/generation_timing/topk_ratio", "slowest requests' share", "share", "timing"),
+        ("timing/gen", "generation time", "s", "timing"),
+        ("perf/throughput", "throughput per GPU", "tokens/s/GPU", "throughput"),
+        ("perf/mfu/actor", "MFU actor", "share", "throughput"),
+        ("perf/mfu", "MFU", "percent", "throughput"),
+        ("actor/rollout_corr/kl", "engine KL", "nats/token", "engine"),
+        ("val-core/openai/gsm8k/acc/mean@1", "openai/gsm8k/acc/mean@1", "", "validation"),
+        ("val/loss", "validation loss", "", "validation"),
+        ("eval_loss", "validation loss", "", "validation"),
+        ("eval/gsm8k", "validation gsm8k", "", "validation"),
+        ("train/rewards/accuracy_reward", "reward part accuracy reward", "", "reward"),
+        ("rewards/format/mean", "reward part format", "", "reward"),
+        ("rewards/format/std", "reward part format spread", "", "reward"),
+        ("train/completions/mean_length", "response length", "tokens", "length"),
+        ("completions/max_length", "response length max", "tokens", "length"),
+        ("train/kl", "reference KL", "nats/token", "kl"),
+        ("rollout/kl_div", "policy KL", "nats/token", "kl"),
+        ("assistant_response_length_mean", "assistant response length mean", "tokens", "length"),
+        ("fully_async/count/dropped_stale_samples", "count dropped stale samples", "", "async"),
+        ("fully_async/processing_time/tp95", "sample time tp95", "s", "async"),
+        ("vllm:kv_cache_usage_perc", "engine kv cache usage perc", "", "engine"),
+    ],
+)
+def test_describes(key: str, label: str, unit: str, group: str) -> None:
+    metric = describe(key)
+    assert (metric.key, metric.label, metric.unit, metric.group) == (key, label, unit, group)
+
+
+def test_traps_are_noted() -> None:
+    assert "negative" in describe("actor/ppo_kl").note
+    assert "unknown" in describe("perf/mfu/actor").note
+    assert "0.9" in describe("response_length/clip_ratio").note
+    assert describe("actor/pg_loss").direction == ""
+
+
+def test_an_unknown_metric_keeps_its_own_name() -> None:
+    assert describe("resize/budget_ratio") == metrics.Metric("resize/budget_ratio", "resize/budget_ratio")
+    long = "timing_s/" + "x" * 1000
+    assert describe(long) == metrics.Metric(long, long)
+
+
+@pytest.mark.parametrize(
+    ("key", "factor"),
+    [("actor/lr(1e-4)", 1e-4), ("train/lr(1e-3)", 1e-3), ("train/lr_1e-3_", 1e-3), ("actor/lr", 1), ("x(1e-3)", 1)],
+)
+def test_scale(key: str, factor: float) -> None:
+    assert scale(key) == factor
+
+
+@pytest.mark.parametrize(
+    ("key", "stem", "part"),
+    [
+        ("critic/score/mean", "critic/score", "mean"),
+        ("critic/score/max", "critic/score", "max"),
+        ("critic_score_min", "critic_score", "min"),
+        ("reward_mean", "reward", "mean"),
+        ("rollout/reward_max", "rollout/reward", "max"),
+        ("completions/mean_length", "completions/length", "mean"),
+        ("train/completions/min_length", "train/completions/length", "min"),
+        ("completions/max_terminated_length", "completions/terminated_length", "max"),
+        ("fully_async/processing_time/avg", "fully_async/processing_time", "mean"),
+        ("rollout/moe/max_vio/layer_0", "rollout/moe/vio/layer_0", "max"),
+        ("training/rollout_probs_diff_mean", "training/rollout_probs_diff", "mean"),
+        ("rollout_corr/rollout_is_max", "rollout_corr/rollout_is", "max"),
+        ("clip_ratio/low_min", "clip_ratio/low", "min"),
+    ],
+)
+def test_families(key: str, stem: str, part: str) -> None:
+    assert family(key) == (stem, part)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("mean", "/max", "_min", "", "actor/pg_loss", "global_seqlen/minmax_diff", "perf/max_memory_allocated_gb"),
+        *("val-aux/gsm8k/acc/best@4/mean", "val-core_gsm8k_acc_maj@8_mean", "val-aux/gsm8k/acc/best_at_4/mean"),
+        *("val-core/gsm8k/acc/mean@8", "mean_gen_tokens_per_sample", "timing_s/gen"),
+    ],
+)
+def test_keys_that_stand_alone(key: str) -> None:
+    assert family(key) is None
+
+
+@given(KEYS)
+def test_any_text_is_described(key: str) -> None:
+    metric = describe(key)
+    assert metric.key == key
+    assert metric.label or not key
+    assert metric.direction in get_args(Direction)
+    assert metric.group in get_args(Group)
+    assert scale(key) > 0
+
+
+@given(KEYS)
+def test_present_names_are_fixed_points(key: str) -> None:
+    assert modern(modern(key)) == modern(key)
+    assert slashed(slashed(key)) == slashed(key)
+
+
+@given(KEYS)
+def test_a_stem_is_part_of_no_other_name(key: str) -> None:
+    found = family(key)
+    assert found is None or (found[0] and len(found[0]) < len(key) and found[1] in ("mean", "max", "min"))
+
+
+@pytest.mark.parametrize(
+    "piece", ["_", "/", "a_", "val_core_", "train/", "eval_", "mean@1_", "@", "{", "max/", "(1e-3)"]
+)
+def test_hostile_keys_cost_no_time(piece: str) -> None:
+    start = time.perf_counter()
+    for length in (390, 100_000):
+        key = (piece * length)[:length]
+        describe(key)
+        modern(key)
+        family(key)
+    assert time.perf_counter() - start < 2

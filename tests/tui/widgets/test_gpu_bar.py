@@ -1,0 +1,192 @@
+"""Rows of devices: what fits, what aligns, what an unknown value looks like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from verl_tui.records import Gpu
+from verl_tui.text import one_line
+from verl_tui.tui.widgets.gpu_bar import Segment, gpu_rows, short_name
+
+GIB = 1 << 30
+H100 = Gpu("0", "NVIDIA H100 80GB HBM3", 87.0, int(62.1 * GIB), int(79.6 * GIB), 71.0, 512.0, 700.0)
+IDLE = replace(H100, index="1", utilization=0.0, memory_used=GIB // 2, temperature=35.0, power=70.0)
+FULL = replace(H100, index="2", utilization=100.0, memory_used=int(79.5 * GIB), temperature=88.0, power=699.0)
+LOST = Gpu("3", "NVIDIA H100 80GB HBM3")
+
+NUMBERS = st.none() | st.floats(0, 110) | st.floats()
+SIZES = st.none() | st.integers(0, 200 * GIB) | st.integers(0, 2**64)
+GPUS = st.builds(
+    Gpu,
+    index=st.from_regex(r"[0-9]{1,2}(:[0-6])?", fullmatch=True),
+    name=st.sampled_from(["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"]) | st.text().map(one_line),
+    utilization=NUMBERS,
+    memory_used=SIZES,
+    memory_total=SIZES,
+    temperature=NUMBERS,
+    power=NUMBERS,
+    power_limit=NUMBERS,
+)
+
+
+def text(row: list[Segment]) -> str:
+    return "".join(piece for piece, _ in row)
+
+
+def texts(*gpus: Gpu, width: int, ascii: bool = False) -> list[str]:
+    return [text(row) for row in gpu_rows(gpus, width, ascii=ascii)]
+
+
+def roles(gpu: Gpu, width: int = 80) -> dict[str, str]:
+    """Role of each word of the row."""
+    (row,) = gpu_rows([gpu], width)
+    return {piece.strip(): role for piece, role in row if piece.strip()}
+
+
+def test_wide() -> None:
+    assert texts(H100, width=54) == ["0 H100 ▕███████ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W"]
+
+
+def test_medium() -> None:
+    assert texts(H100, width=33) == ["0 H100 ███▌  87% 62/80G 71°C 512W"]
+    assert texts(H100, width=32) == ["0 ███████   87% 62/80G 71°C 512W"]
+    assert texts(H100, width=26) == ["0 ██████▏  87% 62/80G 71°C"]
+
+
+def test_narrow() -> None:
+    assert texts(H100, width=20) == ["0 ███████▉   87% 62G"]
+    assert texts(H100, width=15) == ["0 ███▌  87% 62G"]
+
+
+def test_too_narrow_for_a_bar() -> None:
+    assert [texts(H100, width=width)[0] for width in (10, 6, 5, 1)] == ["0  87% 62G", "0  87%", "0", "0"]
+
+
+@pytest.mark.parametrize("width", [0, -3])
+def test_no_room(width: int) -> None:
+    assert gpu_rows([H100, LOST], width) == [[], []]
+
+
+def test_no_devices() -> None:
+    assert gpu_rows([], 80) == []
+
+
+def test_bar_does_not_grow_for_ever() -> None:
+    assert texts(H100, width=200) == texts(H100, width=90)
+
+
+def test_columns_align() -> None:
+    instance = Gpu("2:0", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", None, GIB // 2, 10 * GIB)
+    assert texts(H100, IDLE, FULL, instance, LOST, width=64) == [
+        "0   H100        ▕███████▉ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W",
+        "1   H100        ▕         ▏   0% mem  0.5/79.6 GiB 35°C  70/700W",
+        "2   H100        ▕█████████▏ 100% mem 79.5/79.6 GiB 88°C 699/700W",
+        "2:0 MIG 1g.10gb ▕         ▏    – mem  0.5/10.0 GiB    –        –",
+        "3   H100        ▕         ▏    – mem             –    –        –",
+    ]
+
+
+def test_columns_stay_while_values_change() -> None:
+    busy, calm = texts(FULL, width=60)[0], texts(replace(IDLE, index="2"), width=60)[0]
+    assert len(busy) == len(calm)
+    assert [busy.index(unit) for unit in ("%", "GiB", "°C", "W")] == [calm.index(u) for u in ("%", "GiB", "°C", "W")]
+
+
+def test_unknown_halves_of_pairs() -> None:
+    (row,) = texts(replace(H100, memory_used=None, power_limit=None), width=60)
+    assert row.endswith("mem    –/79.6 GiB 71°C 512W")
+    (row,) = texts(replace(H100, memory_total=None, power=None), width=60)
+    assert row.endswith("mem 62.1 GiB 71°C   –/700W")
+
+
+def test_values_that_are_no_numbers_are_unknown() -> None:
+    strange = replace(H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf"))
+    unknown = replace(H100, utilization=None, temperature=None, power=None)
+    assert texts(strange, width=60) == texts(unknown, width=60)
+
+
+def test_ascii() -> None:
+    assert texts(H100, LOST, width=56, ascii=True) == [
+        "0 H100 |######### |  87% mem 62.1/79.6 GiB  71C 512/700W",
+        "3 H100 |          |    - mem             -    -        -",
+    ]
+    assert texts(H100, width=15, ascii=True) == ["0 ###   87% 62G"]
+    assert texts(replace(H100, name="Ünit 漢"), width=60, ascii=True)[0].startswith("0 ?nit ? |")
+
+
+def test_roles() -> None:
+    assert roles(H100) == {
+        "0": "name",
+        "H100": "name",
+        "▕": "dim",
+        "████████████████████▉": "bar",
+        "▏": "dim",
+        "87%": "value",
+        "mem": "dim",
+        "62.1/79.6 GiB": "value",
+        "71°C": "value",
+        "512/700W": "value",
+    }
+    assert {roles(FULL)[word] for word in ("79.5/79.6 GiB", "88°C")} == {"warn"}
+    assert roles(LOST)["–"] == "dim"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 NVL", "H100 NVL"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA A100-PCIE-40GB", "A100"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "MIG 1g.5gb"),
+        ("NVIDIA GH200 480GB", "GH200"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000"),
+        ("Tesla V100-SXM2-32GB", "V100"),
+        ("NVIDIA", "NVIDIA"),
+        ("GPU", "GPU"),
+        ("", ""),
+    ],
+)
+def test_short_name(name: str, short: str) -> None:
+    assert short_name(name) == short
+
+
+@given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200), ascii=st.booleans())
+@example(gpus=[replace(H100, power=1e308)], width=200, ascii=False)
+@example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4, ascii=False)
+def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii: bool) -> None:
+    rows = gpu_rows(gpus, width, ascii=ascii)
+    assert len(rows) == len(gpus)
+    lines = [text(row) for row in rows]
+    assert all(cell_len(line) <= width for line in lines)
+    if any(len(line.split()) > 1 for line in lines):
+        assert len({cell_len(line) for line in lines}) == 1
+    if ascii:
+        assert all(line.isascii() for line in lines)
+    assert all(piece for row in rows for piece, _ in row)
+
+
+@given(width=st.integers(1, 200), known=st.sets(st.sampled_from(["utilization", "memory_used", "memory_total"])))
+def test_every_combination_of_unknown_values_is_marked(width: int, known: set[str]) -> None:
+    gpu = replace(LOST, **{field: getattr(H100, field) for field in known})
+    (row,) = texts(gpu, width=width)
+    assert cell_len(row) <= width
+    if width >= 40:
+        assert row.count("–") == 2 + ("utilization" not in known) + ("memory_used" not in known)
+
+
+@given(share=st.floats(0, 100), width=st.integers(20, 26))
+def test_longer_bar_for_more_use(share: float, width: int) -> None:
+    def drawn(utilization: float) -> int:
+        (row,) = texts(replace(H100, utilization=utilization), width=width)
+        return sum((" ▏▎▍▌▋▊▉█".index(mark) for mark in row if mark in "▏▎▍▌▋▊▉█"), 0)
+
+    assert drawn(0.0) == 0 <= drawn(share) <= drawn(100.0)
+    assert abs(drawn(share) - drawn(100.0) * share / 100) <= 0.5 + 1e-9

@@ -1,0 +1,48 @@
+"""Kinds of conditions: one file a family, one entry here a kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.spread import Jump, Surge, Zero
+from verl_tui.health.conditions.stays import Noisy, Range, Stays, Steadiness
+from verl_tui.health.conditions.streak import Drops, Streak
+from verl_tui.health.conditions.trend import Rising
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.health.conditions.condition import Condition
+    from verl_tui.health.guide import Rule
+
+
+def make(rule: Rule, unit: float, restarts: Sequence[int]) -> Condition:
+    """Return a fresh condition of a rule.
+
+    Args:
+        rule: The rule.
+        unit: What the threshold is a multiple of; 1 for an absolute one.
+        restarts: First steps of the run's later segments.
+    """
+    return _KINDS[rule.condition](rule, rule.threshold * unit, restarts)
+
+
+def _steady(rule: Rule) -> Steadiness:
+    return Steadiness(rule.window, rule.share, rule.clear, rule.trend, rule.climb)
+
+
+_KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
+    "above": lambda rule, limit, _: Stays(Range(high=limit), _steady(rule)),
+    "at-least": lambda rule, limit, _: Stays(Range(high=limit, inclusive=True), _steady(rule)),
+    "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),
+    "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
+    "noisy": lambda rule, limit, _: Noisy(limit, _steady(rule)),
+    "zero": lambda rule, _, __: Zero(window=rule.window),
+    "jump": lambda rule, _, __: Jump(
+        window=rule.window, factor=rule.factor, spread=rule.spread, floor=rule.floor, hold=rule.hold
+    ),
+    "surge": lambda rule, _, __: Surge(window=rule.window, recent=rule.recent, factor=rule.factor, floor=rule.floor),
+    "rising": lambda rule, _, __: Rising(window=rule.window, factor=rule.factor),
+    "streak": lambda rule, limit, restarts: Streak(limit, rule.count, restarts),
+    "drops": lambda rule, limit, restarts: Drops(limit, rule.count, restarts),
+}

@@ -1,0 +1,208 @@
+"""Values far from their own recent past: jumps, surges, and a fall to zero."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TO_SIGMA = 1.4826
+"""Median absolute deviation times this is the standard deviation of normal noise."""
+_LEAST_SIGMA = 0.05
+"""The spread counts as at least a twentieth of the level, so that a nearly constant past makes nothing a jump."""
+
+
+class _Past:
+    """The last values, and their median at any time at little cost."""
+
+    def __init__(self, size: int) -> None:
+        self._order: deque[float] = deque(maxlen=size)
+        self._sorted: list[float] = []
+
+    @property
+    def full(self) -> bool:
+        return len(self._order) == self._order.maxlen
+
+    def add(self, value: float) -> None:
+        if self.full:
+            del self._sorted[bisect_left(self._sorted, self._order[0])]
+        self._order.append(value)
+        insort(self._sorted, value)
+
+    def median(self) -> float:
+        middle = len(self._sorted) // 2
+        if len(self._sorted) % 2:
+            return self._sorted[middle]
+        return (self._sorted[middle - 1] + self._sorted[middle]) / 2
+
+    def sigma(self) -> float:
+        level = self.median()
+        deviation = median(abs(value - level) for value in self._sorted)
+        return max(_TO_SIGMA * deviation, _LEAST_SIGMA * abs(level))
+
+    def copy(self) -> _Past:
+        twin = _Past(0)
+        twin._order, twin._sorted = self._order.copy(), self._sorted.copy()
+        return twin
+
+
+class Jump(Condition):
+    """A value far above what the points before it were; told for some points after the last one."""
+
+    def __init__(self, *, window: int, factor: float, spread: float, floor: float, hold: int) -> None:
+        """Prepare the watch for jumps.
+
+        Args:
+            window: Points that make the recent past.
+            factor: How many times the past's median a jump must reach.
+            spread: How many of the past's standard deviations it must lie above the median.
+            floor: Values below are never a jump.
+            hold: Points after the last jump until it is no longer told.
+        """
+        super().__init__()
+        self.needs = window + 1
+        self._factor, self._spread, self._floor, self._hold = factor, spread, floor, hold
+        self._past = _Past(window)
+        self._jumps: list[tuple[int, float, float]] = []
+        self._quiet = 0
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        past = self._past
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._quiet += 1
+            if value > self._floor and past.full and self._is_jump(value):
+                self._jumps.append((step, value, past.median()))
+                self._quiet = 0
+            elif self._jumps and self._quiet > self._hold:
+                self._jumps = []
+            past.add(value)
+
+    def _is_jump(self, value: float) -> bool:
+        level = self._past.median()
+        return value > self._factor * level and value - level > self._spread * self._past.sigma()
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if not self._jumps:
+            return None
+        step, value, level = max(self._jumps, key=lambda jump: jump[1])
+        often = f", {len(self._jumps)} such points since step {self._jumps[0][0]}" if len(self._jumps) > 1 else ""
+        message = f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}{often}"
+        newest = self._jumps[-3:]
+        evidence = tuple(f"{number(v)} at step {at}; the points before: median {number(m)}" for at, v, m in newest)
+        return Report(message, self._jumps[0][0], evidence)
+
+    def _detach(self) -> None:
+        self._past = self._past.copy()
+        self._jumps = self._jumps.copy()
+
+
+class Surge(Condition):
+    """The last points lie many times above the run's own past; the past is held while that is so."""
+
+    def __init__(self, *, window: int, recent: int, factor: float, floor: float) -> None:
+        super().__init__()
+        self.needs = window + recent
+        self._factor, self._floor = factor, floor
+        self._past = _Past(window)
+        self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
+        self._since: tuple[int, float] | None = None
+        """Step at which it began, and the level before."""
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        recent = self._recent
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            if len(recent) == recent.maxlen and self._since is None:
+                self._past.add(recent[0][1])
+            recent.append((step, value))
+            if self._since is not None:
+                limit = max(self._factor * self._since[1], self._floor)
+                if sum(value > limit for _, value in recent) * 2 <= len(recent):
+                    self._since = None
+            elif value > self._floor and self._past.full:
+                self._consider()
+
+    def _consider(self) -> None:
+        level = self._past.median()
+        limit = max(self._factor * level, self._floor)
+        if all(value > limit for _, value in self._recent):
+            self._since = (self._recent[0][0], level)
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._since is None:
+            return None
+        since, level = self._since
+        step, last = self._recent[-1]
+        mean = fmean(value for _, value in self._recent)
+        times = f"{number(mean / level)} times" if level > 0 else "far above"
+        message = (
+            f"{words.title} has been {times} its own past for {words.span(step - since + 1)}: mean of the last "
+            f"{len(self._recent)} points {number(mean)}, before step {since} {number(level)}, last {number(last)}"
+        )
+        values = ", ".join(f"{number(value)} at step {at}" for at, value in self._recent)
+        return Report(message, since, (values,))
+
+    def _detach(self) -> None:
+        self._past = self._past.copy()
+        self._recent = self._recent.copy()
+
+
+class Zero(Condition):
+    """Falls to zero at once: the points before were clearly positive, none of them near zero; holds while it is zero."""
+
+    _NEAR = 0.005
+    """Zero is what rounds to it beside the values before: logs print few digits."""
+    _STEADY = 0.25
+    """Where a value before was below a quarter of the usual, zero is no surprise."""
+
+    def __init__(self, *, window: int) -> None:
+        super().__init__()
+        self.needs = window + 1
+        self._past: deque[float] = deque(maxlen=window)
+        self._since: tuple[int, float] | None = None
+        self._last: tuple[int, float] = (0, 0.0)
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._last = (step, value)
+            if self._since is not None:
+                if abs(value) <= self._NEAR * self._since[1]:
+                    continue
+                self._since = None
+            else:
+                self._consider(step, value)
+            if self._since is None:
+                self._past.append(value)
+
+    def _consider(self, step: int, value: float) -> None:
+        if len(self._past) < (self._past.maxlen or 0) or value >= self._past[-1]:
+            return
+        level = median(self._past)
+        if level > 0 and abs(value) <= self._NEAR * level and min(self._past) >= self._STEADY * level:
+            self._since = (step, level)
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._since is None:
+            return None
+        since, level = self._since
+        long = words.span(self._last[0] - since + 1)
+        message = f"{words.title} fell to 0 at once at step {since}, from {number(level)}, and has been 0 for {long}"
+        before = ", ".join(number(value) for value in self._past)
+        return Report(message, since, (f"the points before: {before}",))
+
+    def _detach(self) -> None:
+        self._past = self._past.copy()

@@ -1,0 +1,210 @@
+"""Values that stay where they should not: a rolling window with hysteresis."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.trend import trend
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RISING_T = 3.0
+"""A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
+_NOT_RISING_T = 1.5
+"""A rise excuses a low value already when it is likelier than not."""
+_RISING_SHARE = 0.1
+"""A rise must be at least a tenth of the level within the window, or it is no news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where values should be."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    inclusive: bool = False
+    """Whether the limits themselves are breaches."""
+
+    def breached(self, value: float) -> bool:
+        """Return whether a value lies outside."""
+        if self.inclusive:
+            return value >= self.high or value <= self.low
+        return value > self.high or value < self.low
+
+    @property
+    def words(self) -> str:
+        """Where a breach lies, e.g. `above 0.1`."""
+        if self.low > -math.inf and self.high < math.inf:
+            return f"outside {number(self.low)}–{number(self.high)}"
+        limit, side = (self.high, "above") if self.high < math.inf else (self.low, "below")
+        return f"at or {side} {number(limit)}" if self.inclusive else f"{side} {number(limit)}"
+
+    def excess(self, value: float) -> float:
+        """Return how far outside a value lies; negative inside."""
+        return max(value - self.high, self.low - value)
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """What it takes to call a breach lasting."""
+
+    window: int
+    """Points looked at."""
+    share: float = 0.8
+    """Share of them that must be in breach, beside their mean, for the breach to begin."""
+    clear: float = 0.5
+    """Share at or below which it ends. Far from `share`, so that a value dancing on its threshold is one finding."""
+    trend: str = ""
+    """`rising`: only while the window rises; `not rising`: only where it does not."""
+    climb: float = 0.0
+    """If not 0: the window's mean must be so many times that of the run's first window."""
+
+
+class Stays(Condition):
+    """Most of the last points and their mean lie outside a range."""
+
+    def __init__(self, range: Range, steady: Steadiness) -> None:
+        super().__init__()
+        self.needs = steady.window
+        self._range = range
+        self._steady = steady
+        # Rounded up, but 0.8 × 10 is 8 for all that floating point says.
+        self._begin = math.ceil(steady.share * steady.window - 1e-9)
+        self._end = math.floor(steady.clear * steady.window + 1e-9)
+        self._ring: deque[tuple[int, float]] = deque(maxlen=steady.window)
+        self._breaches = 0
+        self._opening = 0.0
+        """Mean of the run's first window."""
+        self._since: tuple[int, float] | None = None
+        self._worst: tuple[int, float] = (0, 0.0)
+        self._sum = 0.0
+        self._count = 0
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        if self._calm(values):
+            self.seen += len(values)
+            self._ring.extend(zip(steps[-self._steady.window :], values[-self._steady.window :], strict=True))
+            return
+        for step, value in zip(steps, values, strict=True):
+            self._take(step, value)
+
+    def _calm(self, values: Sequence[float]) -> bool:
+        """Return whether nothing was and nothing is in breach, so that a long healthy history costs next to nothing."""
+        if not len(values) or self._breaches or self._since is not None or self.seen < self._steady.window:
+            return False
+        return not self._range.breached(max(values)) and not self._range.breached(min(values))
+
+    def _take(self, step: int, value: float) -> None:
+        ring, breached = self._ring, self._range.breached
+        if len(ring) == ring.maxlen and breached(ring[0][1]):
+            self._breaches -= 1
+        ring.append((step, value))
+        self._breaches += breached(value)
+        self.seen += 1
+        if self.seen == self._steady.window and self._steady.climb:
+            self._opening = fmean(value for _, value in ring)
+        if self._since is not None:
+            self._follow(step, value)
+        elif self._breaches >= self._begin and len(ring) == ring.maxlen:
+            self._consider()
+
+    def _follow(self, step: int, value: float) -> None:
+        self._sum += value
+        self._count += 1
+        if self._range.excess(value) > self._range.excess(self._worst[1]):
+            self._worst = (step, value)
+        over = self._steady.trend == "rising" and self._trend() <= 0
+        if self._breaches <= self._end or over:
+            self._since = None
+
+    def _consider(self) -> None:
+        mean = fmean(value for _, value in self._ring)
+        if not self._range.breached(mean) or not self._goes_the_way(mean):
+            return
+        points = list(self._ring)
+        first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))
+        stretch = points[first:]
+        self._since = stretch[0]
+        self._worst = max(stretch, key=lambda point: self._range.excess(point[1]))
+        self._sum, self._count = math.fsum(value for _, value in stretch), len(stretch)
+
+    def _goes_the_way(self, mean: float) -> bool:
+        if self._steady.climb and not mean >= self._steady.climb * self._opening:
+            return False
+        if self._steady.trend == "rising":
+            line = trend([value for _, value in self._ring])
+            return line.t >= _RISING_T and line.change >= _RISING_SHARE * abs(mean)
+        return self._steady.trend != "not rising" or self._trend() < _NOT_RISING_T
+
+    def _trend(self) -> float:
+        return trend([value for _, value in self._ring]).t
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._since is None:
+            return None
+        step, last = self._ring[-1]
+        where = self._range.words + (f" ({words.note})" if words.note else "")
+        rising = " and is still rising" if self._steady.trend == "rising" else ""
+        says = words.says or f"{words.title} has stayed {where}"
+        mean = self._sum / self._count
+        message = f"{says} for {words.span(step - self._since[0] + 1)}{rising}"
+        if number(mean) != number(last) or not words.says:
+            message += f": mean {number(mean)}, last {number(last)}"
+        return Report(message, self._since[0], self._evidence())
+
+    def _evidence(self) -> tuple[str, ...]:
+        (first, opening), (step, last) = self._since or (0, 0.0), self._ring[-1]
+        worst, extreme = self._worst
+        share = f"{self._breaches} of the last {len(self._ring)} points are {self._range.words}"
+        points = f"{number(opening)} at step {first}, furthest {number(extreme)} at step {worst}"
+        return (share, f"{points}, newest {number(last)} at step {step}")
+
+    def _detach(self) -> None:
+        self._ring = self._ring.copy()
+
+
+class Noisy(Condition):
+    """The spread of one metric between steps stays above a share of its mean, where the log has no spread of its own.
+
+    The spread is taken from differences of neighbours, so that a metric that rises steadily is not called noisy.
+    """
+
+    def __init__(self, threshold: float, steady: Steadiness) -> None:
+        super().__init__()
+        self._values: deque[float] = deque(maxlen=steady.window + 1)
+        self._stays = Stays(Range(high=threshold), steady)
+        self.needs = 2 * steady.window
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._values.append(value)
+            if len(self._values) == self._values.maxlen:
+                self._derive(step)
+
+    def _derive(self, step: int) -> None:
+        values = list(self._values)
+        mean = fmean(values)
+        if mean <= 0:
+            return
+        squares = fmean((b - a) ** 2 for a, b in zip(values, values[1:], strict=False))
+        self._stays.feed((step,), (math.sqrt(squares / 2) / mean,))
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        return self._stays.report(words)
+
+    def _detach(self) -> None:
+        self._values = self._values.copy()
+        inner = self._stays.clone()
+        assert isinstance(inner, Stays)
+        self._stays = inner

@@ -1,0 +1,96 @@
+"""Trends: least squares over a window, and metrics that rise block by block."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from statistics import fmean, median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Trend(NamedTuple):
+    """A straight line through equally spaced values."""
+
+    change: float
+    """By how much the line rises from the first value to the last."""
+    t: float
+    """Change in units of its own standard error; beyond ±2 it is hardly chance."""
+
+
+def trend(values: Sequence[float]) -> Trend:
+    """Fit a line by least squares; too few values have no trend."""
+    count = len(values)
+    if count < 4:
+        return Trend(0.0, 0.0)
+    middle, mean = (count - 1) / 2, fmean(values)
+    spread = count * (count * count - 1) / 12
+    slope = sum((i - middle) * value for i, value in enumerate(values)) / spread
+    rest = sum((value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values))
+    error = math.sqrt(rest / (count - 2) / spread)
+    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a trace of both.
+    if error <= 1e-12 * max(abs(mean), abs(slope)):
+        t = math.copysign(math.inf, slope) if abs(slope) * count > 1e-9 * abs(mean) else 0.0
+        return Trend(slope * (count - 1), t)
+    return Trend(slope * (count - 1), slope / error)
+
+
+class Rising(Condition):
+    """Rises continuously: the medians of five blocks each exceed the one before, the last far above the first.
+
+    Medians of blocks, because gradient norms have spikes; judged when a block is full.
+    """
+
+    _BLOCKS = 5
+
+    def __init__(self, *, window: int, factor: float) -> None:
+        super().__init__()
+        self.needs = window
+        self._size = max(1, window // self._BLOCKS)
+        self._factor = factor
+        self._block: list[float] = []
+        self._medians: deque[tuple[int, float]] = deque(maxlen=self._BLOCKS)
+        self._since: tuple[int, float] | None = None
+        self._last: tuple[int, float] = (0, 0.0)
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._block.append(value)
+            self._last = (step, value)
+            if len(self._block) == self._size:
+                self._close(step)
+
+    def _close(self, step: int) -> None:
+        self._medians.append((step, median(self._block)))
+        self._block = []
+        levels = [level for _, level in self._medians]
+        climbing = all(low < high for low, high in zip(levels, levels[1:], strict=False))
+        if self._since is not None:
+            # It goes on until a block falls back below the one before.
+            self._since = self._since if levels[-1] >= levels[-2] else None
+        elif len(levels) == self._BLOCKS and climbing and 0 < self._factor * levels[0] <= levels[-1]:
+            self._since = self._medians[0]
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._since is None:
+            return None
+        since, first = self._since
+        step, level = self._medians[-1]
+        blocks = ", ".join(f"{number(value)} up to step {at}" for at, value in self._medians)
+        message = (
+            f"{words.title} has risen for {words.span(self._last[0] - since + 1)}, from {number(first)} to "
+            f"{number(level)} (medians of {self._size} points)"
+        )
+        newest = f"newest value {number(self._last[1])} at step {self._last[0]}"
+        return Report(message, since, (f"medians: {blocks}", newest))
+
+    def _detach(self) -> None:
+        self._block = self._block.copy()
+        self._medians = self._medians.copy()

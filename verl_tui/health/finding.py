@@ -1,0 +1,64 @@
+"""What judging says: findings, and rules that were not judged and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    """How bad a finding is; greater is worse."""
+
+    INFO = 0
+    WARNING = 1
+    CRITICAL = 2
+
+    @property
+    def word(self) -> str:
+        """`info`, `warning` or `critical`, as in the machine output."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule says now about a run."""
+
+    id: str
+    """Public name of the rule, e.g. `kl-high`."""
+    severity: Severity
+    message: str
+    """One sentence: what is wrong, in numbers."""
+    step: int | None = None
+    """Step of the newest value that was judged."""
+    since_step: int | None = None
+    """First step of the breach."""
+    evidence: tuple[str, ...] = ()
+    """Numbers with their steps that show it, one sentence each."""
+    advice: str | None = None
+    """What to look at or change."""
+    source: str = ""
+    """Where the threshold comes from."""
+    key: str | None = None
+    """The log's own key of the metric that was judged, so that a chart can mark it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A rule that does not apply to this run, or cannot be judged yet."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The health of one run at one moment."""
+
+    findings: tuple[Finding, ...] = ()
+    """Worst first, then the earliest."""
+    not_judged: tuple[NotJudged, ...] = ()
+
+    @property
+    def severity(self) -> Severity | None:
+        """The worst severity, None where nothing was found."""
+        return max((finding.severity for finding in self.findings), default=None)

@@ -1,0 +1,175 @@
+"""One rule of the guide on one run: finds its input, asks its silences, feeds what is new, says what holds now."""
+
+from __future__ import annotations
+
+import math
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.conditions import make
+from verl_tui.health.conditions.condition import Words, number
+from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
+from verl_tui.health.moment import sign
+from verl_tui.health.silence import SILENCES
+from verl_tui.health.streams import Stream
+from verl_tui.indicators import INDICATORS
+
+if TYPE_CHECKING:
+    from verl_tui.health.conditions.condition import Condition
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.moment import Moment
+    from verl_tui.runs.series import Series
+
+_MOST_KEYS = 50
+"""Keys that a rule with a wildcard judges at most."""
+
+
+class _Basis(NamedTuple):
+    """What a watch depends on beside the points: where one of these changes, it starts over."""
+
+    key: str
+    beside: str
+    limit: float
+    """Threshold's unit; 1 where the threshold is absolute."""
+    gate: float
+    """Limit of a stream `at limit`."""
+    scale: float
+    restarts: tuple[int, ...]
+
+
+class _Watch:
+    """A rule on one input: the stream and the condition that it feeds."""
+
+    def __init__(self, rule: Rule, basis: _Basis) -> None:
+        self.basis = basis
+        self._rule = rule
+        self._stream = Stream(rule.stream, scale=basis.scale, limit=basis.gate)
+        self._condition: Condition = make(rule, basis.limit, basis.restarts)
+
+    def look(self, series: list[Series], end: int | None) -> tuple[Condition, int | None]:
+        """Feed what is new; return the condition as it stands at the newest point, and that point's step."""
+        fresh = self._stream.advance(series, end)
+        if fresh.over:
+            self._condition = make(self._rule, self.basis.limit, self.basis.restarts)
+        if len(fresh.steps):
+            self._condition.feed(fresh.steps, fresh.values)
+        if fresh.newest is None:
+            return self._condition, series[0].steps[-1] if len(series[0]) else None
+        peek = self._condition.clone()
+        peek.feed(fresh.newest[:1], fresh.newest[1:])
+        return peek, fresh.newest[0]
+
+
+class RuleOnRun:
+    """One rule, with what it remembers of one run."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._watches: dict[str, _Watch] = {}
+
+    def judge(self, moment: Moment) -> tuple[Finding, ...] | NotJudged:
+        """Return what the rule finds now, or why it does not judge."""
+        rule, spoken = self.rule, moment.run.dialect
+        if spoken in rule.not_in:
+            return NotJudged(rule.id, rule.not_in[spoken])
+        if spoken not in rule.dialects:
+            return NotJudged(rule.id, f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}")
+        keys = self._keys(moment)
+        if not keys:
+            return NotJudged(rule.id, f"the log has no {_names(rule.indicator, rule.metric)}")
+        beside = _resolve(moment, rule.beside_indicator, rule.beside_metric)
+        if beside is None and (rule.beside_indicator or rule.beside_metric):
+            return NotJudged(rule.id, f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}")
+        return self._judge_keys(moment, keys, beside or "")
+
+    def _keys(self, moment: Moment) -> list[str]:
+        for pattern in self.rule.metric:
+            if "*" in pattern:
+                return [key for name, key in moment.names.items() if fnmatchcase(name, pattern)][:_MOST_KEYS]
+        key = _resolve(moment, self.rule.indicator, self.rule.metric)
+        return [key] if key else []
+
+    def _judge_keys(self, moment: Moment, keys: list[str], beside: str) -> tuple[Finding, ...] | NotJudged:
+        findings: list[Finding] = []
+        excuses: list[NotJudged] = []
+        for key in keys:
+            judged = self._judge_key(moment, key, beside)
+            if isinstance(judged, NotJudged):
+                excuses.append(judged)
+            elif judged is not None:
+                findings.append(judged)
+        if excuses and len(excuses) == len(keys):
+            return excuses[0]
+        return tuple(findings)
+
+    def _judge_key(self, moment: Moment, key: str, beside: str) -> Finding | NotJudged | None:
+        rule = self.rule
+        for name in rule.silent:
+            if reason := SILENCES[name](moment, key):
+                return NotJudged(rule.id, reason)
+        series = [one for one in (moment.series(key), moment.series(beside) if beside else None) if one is not None]
+        limit = LIMITS[rule.of](moment.run, moment.guide) if rule.of else None
+        watch = self._watch(moment, key, beside, series[0], limit)
+        condition, step = watch.look(series, moment.end)
+        if condition.seen < condition.needs:
+            return NotJudged(rule.id, f"needs {condition.needs} points, has {condition.seen}")
+        report = condition.report(Words(rule.title, moment.span, _note(rule, limit), rule.says))
+        if report is None:
+            return None
+        label = f" ({rule.label})" if rule.label else ""
+        return Finding(
+            rule.id,
+            rule.severity,
+            report.message + label,
+            step=step,
+            since_step=report.since,
+            evidence=tuple(f"{key}: {sentence}" for sentence in report.evidence),
+            advice=rule.advice or None,
+            source=rule.source,
+            key=key,
+        )
+
+    def _watch(self, moment: Moment, key: str, beside: str, series: Series, limit: Limit | None) -> _Watch:
+        scale = sign(self.rule.indicator, key)
+        if self.rule.percent and max(filter(math.isfinite, series.values), default=0.0) <= 1.0:
+            scale *= 100.0
+        restarts = tuple(mark.step for mark in moment.run.restarts)
+        gate = _gate(moment, self.rule) if self.rule.stream == "at limit" else math.inf
+        basis = _Basis(key, beside, limit.value if limit else 1.0, gate, scale, restarts)
+        watch = self._watches.get(key)
+        if watch is None or watch.basis != basis:
+            watch = self._watches[key] = _Watch(self.rule, basis)
+        return watch
+
+
+def _resolve(moment: Moment, indicator: str, metrics: tuple[str, ...]) -> str | None:
+    """Return the log's own key of an indicator or of the first metric it has."""
+    if indicator:
+        return moment.indicators.get(indicator)
+    return next((moment.names[name] for name in metrics if name in moment.names), None)
+
+
+def _gate(moment: Moment, rule: Rule) -> float:
+    if rule.id == "prompt-truncation":
+        limit = stated_limit(moment.run, "max_prompt_length")
+        return limit.value if limit else math.inf
+    return response_limit(moment.run, moment.guide).value
+
+
+def _note(rule: Rule, limit: Limit | None) -> str:
+    if limit is None:
+        return ""
+    share = f"{rule.threshold:.0%}" if rule.threshold < 2 else f"{number(rule.threshold)} ×"
+    return limit.words if rule.threshold == 1 else f"{share} {'of ' if '%' in share else ''}{limit.words}"
+
+
+def _names(indicator: str, metrics: tuple[str, ...]) -> str:
+    if indicator:
+        return INDICATORS[indicator].label if indicator in INDICATORS else indicator
+    return " or ".join(metrics)
+
+
+def _whose(dialects: tuple[str, ...]) -> str:
+    words = {"tutorial": "the verl tutorials'", "verl": "verl's own", "other": "other frameworks'"}
+    return " or ".join(words[dialect] for dialect in dialects)

@@ -1,0 +1,196 @@
+"""When a rule must hold its tongue: each silence looks for evidence and gives its reason as a sentence."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from verl_tui.health.limits import adaptive, stated_limit, stated_target, v1_trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from verl_tui.health.moment import Moment
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+_POINTS = 100
+"""Newest points that evidence is sought in."""
+_ENOUGH = 5
+"""Points without which there is no evidence: heuristic."""
+_SCORES = 20
+"""Scores without which their scale is not known: heuristic, a handful may lie anywhere."""
+_MOST_SCORES = 2000
+_CLOSE = 0.1
+"""Share by which a spread may differ from √(m(1−m)): batches are finite."""
+
+_SCALES = {"reward/mean", "train/reward", "avg_reward"}
+"""Spellings under which the tutorials themselves end healthy below 1 (at 0.92 and 0.82)."""
+
+
+def bounded_reward(moment: Moment, key: str) -> str | None:
+    """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means nothing."""
+    run = moment.run
+    if reason := _binary_spread(run.indicator("reward"), run.indicator("reward_std")):
+        return reason
+    if reason := _bounded_scores(run):
+        return reason
+    return _bounded_responses(run.series("reward/reward"))
+
+
+def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
+    """A spread of √(m(1−m)) is that of scores that are 0 or 1."""
+    if mean is None or spread is None:
+        return None
+    pairs = _pairs(mean, spread)
+    if len(pairs) < _ENOUGH or not all(0 <= m <= 1 for m, _ in pairs):
+        return None
+    like = sum(abs(s - math.sqrt(m * (1 - m))) <= max(0.01, _CLOSE * math.sqrt(m * (1 - m))) for m, s in pairs)
+    if like < 0.8 * len(pairs):
+        return None
+    return f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, m being {mean.key}"
+
+
+def _pairs(first: Series, second: Series) -> list[tuple[float, float]]:
+    """Return the newest finite values at steps that both have."""
+    pairs = []
+    for i in range(max(0, len(first) - _POINTS), len(first)):
+        j = bisect_left(second.steps, first.steps[i])
+        if j < len(second) and second.steps[j] == first.steps[i]:
+            pair = (first.values[i], second.values[j])
+            if all(map(math.isfinite, pair)):
+                pairs.append(pair)
+    return pairs
+
+
+def _bounded_scores(run: Run) -> str | None:
+    scores: list[float] = []
+    for step in reversed(run.samples.steps):
+        scores.extend(
+            sample.score for sample in run.samples.at(step) if sample.score is not None and math.isfinite(sample.score)
+        )
+        if len(scores) >= _MOST_SCORES:
+            break
+    return _scale(scores, "the newest samples' scores")
+
+
+def _scale(scores: Sequence[float], what: str) -> str | None:
+    if len(scores) < _SCORES:
+        return None
+    if all(score in (0.0, 1.0) for score in scores):
+        return f"{what} ({len(scores)}) are all 0 or 1: a bounded scale"
+    if all(-1.0 <= score <= 1.0 for score in scores):
+        return f"{what} ({len(scores)}) all lie within −1 and 1: a bounded scale"
+    return None
+
+
+def _bounded_responses(series: Series | None) -> str | None:
+    """The tutorials' `reward` records, one a response; a step's mean still tells whether all of them were 0 or 1."""
+    if series is None:
+        return None
+    values = [value for value in series.tail(_POINTS) if math.isfinite(value)]
+    if not series.counts or max(series.counts[-_POINTS:]) == 1:
+        return _scale(values, f"the values of {series.key}")
+    counts = series.counts[-_POINTS:]
+    if sum(counts) < _SCORES or len(values) != len(counts):
+        return None
+    whole = all(
+        0 <= value <= 1 and abs(value * n - round(value * n)) < 1e-6 for value, n in zip(values, counts, strict=True)
+    )
+    return f"the scores behind {series.key} are all 0 or 1: a bounded scale" if whole else None
+
+
+def small_scale(moment: Moment, key: str) -> str | None:
+    """Excuse spellings of the reward that the tutorials use for scores below 1, unless some value exceeds 1."""
+    series = moment.series(key)
+    if key not in _SCALES or series is None:
+        return None
+    if any(value > 1 for value in series.values if math.isfinite(value)):
+        return None
+    return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
+
+
+def stair_steps(moment: Moment, key: str) -> str | None:
+    """Excuse a KL that falls in stair steps, as the adaptive controller makes it."""
+    series = moment.series(key)
+    if series is None or adaptive(moment.run) is False or not stairs(series.tail(2 * _POINTS)):
+        return None
+    how = "the controller is the adaptive one" if adaptive(moment.run) else "as the adaptive controller makes it"
+    return f"{key} falls in stair steps, {how}: normal"
+
+
+def stairs(values: Sequence[float]) -> bool:
+    """Return whether values fall in stair steps: few falls make up most of the way, and between them little moves."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2 * _ENOUGH:
+        return False
+    way = max(known) - known[-1]
+    changes = [after - before for before, after in zip(known, known[1:], strict=False)]
+    falls = sorted((-change for change in changes if change < 0), reverse=True)
+    steps, gone = 0, 0.0
+    while steps < len(falls) and gone < 0.7 * way:
+        gone += falls[steps]
+        steps += 1
+    if way <= 0 or steps < 2 or steps > 0.2 * len(known):
+        return False
+    usual = sorted(map(abs, changes))[len(changes) // 2]
+    return usual <= 0.1 * falls[steps - 1]
+
+
+def no_target(moment: Moment, key: str) -> str | None:
+    """Excuse verl's and others' KL to the reference where no target is in force: it rises slowly by nature."""
+    if moment.run.dialect == "tutorial" or stated_target(moment.run) is not None:
+        return None
+    return f"{key} rises slowly by nature, and no adaptive controller with a target_kl is known"
+
+
+def has_target(moment: Moment, key: str) -> str | None:
+    """Excuse the comparison with a run's own past where a target says more."""
+    return "judged against target_kl" if stated_target(moment.run) is not None else None
+
+
+def v1(moment: Moment, key: str) -> str | None:
+    """Excuse clip ratios of verl's v1 trainer: they are shares of the longest response in the batch."""
+    evidence = v1_trainer(moment.run)
+    return f"from verl v0.9 on {key} is no share of truncated ones ({evidence})" if evidence else None
+
+
+def not_v1(moment: Moment, key: str) -> str | None:
+    """Excuse what only makes sense for verl's v1 trainer."""
+    return None if v1_trainer(moment.run) else "only for verl's trainer from v0.9 on"
+
+
+def no_response_limit(moment: Moment, key: str) -> str | None:
+    """Excuse a comparison with a limit of response length that is not known."""
+    if moment.guide.response_limit is not None or stated_limit(moment.run, "max_response_length"):
+        return None
+    return "data.max_response_length is not known: no settings were found"
+
+
+def no_prompt_limit(moment: Moment, key: str) -> str | None:
+    """Excuse a comparison with a limit of prompt length that is not known."""
+    if stated_limit(moment.run, "max_prompt_length"):
+        return None
+    return "data.max_prompt_length is not known: no settings were found"
+
+
+def has_spread(moment: Moment, key: str) -> str | None:
+    """Excuse the spread over time where the log has the spread within a step."""
+    known = moment.indicators.get("reward_std")
+    return f"judged by {known}" if known else None
+
+
+SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
+    "bounded-reward": bounded_reward,
+    "small-scale": small_scale,
+    "stair-steps": stair_steps,
+    "no-target": no_target,
+    "has-target": has_target,
+    "v1-trainer": v1,
+    "not-v1-trainer": not_v1,
+    "no-response-limit": no_response_limit,
+    "no-prompt-limit": no_prompt_limit,
+    "has-spread": has_spread,
+}
+"""Name in the guide -> the silence; each takes the judged key too."""

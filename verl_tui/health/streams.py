@@ -1,0 +1,125 @@
+"""What rules are fed with: one or two metrics made into one stream of finite numbers, new points only."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.runs.series import Series
+
+
+class Fresh(NamedTuple):
+    """What a stream brings."""
+
+    over: bool
+    """Whether earlier points changed, so that everything begins anew with these."""
+    steps: Sequence[int]
+    values: Sequence[float]
+    """Points that will not change any more unless the stream starts over."""
+    newest: tuple[int, float] | None
+    """The last point, which may still be replaced; None where it is not finite."""
+
+
+class Stream:
+    """A rule's input. Remembers how far it has been read."""
+
+    def __init__(self, kind: str, *, scale: float = 1.0, limit: float = math.inf) -> None:
+        """Prepare a stream.
+
+        Args:
+            kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
+                `difference`, `widest` (the larger absolute value) or `at limit` (the first where the second has reached
+                `limit`, else 0).
+            scale: Factor of all values.
+            limit: See `at limit`.
+        """
+        self._make = _MAKERS[kind](limit) if kind in _MAKERS else None
+        self._absolute = kind == "absolute"
+        self._scale = scale
+        self._cursors = [0, 0]
+        self._revisions: tuple[int, ...] = ()
+
+    def advance(self, series: Sequence[Series], end: int | None) -> Fresh:
+        """Return what is new.
+
+        Args:
+            series: The one or two metrics, always the same ones.
+            end: Step the run has reached; points of an abandoned segment beyond it are left out. None = no end.
+        """
+        lengths = [len(one) if end is None else bisect_right(one.steps, end) for one in series]
+        revisions = tuple(one.revision for one in series)
+        # A cursor beyond the end: the run was set back behind what was already read.
+        over = revisions != self._revisions or any(self._cursors[i] > max(0, n - 1) for i, n in enumerate(lengths))
+        if over:
+            self._cursors = [0, 0]
+            self._revisions = revisions
+        if self._make is None:
+            return self._single(series[0], lengths[0], over=over)
+        return self._joined(series[0], series[1], lengths, over=over)
+
+    def _single(self, series: Series, length: int, *, over: bool) -> Fresh:
+        if not length:
+            return Fresh(over, (), (), None)
+        start, last = self._cursors[0], length - 1
+        steps: Sequence[int] = series.steps[start:last]
+        values: Sequence[float] = series.values[start:last]
+        self._cursors[0] = last
+        if not math.isfinite(sum(values)):
+            kept = [(step, value) for step, value in zip(steps, values, strict=True) if math.isfinite(value)]
+            steps, values = [step for step, _ in kept], [value for _, value in kept]
+        newest = self._shape(series.values[last])
+        if self._absolute or self._scale != 1.0:
+            values = [self._shape(value) for value in values]
+        return Fresh(over, steps, values, (series.steps[last], newest) if math.isfinite(newest) else None)
+
+    def _shape(self, value: float) -> float:
+        return (abs(value) if self._absolute else value) * self._scale
+
+    def _joined(self, first: Series, second: Series, lengths: Sequence[int], *, over: bool) -> Fresh:
+        """Walk through both metrics; only steps that both have make a point, and only settled ones are passed."""
+        if not all(lengths):
+            return Fresh(over, (), (), None)
+        make = self._make or _difference(0.0)
+        i, j = self._cursors
+        settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
+        steps: list[int] = []
+        values: list[float] = []
+        while (step := first.steps[i]) < settled and (other := second.steps[j]) < settled:
+            if step == other:
+                value = make(first.values[i], second.values[j]) * self._scale
+                if math.isfinite(value):
+                    steps.append(step)
+                    values.append(value)
+            i, j = i + (step <= other), j + (other <= step)
+        self._cursors = [i, j]
+        return Fresh(over, steps, values, self._at(settled, first, second))
+
+    def _at(self, step: int, first: Series, second: Series) -> tuple[int, float] | None:
+        one, other = first.at(step), second.at(step)
+        if self._make is None or one is None or other is None or not one.step == other.step == step:
+            return None
+        value = self._make(one.value, other.value) * self._scale
+        return (step, value) if math.isfinite(value) else None
+
+
+def _ratio(limit: float) -> Callable[[float, float], float]:
+    return lambda first, second: first / second if second > 0 else math.nan
+
+
+def _difference(limit: float) -> Callable[[float, float], float]:
+    return lambda first, second: first - second
+
+
+def _widest(limit: float) -> Callable[[float, float], float]:
+    return lambda first, second: max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
+
+
+def _at_limit(limit: float) -> Callable[[float, float], float]:
+    return lambda first, second: first if second >= limit else 0.0
+
+
+_MAKERS = {"ratio": _ratio, "difference": _difference, "widest": _widest, "at limit": _at_limit}

@@ -1,0 +1,330 @@
+"""What several frameworks' metrics mean: one indicator, many spellings, and whose names a log uses.
+
+The ids are public and stable: rules, exporters and users' settings name them. Spellings are those of verl (v0.1 to
+v0.9), of its tutorials, and of TRL, OpenRLHF, slime, prime-rl and NeMo-RL as read in their sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from verl_tui.metrics import Direction, Group, modern, slashed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+Dialect = Literal["tutorial", "verl", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Indicator:
+    """One quantity that training is judged by, whatever a log calls it."""
+
+    id: str
+    """Public name."""
+    label: str
+    """A few words for a title."""
+    unit: str
+    """Unit where all spellings share it, else empty: ask `metrics.describe` about the log's own key."""
+    direction: Direction
+    group: Group
+    spellings: tuple[str | re.Pattern[str], ...]
+    """verl's present names and others' names in order of preference; a pattern matches the whole name."""
+
+
+# A data set's own name may hold slashes. Where a log has no score of its own validation, auxiliary ones must do.
+_SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
+_NO_SCORE = (
+    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|kl|entropy|clip|clipped|time|epoch|steps?|turns|tokens|std)"
+    r"(?![a-z]))"
+)
+_CORE: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"val-core/.+/acc/mean@\d+",
+        r"val-core/.+/(?:reward|score)/mean@\d+",
+        r"val-core/.+/mean@\d+",
+        r"val-core/.+",
+        rf"(?:eval|evaluation|evaluator|validation|val)[/_](?:.+/)?{_SCORE}(?:/mean)?",
+        rf"{_NO_SCORE}(?:eval|evaluation|evaluator|validation|val)/.+",
+    )
+)
+_AUXILIARY: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(pattern)
+    for pattern in (r"val-aux/.+/(?:acc|reward|score)/mean@\d+", rf"{_NO_SCORE}val-aux/.+", rf"{_NO_SCORE}eval_.+")
+)
+
+# id, label, unit, direction, group; then spellings in order of preference: verl's, the tutorials', and those of TRL,
+# OpenRLHF, slime, prime-rl and NeMo-RL, whose writers often put `train/` before a name: each is tried both ways.
+_TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
+    (
+        *("reward", "reward", "", "up", "reward"),
+        "critic/score/mean critic/rewards/mean",
+        "rollout/reward_mean reward/mean avg_reward train/reward verl_average_reward reward_mean reward/reward",
+        "reward rollout/raw_reward rollout/rewards agg/all/agent/reward/mean",
+    ),
+    (
+        *("reward_std", "reward spread", "", "", "reward"),
+        "",
+        "rollout/reward_std reward/std",
+        "reward_std group_reward_std",
+    ),
+    (
+        *("policy_kl", "policy KL", "nats/token", "near", "kl"),
+        "actor/ppo_kl",
+        "ppo/kl_div rollout/kl_div kl_div",
+        "ppo_kl policy_kl_error",
+    ),
+    (
+        *("reference_kl", "reference KL", "nats/token", "near", "kl"),
+        "actor/kl_loss actor/reward_kl_penalty",
+        "kl/divergence train/kl_div kl",
+        "kl kl_loss kl_penalty",
+    ),
+    (
+        *("policy_loss", "policy loss", "", "", "loss"),
+        "actor/pg_loss",
+        "ppo/policy_loss policy/loss policy_loss train/loss",
+        "policy_loss pg_loss loss loss/mean",
+    ),
+    (
+        *("value_loss", "value loss", "", "down", "loss"),
+        "critic/vf_loss",
+        "ppo/value_loss value/loss value_loss",
+        "critic_loss",
+    ),
+    (
+        *("entropy", "entropy", "nats/token", "", "optimisation"),
+        "actor/entropy actor/entropy_loss",
+        "ppo/entropy ppo/entropy_loss entropy",
+        "entropy entropy_loss approx_entropy rollout/entropy entropy/all/mean",
+    ),
+    (
+        *("clip_fraction", "clip fraction", "share", "", "optimisation"),
+        "actor/pg_clipfrac",
+        "ppo/clip_ratio clip_ratio",
+        "clip_ratio/region_mean clip_ratio pg_clipfrac",
+    ),
+    (
+        *("grad_norm", "gradient norm", "", "", "optimisation"),
+        "actor/grad_norm",
+        "ppo/grad_norm grad_norm",
+        "grad_norm actor_grad_norm optim/grad_norm",
+    ),
+    (
+        *("response_length", "response length", "tokens", "", "length"),
+        "response_length/mean",
+        "rollout/response_length_mean generation/length",
+        "completions/mean_length completion_length response_length rollout/response_len/mean rollout/response_lengths "
+        "mean_gen_tokens_per_sample",
+    ),
+    (
+        *("truncated_share", "truncated share", "share", "down", "length"),
+        "response_length/clip_ratio",
+        "",
+        "completions/clipped_ratio response_clip_ratio rollout/truncated_ratio",
+    ),
+    (
+        *("log_prob", "log-probability", "nats/token", "", "engine"),
+        "rollout_corr/rollout_log_ppl",
+        "generation/log_prob",
+        "",
+    ),
+    (
+        # prime-rl logs both of the first two; its `perf/throughput` is of all GPUs together.
+        *("throughput", "throughput", "", "up", "throughput"),
+        "perf/throughput_per_gpu perf/throughput",
+        "throughput/samples_per_second",
+        "perf/tokens_per_gpu_per_sec performance/tokens_per_sec_per_gpu",
+    ),
+    (
+        *("step_time", "step time", "s", "down", "timing"),
+        "timing_s/step perf/time_per_step train/time(s)",
+        "",
+        "step_time timing/step_total perf/step_time time/step timing/train/total_step_time",
+    ),
+    (
+        *("generation_time", "generation time", "s", "down", "timing"),
+        "timing_s/gen",
+        "verl_sample_generation_seconds",
+        "timing/generation time/wait_for_batch timing/train/generation",
+    ),
+    (
+        *("gpu_utilization", "GPU utilisation", "percent", "up", "system"),
+        "",
+        "system/gpu_util system/gpu_utilization gpu_util gpu_utilization",
+        "ray_node_gpus_utilization DCGM_FI_DEV_GPU_UTIL",
+    ),
+    (
+        # Memory in MiB or bytes is left out: an amount is no share of what there is.
+        *("gpu_memory", "GPU memory", "percent", "", "system"),
+        "",
+        "system/memory_util memory_util",
+        "",
+    ),
+    ("validation", "validation", "", "up", "validation", "", "", ""),
+    (
+        *("engine_mismatch", "engine mismatch", "", "near", "engine"),
+        "training/rollout_probs_diff_mean rollout_corr/kl actor/rollout_corr/kl",
+        "",
+        "sampling/sampling_logp_difference/mean logprobs_diff train_rollout_logprob_abs_diff mismatch_kl/all/mean "
+        "gen_kl_error token_mult_prob_error",
+    ),
+)
+
+
+def _spellings(verl: str, tutorial: str, others: str) -> tuple[str, ...]:
+    prefixed = (spelling for name in others.split() for spelling in (name, f"train/{name}"))
+    return tuple(dict.fromkeys((*verl.split(), *tutorial.split(), *prefixed)))
+
+
+INDICATORS: Mapping[str, Indicator] = MappingProxyType(
+    {
+        row[0]: Indicator(*row[:5], spellings=(*_CORE, *_AUXILIARY) if row[0] == "validation" else _spellings(*row[5:]))
+        for row in _TABLE
+    }
+)
+"""Indicator id -> indicator, in the order of showing."""
+
+_NEEDS_REWARD = frozenset({"train/loss", "loss", "loss/mean"})
+"""Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning."""
+
+_NEGATED = frozenset({("log_prob", "rollout_corr/rollout_log_ppl")})
+
+
+def resolve(keys: Collection[str]) -> dict[str, str]:
+    """Find a log's own key for each indicator.
+
+    The first spelling present wins; of several keys with one meaning, the one spelled verl's present way, then the
+    alphabetically first. `truncated_share` may be `response_length/clip_ratio`, which is a share of truncated responses
+    only before verl v0.9; the caller knows the version.
+
+    Args:
+        keys: All keys of the log, in any order.
+
+    Returns:
+        Indicator id -> key, for the indicators that the log has.
+    """
+    own = _own_keys(keys)
+    found: dict[str, str] = {}
+    for indicator in INDICATORS.values():
+        for name in indicator.spellings:
+            if isinstance(name, str) and name in own and ("reward" in found or name not in _NEEDS_REWARD):
+                found[indicator.id] = own[name]
+                break
+    if scores := validation_keys(keys):
+        found["validation"] = scores[0]
+    return found
+
+
+def validation_keys(keys: Collection[str]) -> list[str]:
+    """Return a log's validation scores, the best first: `mean@N` of accuracy, then of reward, then other core scores.
+
+    Auxiliary ones (`val-aux/…`) come only where there is nothing else; counts, lengths, times and losses never.
+    """
+    own = _own_keys(keys)
+    ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
+    if ranked and ranked[0][0] < len(_CORE):
+        ranked = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
+    return [own[name] for _, name in ranked]
+
+
+def factor(indicator: str, key: str) -> float:
+    """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a negated one, else 1.
+
+    verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl` (`docs/algo/rollout_corr.md`).
+    """
+    return -1.0 if (indicator, modern(key)) in _NEGATED else 1.0
+
+
+def dialect(keys: Collection[str]) -> Dialect:
+    """Say whose names a log uses: verl's own, those of its tutorials, or another framework's.
+
+    One name that only verl writes decides. Otherwise clear names are counted, then names that several share; a tie is
+    `other`, since the tutorials' thresholds must not judge what they were not written for.
+    """
+    count = Counter(evidence for key in keys for evidence in _evidence(key))
+    if count["verl", True]:
+        return "verl"
+    tutorial, other = count["tutorial", True], count["other", True]
+    if tutorial or other:
+        return "tutorial" if tutorial > other else "other"
+    verl, tutorial, other = (count[name, False] for name in ("verl", "tutorial", "other"))
+    if tutorial > max(verl, other):
+        return "tutorial"
+    return "verl" if verl > max(tutorial, other) else "other"
+
+
+def _own_keys(keys: Collection[str]) -> dict[str, str]:
+    """Map verl's present names to the log's own keys; where two keys mean the same, the present name itself wins."""
+    own = {modern(key): key for key in sorted(keys, reverse=True)}
+    return own | {key: key for key in keys if modern(key) == key}
+
+
+@cache
+def _rank(name: str) -> int | None:
+    """Return how good a validation score a name is, 0 for the best, None for what is no score."""
+    return next((rank for rank, pattern in enumerate((*_CORE, *_AUXILIARY)) if pattern.fullmatch(name)), None)
+
+
+# Names that several write, so that they speak only where nothing clearer does.
+_SHARED: dict[Dialect, re.Pattern[str]] = {
+    "verl": re.compile(
+        r"perf/throughput|training/(?:global_step|epoch)|(?:actor|critic)/(?:lr|grad_norm)"
+        r"|mismatch/(?:mismatch|rollout)_.+"
+    ),
+    "tutorial": re.compile(
+        r"policy_loss|value_loss|entropy|clip_ratio|kl|grad_norm|train/reward|(?:prompt|response)_length_\w+"
+        r"|gpu_util|gpu_utilization|memory_util"
+    ),
+    "other": re.compile(
+        r"loss|reward|lr|learning_rate|epoch|num_tokens|entropy_loss|train/(?:grad_norm|epoch|lr|entropy)"
+        r"|(?:actor|critic)_(?:lr|grad_norm)"
+    ),
+}
+_CLEAR: dict[Dialect, re.Pattern[str]] = {
+    "verl": re.compile(
+        r"(?:actor|critic)/.+|(?:timing_s|timing_per_token_ms|global_seqlen|rollout_corr|fully_async|separate_async)/.+"
+        r"|val-(?:core|aux)/.+|(?:val/)?test_score/.+|(?:perf/)?mfu/(?:actor|critic|actor_infer)"
+        r"|perf/(?:total_num_tokens|time_per_step|(?:max|cpu)_memory_.+)"
+        r"|training/(?:rollout_(?:probs|actor)_.+|(?:off_policy|num_turns|filter_groups|rollout_failure)/.+)"
+        r"|(?:prompt_length|response_length|response_length_non_aborted)/.+|response/aborted_ratio"
+        r"|timing/(?:gen|ref|values|adv|old_log_prob|update_actor|update_critic|testing|save_checkpoint)"
+        r"|train/(?:lr\(1e-\d\)|time\(s\)|total_tokens\(B\)|global_tokens|mfu)"
+    ),
+    "tutorial": re.compile(
+        r"rollout/(?:reward_(?:mean|std|max|min)|kl_div|sample_count|response_length_\w+)"
+        r"|ppo/(?:(?:policy|value|entropy|total)_loss|entropy|clip_ratio|grad_norm|kl_\w+)"
+        r"|system/(?:gpu|memory)_\w+|sample/\w+|reward/(?:mean|std|reward|tps)"
+        r"|avg_reward|verl_\w+|reward_mean|kl_div|train/kl_div|kl/divergence|policy/loss|value/loss"
+        r"|generation/(?:length|log_prob)|throughput/samples_per_second"
+    ),
+    "other": re.compile(
+        r"(?:train/)?(?:rewards/.+|completions?[/_].+|sampling/.+|clip_ratio/.+|frac_reward_zero_std|group_reward_std"
+        r"|response_length|response_clip_ratio|ppo_kl|critic_loss|logprobs_diff|gen_kl_error|token_mult_prob_error"
+        r"|policy_kl_error|approx_entropy|mean_gen_tokens_per_sample|baseline_reward/.+|kl_penalty)"
+        r"|train/(?:kl|kl_loss|reward_std|learning_rate|policy_loss|pg_\w+|entropy_loss|lr-pg_\d+|actor_\w+|ois|agg/.+"
+        r"|train_rollout_\w+|approx_kl)"
+        r"|rollout/(?:raw_reward|rewards|response_lengths|response_len/.+|truncated_ratio|zero_std/.+|entropy|ep_\w+)"
+        r"|perf/(?:step_time|tokens_per_gpu_per_sec|actor_train_tflops|throughput_per_gpu|mfu|peak_memory)"
+        r"|(?:entropy|mismatch_kl)/all/.+|loss/mean|(?:optim|time|progress|off_policy|performance|objective)/.+"
+        r"|timing/(?:train/.+|generation|step_total)|ppo/\w+/.+|ppo/(?:mean|std)_\w+"
+    ),
+}
+
+
+@cache
+def _evidence(key: str) -> tuple[tuple[Dialect, bool], ...]:
+    """Return whose name a key is, each with whether it is theirs alone."""
+    shared: tuple[tuple[Dialect, bool], ...] = tuple(
+        (name, False) for name, pattern in _SHARED.items() if pattern.fullmatch(key)
+    )
+    if shared:
+        return shared
+    name = slashed(key)
+    return tuple((whose, True) for whose, pattern in _CLEAR.items() if pattern.fullmatch(name))

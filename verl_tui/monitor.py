@@ -1,0 +1,95 @@
+"""The one loop that every front end drives: takes in what sources say, keeps the runs, has them judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health import Judge, load_guide
+from verl_tui.health.finding import Verdict
+from verl_tui.records import Batch, GpuReading
+from verl_tui.runs.run import Run
+from verl_tui.sources.discovery import Discovery
+from verl_tui.sources.feed import Feed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.config import Config
+
+News = Batch | Discovery | GpuReading
+"""What reaches the monitor from the reading threads."""
+
+
+class Monitor:
+    """All runs and their health. Changed by one caller only, so there are no locks."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.guide = load_guide(config.guide)
+        self.runs: dict[str, Run] = {}
+        """By name, in the order they were found."""
+        self.verdicts: dict[str, Verdict] = {}
+        self.gpus: GpuReading | None = None
+        self.problems: tuple[str, ...] = ()
+        self.waiting: tuple[str, ...] = ()
+        self.revision = 0
+        """Grows with every change."""
+        self._judges: dict[str, Judge] = {}
+        self._judged: dict[str, int] = {}
+
+    def apply(self, news: News, now: float) -> None:
+        """Take in what a source said.
+
+        Args:
+            news: A batch of records, what discovery found, or a reading of the GPUs.
+            now: Time of arrival in seconds since the epoch.
+        """
+        self.revision += 1
+        if isinstance(news, Batch):
+            self._run(news.run).apply(news, now)
+        elif isinstance(news, GpuReading):
+            self.gpus = news
+        else:
+            self.problems, self.waiting = news.problems, news.waiting
+
+    def judge(self, now: float) -> bool:
+        """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
+        changed = False
+        for name, run in self.runs.items():
+            verdict = self._judges[name].verdict(now)
+            if verdict != self.verdicts.get(name):
+                self.verdicts[name] = verdict
+                changed = True
+        return changed
+
+    def loaded(self) -> float:
+        """Return how much of what lies on disk has been read, 0..1."""
+        status = [state.status for run in self.runs.values() for state in run.sources.values()]
+        size = sum(s.size for s in status)
+        return min(1.0, sum(min(s.bytes_read, s.size) for s in status) / size) if size else 1.0
+
+    def _run(self, name: str) -> Run:
+        run = self.runs.get(name)
+        if run is None:
+            run = self.runs[name] = Run(name)
+            self._judges[name] = Judge(self.guide, run)
+        return run
+
+
+def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
+    """Return a monitor that has read everything there is, once, and judged it.
+
+    Args:
+        specs: Paths, directories and globs.
+        config: The user's configuration.
+        now: Seconds since the epoch.
+    """
+    monitor = Monitor(config)
+    feed = Feed(specs)
+    monitor.apply(feed.scan(), now)
+    for batch in feed.read():
+        monitor.apply(batch, now)
+    for batch in feed.finish():
+        monitor.apply(batch, now)
+    monitor.judge(now)
+    return monitor

@@ -1,0 +1,264 @@
+"""One training job: everything its sources have said so far. Only `verl_tui.monitor` changes it."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.indicators import dialect, resolve
+from verl_tui.records import Batch, Event, EventKind, Progress, Restart, Rows, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.runs.samples import Samples
+from verl_tui.runs.series import Series
+from verl_tui.runs.table import Table, precedence
+from verl_tui.times import trusted_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KEPT_EVENTS = 500
+_KEPT_UNREADABLE = 1000
+_SLACK = 60.0
+"""Seconds by which files of one run may differ in their last change without meaning anything."""
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class RestartMark:
+    """Where a source started anew."""
+
+    step: int
+    """First step of the new segment."""
+    reason: str
+    path: str
+
+
+@dataclass(slots=True)
+class SourceState:
+    """What a run remembers of one of its sources."""
+
+    status: SourceStatus
+    segment: int = 0
+    rows: int = 0
+    """Rows of the current segment so far."""
+    step: int | None = None
+    """Highest step of the current segment, of its rows or its progress bar."""
+    total: int | None = None
+    """Steps of the whole run, as far as this source tells."""
+    ending: Event | None = None
+    """What may tell how the run ended; forgotten when a further step follows."""
+    restarted: str | None = None
+    """Why the source started anew, until the first row of the new segment tells at which step."""
+    tables: dict[tuple[tuple[str, ...], bool], Table] = field(default_factory=dict)
+    """Tables of the current segment."""
+    unreadable: deque[Unreadable] = field(default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE))
+
+
+class Run:
+    """One training job."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sources: dict[str, SourceState] = {}
+        """By path, in the order they were found."""
+        self.samples = Samples()
+        self.settings: dict[str, Any] = {}
+        """Flat settings, e.g. `data.max_response_length`; the first source that states one holds."""
+        self.settings_origin: dict[str, str] = {}
+        self.events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
+        self.checkpoints: dict[int, str] = {}
+        """Step -> directory of the checkpoints seen."""
+        self.restarts: list[RestartMark] = []
+        self.last_record: float | None = None
+        """Time of the newest record in seconds since the epoch."""
+        self.revision = 0
+        """Grows with every change."""
+        self._tables: dict[str, list[tuple[Table, int]]] = {}
+        self._series: dict[str, Series] = {}
+        self._resolved: tuple[int, dict[str, str], str] = (-1, {}, "other")
+
+    # -- what there is to read ------------------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The log's own metric keys, in the order of first appearance."""
+        return tuple(self._tables)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of the sources."""
+        return tuple(self.sources)
+
+    @property
+    def step(self) -> int | None:
+        """Step the run has reached: the highest of its newest segment; None before the first."""
+        reached = [(state.segment, state.step) for state in self.sources.values() if state.step is not None]
+        return max(reached, default=(0, None))[1]
+
+    @property
+    def total_steps(self) -> int | None:
+        """Steps the whole run will take, None where nothing tells."""
+        stated = [state.total for state in self.sources.values() if state.total is not None]
+        if stated:
+            return stated[-1]
+        for key in ("trainer.total_training_steps", "total_training_steps", "total_steps", "max_steps"):
+            value = self.settings.get(key)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+        return None
+
+    @property
+    def outcome(self) -> Event | None:
+        """The event that tells how the run ended, unless some source shows that it went on."""
+        valid = [state.ending for state in self.sources.values() if state.ending and self._holds(state, state.ending)]
+        finished = [event for event in valid if event.kind is EventKind.FINISHED]
+        fatal = [event for event in valid if event.kind is EventKind.FATAL]
+        return (finished or fatal or valid or [None])[0]
+
+    def _holds(self, state: SourceState, ending: Event) -> bool:
+        if ending.step is not None:
+            return self.step is None or self.step <= ending.step
+        written = [other.status.modified or 0.0 for other in self.sources.values() if other.step is not None]
+        return max(written, default=0.0) <= (state.status.modified or 0.0) + _SLACK
+
+    @property
+    def dialect(self) -> str:
+        """Whose names the log uses: `tutorial`, `verl` or `other`."""
+        return self._resolve()[1]
+
+    @property
+    def indicators(self) -> dict[str, str]:
+        """Indicator id -> the log's own key."""
+        return self._resolve()[0]
+
+    def series(self, key: str) -> Series | None:
+        """Return the values of a metric, None where the log has no such key."""
+        tables = self._tables.get(key)
+        if tables is None:
+            return None
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = Series(key)
+        series.catch_up(tables)
+        return series
+
+    def indicator(self, indicator: str) -> Series | None:
+        """Return the values of an indicator, None where the log has nothing of that meaning."""
+        key = self.indicators.get(indicator)
+        return self.series(key) if key is not None else None
+
+    @property
+    def unreadable(self) -> int:
+        """Lines that no reader understood, over all sources."""
+        return sum(state.status.unreadable for state in self.sources.values())
+
+    # -- what the monitor does ------------------------------------------------------------------------------------
+
+    def apply(self, batch: Batch, now: float) -> None:
+        """Take in a batch of one of this run's sources.
+
+        Args:
+            batch: The records, with the state of their source.
+            now: Time of arrival in seconds since the epoch; the time of records that were appended as we watched.
+        """
+        state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
+        state.status = batch.status
+        for record in batch.records:
+            match record:
+                case Rows():
+                    self._apply_rows(state, record, now if batch.live else None)
+                case Sample():
+                    self._apply_sample(state, record, now if batch.live else None)
+                case Unreadable():
+                    state.unreadable.append(record)
+                case Restart(step=None):
+                    self._restart(state, record.reason)
+                case Restart():
+                    self.samples.forget(record.step or 0, validation=record.validation)
+                case Progress():
+                    self._apply_progress(state, record, now if batch.live else None)
+                case Settings():
+                    self._apply_settings(record)
+                case Event():
+                    self._apply_event(state, record)
+        self.revision += 1
+
+    def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None) -> None:
+        table = state.tables.get((rows.keys, rows.mean))
+        if table is None:
+            table = state.tables[rows.keys, rows.mean] = Table(rows.keys, mean=rows.mean)
+            for column, key in enumerate(rows.keys):
+                self._tables.setdefault(key, []).append((table, column))
+        times = array("d", rows.times or [arrival if arrival is not None else _NAN] * len(rows.steps))
+        table.extend(rows, precedence(state.segment, state.status.rank, state.status.ordinal), times)
+        state.rows += len(rows.steps)
+        if state.restarted is not None:
+            self.restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))
+            state.restarted = None
+        top = max(rows.steps)
+        _reach(state, top)
+        self._seen(arrival, trusted_time(rows.times[-1] if rows.times else None, state.status.modified))
+
+    def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
+        step = sample.step if sample.step is not None else (state.step or self.step or 0)
+        self.samples.add(sample, step)
+        self._seen(arrival, state.status.modified)
+
+    def _seen(self, arrival: float | None, written: float | None) -> None:
+        moment = arrival if arrival is not None else written
+        if moment is not None and (self.last_record is None or moment > self.last_record):
+            self.last_record = moment
+
+    def _restart(self, state: SourceState, reason: str) -> None:
+        if state.rows:
+            state.segment += 1
+            state.restarted = reason
+        state.rows = 0
+        state.step = state.ending = None
+        state.tables = {}
+
+    def _apply_progress(self, state: SourceState, progress: Progress, arrival: float | None) -> None:
+        state.total = progress.total if progress.total is not None else state.total
+        if progress.step is not None and _reach(state, progress.step):
+            self._seen(arrival, state.status.modified)
+
+    def _apply_settings(self, settings: Settings) -> None:
+        for key, value in settings.values.items():
+            if key not in self.settings:
+                self.settings[key] = value
+                self.settings_origin[key] = settings.origin
+
+    def _apply_event(self, state: SourceState, event: Event) -> None:
+        event = event if event.step is not None else replace(event, step=state.step)
+        self.events.append(event)
+        if event.kind is EventKind.CHECKPOINT and event.step is not None:
+            self.checkpoints.setdefault(event.step, event.text)
+        state.ending = _ending(state.ending, event)
+
+    def _resolve(self) -> tuple[dict[str, str], str]:
+        count, indicators, spoken = self._resolved
+        if count != len(self._tables):
+            indicators, spoken = resolve(self._tables), dialect(self._tables)
+            self._resolved = (len(self._tables), indicators, spoken)
+        return indicators, spoken
+
+
+def _reach(state: SourceState, step: int) -> bool:
+    """Note that a source has shown `step`; return whether that is further than before."""
+    if state.step is not None and step <= state.step:
+        return False
+    state.step = step
+    state.ending = None
+    return True
+
+
+def _ending(known: Event | None, event: Event) -> Event | None:
+    """Return what tells most about the end: finished, else the newest fatal line, else the newest traceback."""
+    if event.kind is EventKind.FINISHED:
+        return event
+    if event.kind is EventKind.FATAL and (known is None or known.kind is not EventKind.FINISHED):
+        return event
+    if event.kind is EventKind.TRACEBACK and (known is None or known.kind is EventKind.TRACEBACK):
+        return event
+    return known

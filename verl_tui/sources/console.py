@@ -1,0 +1,177 @@
+"""verl's console log: `step:N - key:value - …` among everything else a training prints.
+
+Read is what carries meaning wherever it stands: step lines glued to progress bars, behind Ray's prefixes and colours,
+in every number format since v0.1 (verl/utils/logger/aggregate_logger.py). The rest is noise, not an error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import orjson
+
+from verl_tui.records import Progress
+from verl_tui.sources.console_blocks import ConfigBlock, SampleBlock
+from verl_tui.sources.console_events import EventReader
+from verl_tui.sources.gather import Row
+from verl_tui.text import safe, strip_ansi
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "verl console"
+rank = 3
+anchor = True
+
+_STEP = re.compile(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
+_PIECE = re.compile(
+    r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
+)
+_REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
+_PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
+"""Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
+_BAR = re.compile(rb"(Training Progress|Epoch (\d+)/(\d+)):\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
+_TOTAL = re.compile(rb"Total training steps: (\d+)")
+_BEGUN = re.compile(rb"^epoch \d+, step (\d+)\s*$")
+_SURE = 5
+"""Pieces that make a step line certain even in the middle of a model's answer; models do imitate step lines."""
+_KNOWN = (b"step:", b"(TaskRunner", b"(main_task", b"(WorkerDict", b"Training Progress", b"verl.", b"actor_rollout_ref",
+          b"Started a local Ray instance", b"Total training steps")  # fmt: skip
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the beginning of a text file looks like a training's console."""
+    return any(mark in head for mark in _KNOWN) and b"\0" not in head[:1024]
+
+
+def decoder(path: Path) -> ConsoleDecoder:
+    """Return a decoder for one file."""
+    return ConsoleDecoder()
+
+
+class ConsoleDecoder:
+    """Decodes a console log line by line."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._events = EventReader()
+        self._config = ConfigBlock()
+        self._sample = SampleBlock()
+        self._step: int | None = None
+
+    def restart(self) -> Sequence[Row | Record]:
+        """Forget everything but the key names."""
+        schemas = self._schemas
+        ConsoleDecoder.__init__(self)
+        self._schemas = schemas
+        return ()
+
+    def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
+        """Return the records of a line without an end; a step line only where no key is missing."""
+        found = _STEP.search(strip_ansi(line))
+        if found is not None:
+            row = self._row(found, sure=False)
+            if row is None or row.keys not in self._schemas.values():
+                return None
+        return self.decode(line, number)
+
+    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
+        """Return the records of one line."""
+        out: list[Row | Record] = []
+        prefix = b""
+        for part in strip_ansi(line).split(b"\r"):
+            if found := _PREFIX.match(part):
+                prefix = found.group()
+                part = part[found.end() :]
+            if part:
+                self._part(out, prefix, part, number)
+        return out
+
+    def _part(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
+        """Read what stands between two carriage returns; `prefix` names the Ray actor that printed it."""
+        inside = self._sample.holds(prefix)
+        if b"step:" in part and (found := _STEP.search(part)):
+            row = self._row(found, sure=inside)
+            if row is not None:
+                self._step = row.step
+                self._sample.leave()
+                self._events.step()
+                self._bar(out, part[: found.start()])
+                out.append(row)
+                return
+        if (sample := self._sample.feed(prefix, part, self._step)) is not None:
+            out.append(sample)
+        if inside or self._sample.holds(prefix):
+            return
+        if (settings := self._config.feed(prefix, part)) is not None:
+            out.append(settings)
+        if self._config.holds(prefix, part):
+            return
+        self._bar(out, part)
+        out.extend(self._events.read(prefix, part, number))
+
+    def _row(self, found: re.Match[bytes], *, sure: bool) -> Row | None:
+        """Return the row of a step line, None where it only looks like one.
+
+        Args:
+            found: The match of the step and the rest of the line.
+            sure: Whether to accept it only with many pieces, since a model may have written it.
+        """
+        step, rest = int(found.group(1)), found.group(2)
+        if b"[repeated " in rest:
+            rest = _REPEATED.sub(b"", rest)
+        numbers = _quickly(rest)
+        if numbers is None:
+            numbers = _piece_by_piece(rest)
+        if not numbers or (sure and len(numbers) < _SURE):
+            return None
+        keys = tuple(numbers)
+        known = self._schemas.get(keys)
+        if known is None:
+            known = self._schemas[keys] = tuple(safe(key, 300) for key in keys)
+        return Row(step, known, tuple(numbers.values()))
+
+    def _bar(self, out: list[Row | Record], part: bytes) -> None:
+        """Read a progress bar, or another line that tells how far the run is."""
+        if b"%|" in part:
+            for found in _BAR.finditer(part):
+                at, total = int(found.group(4)), int(found.group(5))
+                if found.group(2) is not None:
+                    # Supervised fine-tuning starts a new bar each epoch.
+                    epoch, epochs = int(found.group(2)), int(found.group(3))
+                    at, total = (epoch - 1) * total + at, epochs * total
+                out.append(Progress(at, total))
+        elif b"Total training steps" in part and (found := _TOTAL.search(part)):
+            out.append(Progress(total=int(found.group(1))))
+        elif self._step is None and (found := _BEGUN.match(part)):
+            # Names the step that begins; where step lines follow they say it better.
+            out.append(Progress(step=int(found.group(1))))
+
+
+def _quickly(rest: bytes) -> dict[str, float] | None:
+    """Return the numbers of a step line by way of JSON, None where it is not as simple as that."""
+    if b'"' in rest or b"\\" in rest or b"(" in rest:
+        return None
+    try:
+        numbers = orjson.loads(b'{"' + rest.strip().replace(b":", b'":').replace(b" - ", b',"') + b"}")
+    except orjson.JSONDecodeError:
+        return None
+    return numbers if all(type(value) in (int, float) for value in numbers.values()) else None
+
+
+def _piece_by_piece(rest: bytes) -> dict[str, float] | None:
+    """Return the numbers of a step line; None where fewer than half of its pieces are numbers with a key."""
+    pieces = rest.decode("utf-8", "replace").split(" - ")
+    numbers: dict[str, float] = {}
+    for piece in pieces:
+        found = _PIECE.match(piece.strip())
+        if found is not None:
+            numbers[found["key"]] = _VALUES.get(found["value"]) or float(found["value"].replace("False", "0"))
+    return numbers if 2 * len(numbers) >= len(pieces) else None
+
+
+_VALUES = {"True": 1.0}

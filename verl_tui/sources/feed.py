@@ -1,0 +1,196 @@
+"""Reads all sources of all runs, and keeps reading as they grow. Runs in a thread of its own; touches no run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Batch, SourceStatus
+from verl_tui.sources.checkpoints import CheckpointSource
+from verl_tui.sources.discovery import Discovery, Finder, FoundRun
+from verl_tui.sources.settings import SettingsSource
+from verl_tui.sources.source import LineSource, Source
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+
+_POLL = 1.0
+"""Seconds between looks at the files' sizes: network file systems send no notices."""
+_RESCAN = 3.0
+"""Seconds between looks for new files and runs where no notice came."""
+_QUIET = 10.0
+"""Seconds without growth after which a last line without an end is taken as it stands."""
+_COLD = 600.0
+"""Seconds without growth after which a file is looked at with the rescan only."""
+_MOST_WATCHED = 256
+"""Directories watched by notices; inotify allows some thousand per user, others need theirs."""
+
+
+class _Reader:
+    """One source of one run, with what has been told of it."""
+
+    def __init__(self, run: str, source: Source) -> None:
+        self.run = run
+        self.source = source
+        self.caught_up = False
+        """Whether everything that lay there at the start has been read: what follows is live."""
+        self.told: SourceStatus | None = None
+        self.finished_at = -1
+
+    def read(self) -> tuple[Batch | None, bool]:
+        """Return the next batch, None where there is nothing to tell, and whether more waits."""
+        records, more = self.source.read()
+        status = self.source.status()
+        live = self.caught_up
+        if not more:
+            self.caught_up = True
+        if not records and status == self.told:
+            return None, more
+        self.told = status
+        return Batch(self.run, status, records, live), more
+
+    def finish(self) -> Batch | None:
+        """Return what only waited for the end of its line."""
+        status = self.source.status()
+        if self.finished_at == status.bytes_read:
+            return None
+        self.finished_at = status.bytes_read
+        records = self.source.finish()
+        return Batch(self.run, self.source.status(), records, live=False) if records else None
+
+
+class Feed:
+    """All sources behind the paths a user named."""
+
+    def __init__(self, specs: Sequence[str]) -> None:
+        self._finder = Finder(specs)
+        self._readers: dict[tuple[str, Path], _Reader] = {}
+        self._names: dict[Path, str] = {}
+
+    def scan(self) -> Discovery:
+        """Look for new runs and files; a run keeps the name under which it was first told."""
+        discovery = self._finder.scan()
+        for run in discovery.runs:
+            self._add(run)
+        return discovery
+
+    def read(self) -> Iterator[Batch]:
+        """Yield what has been appended since the last call, a little of each source in turn."""
+        waiting = list(self._readers.values())
+        while waiting:
+            again = []
+            for reader in waiting:
+                batch, more = reader.read()
+                if batch is not None:
+                    yield batch
+                if more:
+                    again.append(reader)
+            waiting = again
+
+    def finish(self) -> Iterator[Batch]:
+        """Yield last lines without an end, for a look that nobody repeats."""
+        for reader in self._readers.values():
+            if (batch := reader.finish()) is not None:
+                yield batch
+
+    def follow(
+        self,
+        stop: threading.Event,
+        deliver: Callable[[Batch | Discovery], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """Read everything, then what is appended, until `stop` is set.
+
+        Args:
+            stop: Ends the following within a poll.
+            deliver: Takes what was read; may block, which slows the reading down.
+            clock: Seconds, monotonic enough to pace the polls.
+        """
+        told: Discovery | None = None
+        next_scan = clock()
+        while not stop.is_set():
+            if clock() >= next_scan:
+                discovery = self.scan()
+                if discovery != told:
+                    deliver(discovery)
+                    told = discovery
+                next_scan = clock() + _RESCAN
+                self._deliver(stop, deliver, clock(), list(self._readers.values()))
+            for added in self._wait(stop):
+                if added:
+                    next_scan = clock()
+                self._deliver(stop, deliver, clock(), self._warm(clock()))
+                if clock() >= next_scan:
+                    break
+
+    def _deliver(
+        self, stop: threading.Event, deliver: Callable[[Batch | Discovery], None], now: float, readers: list[_Reader]
+    ) -> None:
+        while readers and not stop.is_set():
+            again = []
+            for reader in readers:
+                batch, more = reader.read()
+                if batch is not None:
+                    deliver(batch)
+                if more:
+                    again.append(reader)
+                elif now - (reader.source.status().modified or now) > _QUIET and (last := reader.finish()) is not None:
+                    deliver(last)
+                if stop.is_set():
+                    return
+            readers = again
+
+    def _warm(self, now: float) -> list[_Reader]:
+        """Return the sources that may have grown: those that did so lately."""
+        return [r for r in self._readers.values() if r.told is None or now - (r.told.modified or 0.0) < _COLD]
+
+    def _wait(self, stop: threading.Event) -> Iterator[bool]:
+        """Yield at every notice of the file system and at every poll; true where files came or went."""
+        import watchfiles  # 40 ms, after the first frame
+
+        directories = [path for path in sorted(self._finder.directories) if path.is_dir()][:_MOST_WATCHED]
+        if directories:
+            try:
+                for changes in watchfiles.watch(
+                    *directories,
+                    watch_filter=None,
+                    debounce=100,
+                    step=20,
+                    stop_event=stop,
+                    rust_timeout=int(_POLL * 1000),
+                    yield_on_timeout=True,
+                    recursive=False,
+                    raise_interrupt=False,
+                ):
+                    yield any(kind is not watchfiles.Change.modified for kind, _ in changes)
+            except (OSError, RuntimeError):
+                # No notices to be had (inotify's instances are used up, a directory vanished): the poll goes on.
+                pass
+        if not stop.wait(_POLL):
+            yield False
+
+    def _add(self, run: FoundRun) -> None:
+        name = self._names.setdefault(_identity(run), run.name)
+        for file in run.files:
+            key = (name, file.path)
+            if key in self._readers:
+                continue
+            ordinal = sum(1 for known, _ in self._readers if known == name)
+            source: Source = (
+                SettingsSource(file.path, ordinal) if file.format is None else LineSource(file.path, file.format, ordinal)
+            )
+            self._readers[key] = _Reader(name, source)
+        if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in run.files):
+            self._readers[name, run.directory] = _Reader(name, CheckpointSource(run.directory))
+
+
+def _identity(run: FoundRun) -> Path:
+    anchors = [file.path for file in run.files if file.format is not None and file.format.anchor]
+    return anchors[0] if anchors else run.directory
+
+
+def explain(discovery: Discovery) -> str:
+    """Return what was not found and what is waited for, a sentence a line."""
+    return one_line("; ".join((*discovery.problems, *discovery.waiting)), 2000)

@@ -1,0 +1,54 @@
+"""verl's FileLogger: one JSON object a step, `{"step": N, "data": {...}}` (verl/utils/tracking.py, v0.6 and later)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.sources.gather import Row
+from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, integer, number
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "verl file logger"
+rank = 6
+anchor = True
+
+_PLAIN = {int, float}
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the first object is a step with its data."""
+    first = first_object(head)
+    return first is not None and "step" in first and isinstance(first.get("data"), dict)
+
+
+def decoder(path: Path) -> FileLoggerDecoder:
+    """Return a decoder for one file."""
+    return FileLoggerDecoder()
+
+
+class FileLoggerDecoder(JsonDecoder):
+    """Decodes the file logger's lines; keeps the schemas seen, since a run has only two or three."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+        """Return the row of one object."""
+        step, data = integer(record.get("step")), record.get("data")
+        if step is None or not isinstance(data, dict):
+            raise ValueError('no "step" with "data"')
+        keys, values = tuple(data), tuple(data.values())
+        known = self._schemas.get(keys)
+        if known is not None and set(map(type, values)) <= _PLAIN:
+            return (Row(step, known, values),)
+        numbers = {safe(key): number(value) for key, value in flatten(data).items()}
+        kept = {key: value for key, value in numbers.items() if value is not None}
+        if len(kept) == len(data):
+            self._schemas[keys] = tuple(kept)
+        return (Row(step, tuple(kept), tuple(kept.values())),)

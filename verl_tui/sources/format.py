@@ -1,0 +1,52 @@
+"""What a log format is: a name, a look at the first bytes, and a decoder of lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.gather import Row
+
+
+class Decoder(Protocol):
+    """Turns the lines of one file into records; remembers what lines before have said."""
+
+    def decode(self, line: bytes, number: int) -> Iterable[Row | Record]:
+        """Return the records of one complete line.
+
+        Args:
+            line: The line without its end; any bytes.
+            number: Its number in the file, from 1.
+        """
+        ...
+
+    def last(self, line: bytes, number: int) -> Iterable[Row | Record] | None:
+        """Return the records of a last line that has no end, None where only its end would tell what it says."""
+        ...
+
+    def restart(self) -> Iterable[Row | Record]:
+        """Forget everything: the file starts anew. Return what is to be told beside the restart itself."""
+        ...
+
+
+class Format(Protocol):
+    """One way of writing a log: one module in this folder, one line in `verl_tui.sources.FORMATS`."""
+
+    name: str
+    """As shown to the user, e.g. `verl console`."""
+    rank: int
+    """Trust, 0..15: see `verl_tui.records.SourceStatus.rank`."""
+    anchor: bool
+    """Whether a file of this format is a run by itself; samples and settings only belong to one."""
+
+    def matches(self, path: Path, head: bytes) -> bool:
+        """Tell from its path and first bytes whether a file is of this format."""
+        ...
+
+    def decoder(self, path: Path) -> Decoder:
+        """Return a fresh decoder for a file of this format."""
+        ...

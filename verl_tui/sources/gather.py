@@ -1,0 +1,102 @@
+"""Gathers the rows of one file into blocks that share their keys, and notices where the steps start anew."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Record, Restart, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Numbers of one step, as a decoder reads them from one line."""
+
+    step: int
+    keys: tuple[str, ...]
+    values: tuple[float, ...]
+    time: float | None = None
+    """Wall-clock time stated in the record, seconds since the epoch."""
+    mean: bool = False
+    """Whether a repeated step is one more measurement to be averaged."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Rows with the same keys that wait to be handed on together."""
+
+    seen: array[int] = field(default_factory=lambda: array("q"))
+    """Steps of this segment, ascending."""
+    rows: list[Row] = field(default_factory=list)
+    orders: list[int] = field(default_factory=list)
+
+
+class Gather:
+    """Turns a stream of rows and other records into records, with rows in blocks and restarts in their place.
+
+    Whether steps start anew is decided here, in the order of the file, so that it does not depend on how the rows
+    were batched.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[tuple[str, ...], bool], _Pending] = {}
+        self._order = 0
+        self._out: list[Record] = []
+
+    def add(self, items: Iterable[Row | Record]) -> None:
+        """Take what a line has said."""
+        for item in items:
+            if isinstance(item, Row):
+                self._add_row(item)
+            else:
+                self._flush()
+                if isinstance(item, Restart):
+                    self._tables.clear()
+                self._out.append(item)
+
+    def take(self) -> tuple[Record, ...]:
+        """Return everything gathered since the last call."""
+        self._flush()
+        out, self._out = self._out, []
+        return tuple(out)
+
+    def _add_row(self, row: Row) -> None:
+        table = self._tables.setdefault((row.keys, row.mean), _Pending())
+        seen = table.seen
+        if not seen or row.step > seen[-1]:
+            seen.append(row.step)
+        elif row.step < seen[-1] and not row.mean:
+            if _went_back(seen, row.step):
+                self.add((Restart(f"steps went back from {seen[-1]} to {row.step}"),))
+                self._add_row(row)
+                return
+            seen.insert(bisect_left(seen, row.step), row.step)
+        table.rows.append(row)
+        table.orders.append(self._order)
+        self._order += 1
+
+    def _flush(self) -> None:
+        for (keys, mean), table in self._tables.items():
+            rows = table.rows
+            if not rows:
+                continue
+            columns = tuple(array("d", column) for column in zip(*(row.values for row in rows), strict=True))
+            times: tuple[float, ...] = ()
+            if any(row.time is not None for row in rows):
+                times = tuple(float("nan") if row.time is None else row.time for row in rows)
+            steps = array("q", [row.step for row in rows])
+            self._out.append(Rows(keys, steps, columns, table.orders, times, mean))
+            table.rows, table.orders = [], []
+
+
+def _went_back(seen: array[int], step: int) -> bool:
+    """Tell a restart from a row that merely arrives late: a restart repeats a step, or goes far back."""
+    at = bisect_left(seen, step)
+    repeats = at < len(seen) and seen[at] == step
+    gap = max(1, (seen[-1] - seen[0]) // max(1, len(seen) - 1))
+    return repeats or step < seen[0] or seen[-1] - step > 10 * gap

@@ -1,0 +1,91 @@
+"""Settings of a run from the YAML files beside its log: `config.yaml`, hydra's `.hydra/{config,overrides}.yaml`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Record, Settings, SourceStatus, Unreadable
+from verl_tui.sources.console_blocks import flatten_settings
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ("config.yaml", "config.yml", "overrides.yaml")
+_LARGEST = 2**20
+"""Bytes; a larger file is no configuration."""
+
+
+class SettingsSource:
+    """One YAML file, read again as a whole when it changes."""
+
+    def __init__(self, path: Path, ordinal: int = 0) -> None:
+        self.path = path
+        self.ordinal = ordinal
+        self._stamp: tuple[float, int] | None = None
+        self._records = 0
+        self._unreadable = 0
+        self._problem: str | None = None
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the settings if the file has changed."""
+        try:
+            stat = self.path.stat()
+            if self._stamp == (stat.st_mtime, stat.st_size):
+                return (), False
+            self._stamp = (stat.st_mtime, stat.st_size)
+            text = self.path.read_bytes() if stat.st_size <= _LARGEST else b""
+        except OSError as error:
+            self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            return (), False
+        self._problem = None if stat.st_size <= _LARGEST else f"larger than {_LARGEST >> 20} MiB: not a configuration"
+        if not text.strip():
+            return (), False
+        values = read_settings(text)
+        if isinstance(values, Unreadable):
+            self._unreadable += 1
+            return (values,), False
+        self._records += 1
+        return (Settings(values, str(self.path)),), False
+
+    def finish(self) -> tuple[Record, ...]:
+        """Nothing waits."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing; its file's age says nothing about the run's."""
+        size = self._stamp[1] if self._stamp else 0
+        return SourceStatus(
+            str(self.path), "settings", 0, self.ordinal, self._records, self._unreadable, size, size, None, self._problem
+        )
+
+
+def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
+    """Return flat settings from YAML, or what is wrong with it. A list holds hydra overrides (`a.b=c`)."""
+    import yaml  # 20 ms, only for runs that have a configuration
+
+    try:
+        loaded = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
+        return Unreadable(mark.line + 1 if mark else 1, one_line(reason), "")
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        return Unreadable(1, one_line(f"not YAML: {error}"), "")
+    if isinstance(loaded, list):
+        pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
+        return {name: _scalar(value) for name, equals, value in pairs if equals}
+    if isinstance(loaded, dict):
+        return flatten_settings(loaded)
+    return Unreadable(1, "neither settings nor overrides", one_line(text[:200].decode("utf-8", "replace")))
+
+
+def _scalar(text: str) -> Any:
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    return value if isinstance(value, bool | int | float | None) else one_line(str(value), 1000)

@@ -1,0 +1,55 @@
+"""Moments and durations: which clock to believe, and how to say a duration in few characters."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+_ZONES = 26 * 3600.0
+"""Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
+
+
+def parse_time(text: object) -> float | None:
+    """Return seconds since the epoch of an ISO 8601 timestamp or a number; a time without a zone is local time."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text) if 1e8 < text < 1e11 else None
+    if not isinstance(text, str):
+        return None
+    try:
+        # Python 3.10 knows no `Z`.
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def trusted_time(stated: float | None, modified: float | None) -> float | None:
+    """Return when a record was written, of the time it states and the time its file changed.
+
+    A stated time without a zone can be half a day off, the file's time is exact; but a copy of an old log carries a
+    new file time, so a stated time that lies further back than zones explain is believed.
+    """
+    if stated is None or modified is None:
+        return stated if modified is None else modified
+    return stated if modified - stated > _ZONES else modified
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration as `8s`, `12m`, `3h 05m`, `2d 4h`; an en dash for None."""
+    if seconds is None or seconds != seconds or seconds < 0:
+        return "–"
+    if seconds == float("inf"):
+        return "∞"
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if seconds < 60:
+        return f"{int(seconds)}s"
+    if minutes < 60:
+        return f"{minutes}m"
+    if hours < 48:
+        return f"{hours}h {minutes % 60:02d}m"
+    return f"{hours // 24}d {hours % 24}h"
+
+
+def age(seconds: float | None) -> str:
+    """Return an age that changes seldom, so that a quiet screen stays quiet: `now`, `20s`, `3m`, `2h 10m`."""
+    if seconds is not None and 0 <= seconds < 60:
+        return "now" if seconds < 10 else f"{int(seconds // 10) * 10}s"
+    return duration(seconds)

@@ -1,0 +1,34 @@
+"""What a panel is given to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verl_tui.health.finding import Verdict
+
+if TYPE_CHECKING:
+    from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The state of everything at one tick. Panels read it and draw; they keep no data."""
+
+    monitor: Monitor
+    run: Run | None
+    """The run that is shown; None while there is none."""
+    now: float
+    """Seconds since the epoch."""
+    cursor: int | None = None
+    """Step under the charts' cursor, None where there is no cursor."""
+    ascii: bool = False
+    """Whether the terminal cannot show block and braille characters."""
+    loading: bool = False
+    """Whether what lay on disk at the start is still being read."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The health of the shown run."""
+        return self.monitor.verdicts.get(self.run.name, Verdict()) if self.run else Verdict()

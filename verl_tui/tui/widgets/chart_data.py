@@ -1,0 +1,104 @@
+"""What a chart is told: series, marks and how to show them. A chart knows no run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from verl_tui.tui.widgets.numbers import exact_step
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable
+
+    from verl_tui.runs.pyramid import Pyramid
+
+
+class Points(Protocol):
+    """A series as a chart needs it: ascending steps, their values, and the pyramid over both."""
+
+    @property
+    def steps(self) -> array[int]:
+        """Positions along the x axis, ascending."""
+
+    @property
+    def values(self) -> array[float]:
+        """One value a step; nan and infinity are shown as such."""
+
+    @property
+    def pyramid(self) -> Pyramid:
+        """The pyramid over both columns, caught up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series within a chart."""
+
+    points: Points
+    kind: Literal["line", "points"] = "line"
+    """Joined by a line, or each point with its own marker (validation)."""
+    role: str = "line"
+    """Component class that colours it: `line`, `line-2` .. `line-4`, `validation`."""
+    label: str = ""
+    """Name in the legend of a chart of several lines; its first character marks the line's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened at a step."""
+
+    step: int
+    role: Literal["breach", "restart", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What the x positions are. Time runs in seconds, so that ticks fall on minutes and hours."""
+
+    label: str = "step"
+    write: Callable[[int], str] = exact_step
+    """Text of a position, at most 8 characters."""
+    time: bool = False
+
+
+STEPS = Axis()
+
+
+@dataclass(frozen=True, slots=True)
+class ChartData:
+    """Everything one chart shows."""
+
+    key: str
+    """The metric's real key, shown dim where there is room."""
+    label: str = ""
+    """Its name; the key where empty."""
+    unit: str = ""
+    lines: tuple[Line, ...] = ()
+    """The first one of kind `line` gives the value in the title."""
+    envelope: tuple[Points, Points] | None = None
+    """Series of the least and the greatest around the mean, shaded behind it."""
+    band: tuple[float | None, float | None] = (None, None)
+    """Healthy range, in the unit of the values; None = open at that end."""
+    marks: tuple[Mark, ...] = ()
+    cursor: int | None = None
+    """Step to read values at. Only a change of it moves the chart's own cursor."""
+    axis: Axis = STEPS
+    log_y: bool = False
+    smoothing: float = 0.0
+    """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
+    first_step: int | None = None
+    """Left end of a zoom, None = where the data begins."""
+    last_step: int | None = None
+    """Right end of a zoom, None = where the data ends."""
+    empty: str = "no data yet"
+    """Sentence to show while there is no point."""
+
+    @property
+    def title(self) -> str:
+        """Name to show."""
+        return self.label or self.key
+
+    @property
+    def main(self) -> Line | None:
+        """The line whose value the title shows."""
+        return next((line for line in self.lines if line.kind == "line"), self.lines[0] if self.lines else None)

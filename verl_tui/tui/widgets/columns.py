@@ -1,0 +1,174 @@
+"""A series made ready for drawing: reduced to dot columns, smoothed, summed up as a trend; each remembers its work."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from math import isfinite, nan
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.pyramid import Pyramid
+
+if TYPE_CHECKING:
+    from verl_tui.tui.widgets.chart_data import Points
+    from verl_tui.tui.widgets.scale import Window
+
+_TREND_POINTS = 40
+_COARSE = 128
+
+
+class Columns(NamedTuple):
+    """Least and greatest value of each dot column, None where there is none, and whether it holds a nan or infinity."""
+
+    lows: list[float | None]
+    highs: list[float | None]
+    odds: list[bool]
+
+
+class Reduced:
+    """The dot columns of one series, read anew only where points have been added since."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Pyramid, int, Window] | None = None
+        self._last = 0
+        self._read = Columns([], [], [])
+
+    def read(self, points: Points, window: Window) -> Columns:
+        """Return the columns of `points` in `window`."""
+        pyramid = points.pyramid
+        key = (pyramid, pyramid.revision, window)
+        if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
+            self._read = Columns(*pyramid.query(window.start, window.per, window.buckets))
+        elif pyramid.seen:
+            # The last point read may have been replaced since, so reading begins at its bucket.
+            begin = max(0, (self._last - window.start) // window.per)
+            end = min(window.buckets, (points.steps[pyramid.seen - 1] - window.start) // window.per + 1)
+            if begin < end:
+                fresh = pyramid.query(window.start + begin * window.per, window.per, end - begin)
+                for column, part in zip(self._read, fresh, strict=True):
+                    column[begin:end] = part  # type: ignore[index]
+        self._key = key
+        self._last = points.steps[pyramid.seen - 1] if pyramid.seen else window.start
+        return _stretched(self._read, window)
+
+
+def _stretched(read: Columns, window: Window) -> Columns:
+    if window.stretch == 1:
+        return read
+    lows: list[float | None] = [None] * (window.buckets * window.stretch)
+    highs = lows[:]
+    odds = [False] * len(lows)
+    lows[:: window.stretch], highs[:: window.stretch], odds[:: window.stretch] = read
+    return Columns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
+
+
+class Smoothed:
+    """The exponential moving average of a series, itself a series; corrected for its short past at the beginning.
+
+    A value that is no number has no average and leaves the average of the others alone.
+    """
+
+    def __init__(self, points: Points, weight: float) -> None:
+        self.weight = weight
+        self._points = points
+        self._average = array("d")
+        self._revision = -1
+        self._state = self._before = (0.0, 0.0)
+        self._last_source = array("d")
+        self._pyramid = Pyramid(points.steps, self._average)
+
+    @property
+    def steps(self) -> array[int]:
+        """The steps of the series itself."""
+        return self._points.steps
+
+    @property
+    def values(self) -> array[float]:
+        """The averages, up to the last time that the pyramid was asked for."""
+        return self._average
+
+    @property
+    def pyramid(self) -> Pyramid:
+        """The pyramid over the averages, caught up with the series."""
+        source = self._points.pyramid
+        seen = len(self._average)
+        if source.revision != self._revision or source.seen < seen:
+            del self._average[:]
+            self._state = self._before = (0.0, 0.0)
+            self._revision, seen = source.revision, 0
+            self._pyramid.rebuild()
+        if seen and source.values[seen - 1 : seen] != self._last_source:
+            self._average.pop()
+            self._state = self._before
+            self._extend(seen)
+            self._pyramid.update(seen - 1)
+        if seen < source.seen:
+            self._extend(source.seen)
+        self._pyramid.catch_up()
+        return self._pyramid
+
+    def _extend(self, stop: int) -> None:
+        weight, (total, norm) = self.weight, self._state
+        fresh = self._points.values[len(self._average) : stop]
+        for value in fresh:
+            self._before = (total, norm)
+            if isfinite(value):
+                total = weight * total + (1 - weight) * value
+                norm = weight * norm + (1 - weight)
+                self._average.append(total / norm)
+            else:
+                self._average.append(nan)
+        self._state = (total, norm)
+        self._last_source = fresh[-1:]
+
+
+def value_range(points: Points, first: int, last: int, *, positive: bool = False) -> tuple[float, float] | None:
+    """Return the least and greatest finite value between two steps, None if there is none.
+
+    Args:
+        points: The series.
+        first: First step that counts.
+        last: Last step that counts.
+        positive: Look only for values above zero; the least is then that of a coarse look.
+    """
+    bounds = points.pyramid.bounds(first, last)
+    if bounds is None or not positive or bounds[0] > 0:
+        return bounds
+    lows, highs, _ = points.pyramid.query(first, max(1, (last - first) // _COARSE), _COARSE + 2)
+    above = [v for v in lows + highs if v is not None and v > 0]
+    return (min(above), bounds[1]) if above else None
+
+
+def value_at(points: Points, step: int) -> tuple[int, float] | None:
+    """Return step and value of the newest point at or before `step`."""
+    i = bisect_right(points.steps, step) - 1
+    return (points.steps[i], points.values[i]) if i >= 0 else None
+
+
+def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
+    """Return the step of the nearest point in the columns left (-1) or right (1) of that of `step`, None if none."""
+    column = (step - window.start) // window.per
+    if direction < 0:
+        i = bisect_left(points.steps, window.start + column * window.per) - 1
+    else:
+        i = bisect_left(points.steps, window.start + (column + 1) * window.per)
+    return points.steps[i] if 0 <= i < len(points.steps) else None
+
+
+def trend(points: Points, last_step: int | None = None) -> int:
+    """Return 1 where the last points rise, -1 where they fall, 0 where noise is all there is.
+
+    Compares the medians of the newer and the older half of the last points with how much neighbours differ, so that
+    neither one outlier nor ordinary noise turns the arrow.
+    """
+    stop = len(points.values) if last_step is None else bisect_right(points.steps, last_step)
+    values = [v for v in points.values[max(0, stop - _TREND_POINTS) : stop] if isfinite(v)]
+    if len(values) < 4:
+        return 0
+    half = len(values) // 2
+    change = median(values[half:]) / 2 - median(values[:half]) / 2
+    noise = median(abs(b / 2 - a / 2) for a, b in pairwise(values))
+    floor = max(abs(v) for v in values) * 1e-6
+    return 0 if abs(change) <= max(noise * 0.7, floor) else 1 if change > 0 else -1

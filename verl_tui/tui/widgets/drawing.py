@@ -1,0 +1,216 @@
+"""Draws a chart as rows of styled text; knows data and size, nothing of the screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.tui.widgets import braille
+from verl_tui.tui.widgets.braille import Glyph, Layer, Text
+from verl_tui.tui.widgets.labels import (
+    ASCII,
+    UNICODE,
+    Symbols,
+    axis_rows,
+    fit,
+    gutter,
+    named_lines,
+    one_line,
+    sentence,
+    spark_row,
+    title_row,
+)
+from verl_tui.tui.widgets.remembered import Remembered, extent
+from verl_tui.tui.widgets.scale import Scale, Window, fit_window
+
+if TYPE_CHECKING:
+    from verl_tui.tui.widgets.braille import Run
+    from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+    from verl_tui.tui.widgets.columns import Columns
+
+_LEAST_STEPS = 16
+"""A young run is shown on so many steps, rather than rescaled at each of its first points."""
+_AXIS_FROM = 24
+"""Narrower charts have no y axis."""
+_RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
+"""Of several marks in one column the first of these shows."""
+
+
+class Drawing:
+    """Turns data into rows of text, again and again as they grow."""
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        self.symbols = ASCII if ascii_only else UNICODE
+        self.window: Window | None = None
+        """The x axis of the last drawing, None where it had none."""
+        self.left = 0
+        """Columns that the y axis of the last drawing took."""
+        self._remembered = Remembered()
+
+    def rows(
+        self, data: ChartData, width: int, height: int, *, cursor: int | None = None, focus: bool = False
+    ) -> list[Text]:
+        """Draw a chart of `width` x `height` cells: a title, the plot, and the axes where they fit."""
+        if width < 1 or height < 1:
+            return []
+        self.window = None
+        shown = extent(data)
+        if height == 1:
+            return [one_line(data, width, cursor, self.symbols, focus=focus)]
+        title = title_row(data, width, cursor, self.symbols, focus=focus)
+        if shown is None:
+            return [title, *sentence(fit(data.empty, width, self.symbols), width, height - 1)]
+        if height == 2:
+            return [title, spark_row(data, width, self.symbols)]
+        rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
+        self._remembered.forget_unused()
+        return rows
+
+    def _plot(self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None) -> list[Text]:
+        """Draw everything below the title."""
+        axes = 0 if height < 3 else 1 if height < 6 else 2
+        height -= axes
+        scale = self._remembered.scale(data, *shown)
+        side: list[Text] = gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
+        self.left = len(side[0][0][0]) if side[0] else 0
+        cells = width - self.left
+        zoomed = data.first_step is not None or data.last_step is not None
+        self.window = fit_window(*shown, cells * 2, least=1 if zoomed else _LEAST_STEPS)
+        picture = _Picture(data, scale, self.window, cells, height, self.symbols)
+        picture.draw(self._remembered)
+        picture.point_at(cursor)
+        rows = [left + right for left, right in zip(side, picture.compose(), strict=True)]
+        marks = axis_marks(data.marks, self.window, cells, self.symbols)
+        for y, row in enumerate(axis_rows(data.axis, self.window, cells, axes, marks, self.symbols)):
+            corner = ("" if y else self.symbols.corner).rjust(self.left)[: self.left]
+            rows.append(((corner, "axis"), *row))
+        return rows
+
+
+def axis_marks(marks: tuple[Mark, ...], window: Window, cells: int, symbols: Symbols) -> dict[int, Glyph]:
+    """Return what happened, by cell of the x axis."""
+    glyphs = {"breach": symbols.breach, "restart": symbols.restart, "checkpoint": symbols.checkpoint}
+    at: dict[int, str] = {}
+    for mark in marks:
+        cell = window.column(mark.step) // 2
+        if 0 <= cell < cells and (cell not in at or _RANK[mark.role] < _RANK[at[cell]]):
+            at[cell] = mark.role
+    return {cell: Glyph(glyphs[role], role) for cell, role in at.items()}
+
+
+class _Picture:
+    """The plot itself, being drawn: layers of dots and the glyphs on top of them."""
+
+    def __init__(
+        self, data: ChartData, scale: Scale | None, window: Window, cells: int, rows: int, symbols: Symbols
+    ) -> None:
+        self._data = data
+        self._scale = scale
+        self._window = window
+        self._size = (cells, rows)
+        self._dots = rows * 4
+        self._symbols = symbols
+        self._layers = [Layer(cells, rows)]
+        self._glyphs: dict[int, dict[int, Glyph]] = {}
+
+    def compose(self) -> list[Text]:
+        """Return the rows."""
+        return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
+
+    def draw(self, remembered: Remembered) -> None:
+        """Draw everything but the cursor, from the farthest to the nearest."""
+        self._envelope(remembered)
+        self._band()
+        self._restarts()
+        for line in self._data.lines:
+            columns = remembered.columns(line.points, self._window)
+            if line.kind == "points":
+                self._points(columns)
+            else:
+                self._line(line, columns, remembered)
+            for x, odd in enumerate(columns.odds):
+                if odd:
+                    self._put(self._dots - 1, x, Glyph(self._symbols.broken, "odd"))
+        self._line_ends()
+
+    def point_at(self, cursor: int | None) -> None:
+        """Draw the cursor at a step."""
+        if cursor is None:
+            return
+        cell = self._window.column(cursor) // 2
+        for y in range(self._size[1]):
+            row = self._glyphs.setdefault(y, {})
+            row[cell] = row[cell]._replace(style="cursor") if cell in row else self._cursor
+        if self._size[1] and not 0 <= cell < self._size[0]:
+            self._glyphs = {y: {x: g for x, g in row.items() if x != cell} for y, row in self._glyphs.items()}
+
+    @property
+    def _cursor(self) -> Glyph:
+        return Glyph(self._symbols.cursor, "cursor", yields=True)
+
+    def _layer(self, style: str, *, backdrop: bool = False) -> Layer:
+        layer = Layer(*self._size, style, backdrop=backdrop)
+        self._layers.append(layer)
+        return layer
+
+    def _put(self, dot: int, column: int, glyph: Glyph) -> None:
+        self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
+
+    def _runs(self, lows: list[float | None], highs: list[float | None]) -> list[Run | None]:
+        if self._scale is None:
+            return [None] * len(lows)
+        tops, bottoms = self._scale.dots(highs, self._dots), self._scale.dots(lows, self._dots)
+        return [None if a is None or b is None else (a, b) for a, b in zip(tops, bottoms, strict=True)]
+
+    def _envelope(self, remembered: Remembered) -> None:
+        if self._data.envelope and self._scale:
+            low, high = (remembered.columns(points, self._window) for points in self._data.envelope)
+            self._layer("envelope", backdrop=True).shade(braille.fill_gaps(self._runs(low.lows, high.highs)))
+
+    def _band(self) -> None:
+        scale = self._scale
+        edges = [edge for edge in self._data.band if scale and edge is not None and scale.lo <= edge <= scale.hi]
+        if scale and edges:
+            layer = self._layer("band", backdrop=True)
+            for y in scale.dots(edges, self._dots):
+                for x in range(0, self._size[0] * 2, 2):
+                    layer.dot(x, y or 0)
+
+    def _restarts(self) -> None:
+        columns = {self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"}
+        if columns:
+            layer = self._layer("restart", backdrop=True)
+            for x in columns:
+                for y in range(0, self._dots, 2):
+                    layer.dot(x, y)
+
+    def _line(self, line: Line, columns: Columns, remembered: Remembered) -> None:
+        smooth = 0 < self._data.smoothing < 1
+        layer = self._layer("raw" if smooth else line.role, backdrop=smooth)
+        layer.line(braille.connect(self._runs(columns.lows, columns.highs), columns.odds))
+        if smooth:
+            average = remembered.columns(remembered.smoothed(line.points, self._data.smoothing), self._window)
+            self._layer(line.role).line(braille.connect(self._runs(average.lows, average.highs), columns.odds))
+
+    def _points(self, columns: Columns) -> None:
+        for x, run in enumerate(self._runs(columns.lows, columns.highs)):
+            if run is not None:
+                for dot in run:
+                    self._put(dot, x, Glyph(self._symbols.validation, "validation"))
+
+    def _line_ends(self) -> None:
+        """Mark the ends of several lines by their letters, and a line of one point by a dot that can be seen."""
+        for letter, line in named_lines(self._data).items():
+            self._line_end(line, letter, 2)
+        for line in self._data.lines:
+            if line.kind == "line" and len(line.points.steps) == 1:
+                self._line_end(line, self._symbols.single, 0)
+
+    def _line_end(self, line: Line, text: str, beside: int) -> None:
+        steps, values = line.points.steps, line.points.values
+        for i in range(len(steps) - 1, max(-1, len(steps) - 100), -1):
+            if values[i] - values[i] == 0 and self._window.start <= steps[i] <= self._window.end and self._scale:
+                dot = self._scale.dots([values[i]], self._dots)[0] or 0
+                self._put(
+                    dot, min(self._size[0] * 2 - 1, self._window.column(steps[i]) + beside), Glyph(text, line.role)
+                )
+                return

@@ -1,0 +1,204 @@
+"""The words of a chart: its title row and its axes, as rows of styled text."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from verl_tui.tui.widgets.braille import join
+from verl_tui.tui.widgets.columns import trend, value_at
+from verl_tui.tui.widgets.numbers import compact
+from verl_tui.tui.widgets.spark import BROKEN, sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.tui.widgets.braille import Glyph, Text
+    from verl_tui.tui.widgets.chart_data import Axis, ChartData, Line
+    from verl_tui.tui.widgets.scale import Scale, Window
+
+
+_READING = 10
+"""Cells kept for value and trend in a chart of one row."""
+
+
+class Symbols(NamedTuple):
+    """The glyphs of a chart. They differ from each other, so that colour never has to tell them apart."""
+
+    rising: str = "↑"
+    falling: str = "↓"
+    flat: str = "→"
+    breach: str = "▲"
+    restart: str = "↻"
+    checkpoint: str = "■"
+    validation: str = "◆"
+    broken: str = "✗"
+    single: str = "●"
+    cursor: str = "│"
+    ellipsis: str = "…"
+    rule: str = "─"
+    tick: str = "┬"
+    side: str = "│"
+    side_tick: str = "┤"
+    corner: str = "└"
+    focus: str = "▸"
+
+
+UNICODE = Symbols()
+ASCII = Symbols("^", "v", "=", "^", "R", "#", "o", "!", "*", "|", "~", "-", "+", "|", "+", "+", ">")
+
+
+def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
+    """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced, with an ellipsis."""
+    text = "".join(c if c.isprintable() else "?" for c in text[: 4 * max(0, cells) + 4])
+    if symbols is ASCII:
+        text = text.encode("ascii", "replace").decode()
+    if cell_len(text) <= cells:
+        return text
+    return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
+
+
+def value_text(value: float, unit: str) -> str:
+    """Write a value with its unit."""
+    return compact(value) + ("" if not unit else unit if unit == "%" else f" {unit}")
+
+
+def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False) -> Text:
+    """Write name, value and trend at the left, the key or the legend at the right, as far as they fit.
+
+    With a cursor the values are those at its step.
+    """
+    reading = _reading(data, cursor, symbols)
+    used = sum(cell_len(text) for text, _ in reading)
+    mark = f"{symbols.focus} " if focus else ""
+    name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
+    parts = [(name, "title")]
+    if reading:
+        parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
+    room = width - sum(cell_len(text) for text, _ in parts)
+    side = _legend(data, cursor, symbols)
+    if not side and data.title != data.key:
+        side = [(fit(data.key, max(len(data.key), 1), symbols), "key")]
+    length = sum(cell_len(text) for text, _ in side)
+    if side and length + 2 <= room:
+        parts += [(" " * (room - length), ""), *side]
+    elif room < 0:
+        parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
+    return tuple((text, style) for text, style in parts if text)
+
+
+def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False) -> Text:
+    """Write a whole chart in one row: name, sparkline, value and trend; charts of one width stand in columns."""
+    reading = _reading(data, cursor, symbols) or [("-", "key")]
+    used = max(_READING, sum(cell_len(text) for text, _ in reading))
+    name_width = min(18, width // 3)
+    room = width - name_width - used - 2
+    if room < 4 or not data.main:
+        return title_row(data, width, cursor, symbols, focus=focus)
+    name = fit((f"{symbols.focus} " if focus else "") + data.title, name_width, symbols)
+    spark = spark_row(data, room, symbols)
+    gap = width - name_width - 1 - room - sum(cell_len(text) for text, _ in reading)
+    return ((set_cell_size(name, name_width + 1), "title"), *spark, (" " * gap, ""), *reading)
+
+
+def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
+    """Write the chart's main line as a sparkline of exactly `width` cells."""
+    line = data.main
+    text = ""
+    if line is not None:
+        text = sparkline(
+            line.points,
+            width,
+            first_step=data.first_step,
+            last_step=data.last_step,
+            ascii_only=symbols is ASCII,
+        )
+    role = line.role if line else ""
+    return join((c, "odd" if c == BROKEN else role) for c in text.ljust(width))
+
+
+def sentence(text: str, width: int, rows: int) -> list[Text]:
+    """Write a sentence in the middle of `rows` rows."""
+    return [((text.center(width) if y == (rows - 1) // 2 else " " * width, "key"),) for y in range(rows)]
+
+
+def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
+    line = data.main
+    if line is None or not line.points.steps:
+        return []
+    if cursor is not None:
+        found = value_at(line.points, cursor)
+        text = value_text(found[1], data.unit) if found else "-"
+        return [(text, "cursor"), (f" @ {data.axis.write(found[0] if found else cursor)}", "cursor")]
+    last = line.points.values[-1]
+    arrow = (symbols.flat, symbols.rising, symbols.falling)[trend(line.points)]
+    return [(value_text(last, data.unit), "value" if isfinite(last) else "odd"), (f" {arrow}", "trend")]
+
+
+def _legend(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
+    lines = named_lines(data)
+    legend: list[tuple[str, str]] = []
+    for letter, line in lines.items():
+        found = value_at(line.points, cursor) if cursor is not None else None
+        value = f" {compact(found[1])}" if found else ""
+        legend.append((f"{'  ' if legend else ''}{letter} {fit(line.label, 16, symbols)}{value}", line.role))
+    return legend
+
+
+def named_lines(data: ChartData) -> Mapping[str, Line]:
+    """Return the lines of a chart of several, each by the letter that marks its end."""
+    lines = [line for line in data.lines if line.kind == "line"]
+    return dict(zip("abcdefghijklmnopqrstuvwxyz", lines, strict=False)) if len(lines) > 1 else {}
+
+
+def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
+    """Write the y axis of `height` rows: numbers at its ends, and between where there is room."""
+    labels = {row: compact(value) for row, value in tick_rows(scale, height).items()} if scale else {}
+    width = max([len(text) for text in labels.values()], default=0)
+    return [
+        ((labels.get(y, "").rjust(width) + (symbols.side_tick if y in labels else symbols.side), "axis"),)
+        for y in range(height)
+    ]
+
+
+def tick_rows(scale: Scale, height: int) -> dict[int, float]:
+    """Return the rows to be labelled and their values: both ends, round values in between if they do not crowd."""
+    if height < 2:
+        return {0: scale.hi} if height else {}
+    rows = {0: scale.hi, height - 1: scale.lo}
+    values = scale.ticks(max(3, height // 4)) if height >= 5 else []
+    for value in values:
+        row = round((1 - scale.fraction(value)) * (height - 1))
+        if all(abs(row - other) >= 2 for other in rows):
+            rows[row] = value
+    return rows
+
+
+def axis_rows(
+    axis: Axis, window: Window, width: int, rows: int, marks: Mapping[int, Glyph], symbols: Symbols
+) -> list[Text]:
+    """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and the steps.
+
+    In one row the steps stand on the rule, except where they would meet a mark.
+    """
+    rule = [(symbols.rule, "axis")] * width
+    text = [(" ", "axis")] * width if rows > 1 else rule
+    free = 0
+    for step in window.ticks(10, time=axis.time):
+        label = axis.write(step)
+        cell = window.column(step) // 2
+        start = max(0, min(cell - len(label) // 2, width - len(label)))
+        cells = range(start, start + len(label))
+        if start < free or cells.stop > width or (rows == 1 and any(c in marks for c in cells)):
+            continue
+        if rows > 1:
+            rule[min(cell, width - 1)] = (symbols.tick, "axis")
+        text[start : cells.stop] = [(c, "axis") for c in label]
+        free = cells.stop + 1
+    if rows > 1 and width - free > len(axis.label) + 1:
+        text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
+    for cell, mark in marks.items():
+        rule[cell] = (mark.text, mark.style)
+    return [join(rule), join(text)][:rows]

@@ -1,0 +1,34 @@
+"""Numbers in few characters."""
+
+from __future__ import annotations
+
+from math import floor, isfinite, isnan, log10
+
+_WIDTH = 7
+_SUFFIXES = ("", "k", "M", "G")
+
+
+def compact(value: float) -> str:
+    """Write a number in at most seven characters, three digits: `0.0231`, `1.2e-06`, `4.51k`, `nan`, `-inf`."""
+    if not isfinite(value):
+        return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
+    if value == 0:
+        return "0"
+    if not 1e-3 <= abs(value) < 9.995e11:
+        text = f"{value:.1e}"
+        return text if len(text) <= _WIDTH else f"{value:.0e}"
+    value = float(f"{value:.3g}")  # round first: 999.9 is 1k
+    power = floor(log10(abs(value)))
+    group = max(0, power // 3)
+    text = _trimmed(value / 1000**group, 2 - power + 3 * group) + _SUFFIXES[group]
+    return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
+
+
+def exact_step(value: int) -> str:
+    """Write a step in full while seven characters suffice (`1200`, `9999999`), shortened beyond."""
+    return str(value) if -1_000_000 < value < 10_000_000 else compact(value)
+
+
+def _trimmed(value: float, digits: int) -> str:
+    text = f"{value:.{max(0, digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

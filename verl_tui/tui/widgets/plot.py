@@ -1,0 +1,228 @@
+"""What every plot on the screen shares: it repaints only the rows that changed, and has a cursor to read values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from textual.binding import Binding
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from verl_tui.tui.widgets.braille import ascii_locale
+from verl_tui.tui.widgets.chart_data import ChartData
+from verl_tui.tui.widgets.columns import neighbour
+from verl_tui.tui.widgets.drawing import Drawing
+from verl_tui.tui.widgets.remembered import extent
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from textual import events
+    from textual.binding import BindingType
+
+    from verl_tui.tui.widgets.braille import Text
+
+ROLES = (
+    *("title", "value", "trend", "key", "axis", "cursor"),
+    *("line", "line-2", "line-3", "line-4", "raw", "envelope", "band", "validation"),
+    *("odd", "breach", "restart", "checkpoint"),
+)
+"""What a style is for; the component class of a role is `chart--` and the role."""
+
+
+class Plot(Widget, can_focus=True):
+    """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a cursor.
+
+    Subclasses say what the rows are. The keys count only while the widget has the focus.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{role}" for role in ROLES}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "read(-1)", "Read left", show=False),
+        Binding("right", "read(1)", "Read right", show=False),
+        Binding("shift+left", "read(-10)", "Read far left", show=False),
+        Binding("shift+right", "read(10)", "Read far right", show=False),
+        Binding("home", "read_end(-1)", "Read the first point", show=False),
+        Binding("end", "read_end(1)", "Read the last point", show=False),
+        Binding("escape", "leave", "Stop reading", show=False),
+    ]
+    DEFAULT_CSS = """
+    Plot {
+        height: 1fr;
+        width: 1fr;
+        & > .chart--title { color: $foreground; text-style: bold; }
+        & > .chart--value { color: $foreground; }
+        & > .chart--trend { color: $text-muted; }
+        & > .chart--key { color: $text-disabled; }
+        & > .chart--axis { color: $text-muted; }
+        & > .chart--cursor { color: $text-accent; text-style: bold; }
+        & > .chart--line { color: $text-primary; }
+        & > .chart--line-2 { color: $text-warning; }
+        & > .chart--line-3 { color: $text-success; }
+        & > .chart--line-4 { color: $text-accent; }
+        & > .chart--raw { color: $primary 60%; }
+        & > .chart--envelope { color: $primary 60%; }
+        & > .chart--band { color: $success; }
+        & > .chart--validation { color: $text-warning; text-style: bold; }
+        & > .chart--odd { color: $text-error; text-style: bold; }
+        & > .chart--breach { color: $text-error; text-style: bold; }
+        & > .chart--restart { color: $text-secondary; }
+        & > .chart--checkpoint { color: $text-muted; }
+        &:focus > .chart--title { text-style: bold reverse; }
+    }
+    """
+
+    class CursorMoved(Message, namespace="chart"):
+        """The reader moved the cursor, or took it away."""
+
+        def __init__(self, plot: Plot, step: int | None) -> None:
+            super().__init__()
+            self.plot = plot
+            self.step = step
+            """Step that the cursor is at, None without a cursor."""
+
+        @property
+        def control(self) -> Plot:
+            """The plot whose cursor moved."""
+            return self.plot
+
+    def __init__(
+        self,
+        data: ChartData | None = None,
+        *,
+        ascii_only: bool | None = None,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """Make a plot.
+
+        Args:
+            data: What to show first.
+            ascii_only: Draw in ASCII; None asks the locale.
+            name: As of every widget.
+            id: As of every widget.
+            classes: As of every widget.
+        """
+        super().__init__(name=name, id=id, classes=classes, markup=False)
+        self._data = data or ChartData(key="")
+        self._cursor = self._given_cursor = self._data.cursor
+        self._drawing = Drawing(ascii_only=ascii_locale() if ascii_only is None else ascii_only)
+        self._rows: list[Text] = []
+        self._drawn_size = (0, 0)
+        self._styles_by_role: dict[str, Style] = {}
+
+    @property
+    def data(self) -> ChartData:
+        """What is shown."""
+        return self._data
+
+    @property
+    def cursor(self) -> int | None:
+        """Step that the cursor is at, None without a cursor."""
+        return self._cursor
+
+    def show(self, data: ChartData) -> None:
+        """Show other data, or the same after their series grew; repaints the rows that differ and no others."""
+        self._data = data
+        # The owner may not have heard yet where its reader moved the cursor: only what it changes counts.
+        if data.cursor != self._given_cursor:
+            self._cursor = self._given_cursor = data.cursor
+        self._redraw()
+
+    @abstractmethod
+    def _draw(self, width: int, height: int) -> list[Text]:
+        """Return the rows of the content, at most `height`."""
+
+    def render_line(self, y: int) -> Strip:
+        """Return row `y` of the content."""
+        width = self.size.width
+        if self._drawn_size != tuple(self.size):
+            self._rows = self._draw(*self.size)
+            self._drawn_size = (self.size.width, self.size.height)
+        if not 0 <= y < len(self._rows):
+            return Strip.blank(width, self._style(""))
+        strip = Strip([Segment(text, self._style(role)) for text, role in self._rows[y] if text])
+        return strip.adjust_cell_length(width, self._style(""))
+
+    def notify_style_update(self) -> None:
+        """Forget the styles: the theme, the focus or the classes changed."""
+        self._styles_by_role.clear()
+        super().notify_style_update()
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor by so many columns of points, to the right if positive; it starts at the last point."""
+        main, window = self._data.main, self._drawing.window
+        shown = extent(self._data)
+        if main is None or window is None or shown is None:
+            return
+        step = self._cursor
+        if step is None:
+            self.action_read_end(1)
+            return
+        for _ in range(abs(columns)):
+            found = neighbour(main.points, step, window, columns)
+            if found is None or not shown[0] <= found <= shown[1]:
+                break
+            step = found
+        self._move(step)
+
+    def action_read_end(self, direction: int) -> None:
+        """Move the cursor to the first (-1) or last (1) point shown."""
+        shown = extent(self._data)
+        if shown is not None:
+            self._move(shown[0] if direction < 0 else shown[1])
+
+    def action_leave(self) -> None:
+        """Take the cursor away."""
+        self._move(None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Leave the keys to others where they would do nothing here."""
+        return self._cursor is not None if action == "leave" else True
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse points."""
+        offset = event.get_content_offset(self)
+        window = self._drawing.window
+        if offset is None or window is None or offset.x < self._drawing.left:
+            return
+        step = window.step((offset.x - self._drawing.left) * 2)
+        shown = extent(self._data)
+        if shown is not None:
+            self._move(min(max(step, shown[0]), shown[1]))
+
+    def on_focus(self) -> None:
+        """Show the focus."""
+        self._redraw()
+
+    def on_blur(self) -> None:
+        """Show that the focus went."""
+        self._redraw()
+
+    def _move(self, step: int | None) -> None:
+        if step != self._cursor:
+            self._cursor = step
+            self._redraw()
+            self.refresh_bindings()
+            self.post_message(self.CursorMoved(self, step))
+
+    def _redraw(self) -> None:
+        if self._drawn_size != tuple(self.size) or not self.is_mounted:
+            return  # never painted at this size: that comes by itself
+        before, self._rows = self._rows, self._draw(*self.size)
+        if len(before) != len(self._rows):
+            self.refresh()
+            return
+        changed = [y for y, (old, new) in enumerate(zip(before, self._rows, strict=True)) if old != new]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def _style(self, role: str) -> Style:
+        if role not in self._styles_by_role:
+            style = self.get_component_rich_style(f"chart--{role}") if role in ROLES else self.rich_style
+            self._styles_by_role[role] = style
+        return self._styles_by_role[role]

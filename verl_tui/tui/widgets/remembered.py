@@ -1,0 +1,80 @@
+"""What lasts from one drawing of a chart to the next, so that drawing is quick and pictures stay still."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.tui.widgets.columns import Columns, Reduced, Smoothed, value_range
+from verl_tui.tui.widgets.scale import Scale, Window, fit_scale
+
+if TYPE_CHECKING:
+    from verl_tui.runs.pyramid import Pyramid
+    from verl_tui.tui.widgets.chart_data import ChartData, Points
+
+
+class Remembered:
+    """The columns, averages and y axis of what one chart draws."""
+
+    def __init__(self) -> None:
+        self._scale: Scale | None = None
+        self._key = ""
+        self._series: dict[int, tuple[Pyramid, Reduced]] = {}
+        self._averages: dict[tuple[int, float], Smoothed] = {}
+        self._used: set[int] = set()
+
+    def columns(self, points: Points, window: Window) -> Columns:
+        """Return the dot columns of a series."""
+        pyramid = points.pyramid
+        self._used.add(id(pyramid))
+        return self._series.setdefault(id(pyramid), (pyramid, Reduced()))[1].read(points, window)
+
+    def smoothed(self, points: Points, weight: float) -> Smoothed:
+        """Return the moving average of a series."""
+        key = (id(points.pyramid), weight)
+        if key not in self._averages:
+            self._averages[key] = Smoothed(points, weight)
+        return self._averages[key]
+
+    def scale(self, data: ChartData, first: int, last: int) -> Scale | None:
+        """Return the y axis for what lies between two steps, the last one if it serves; None without a number."""
+        sources = [*(line.points for line in data.lines), *(data.envelope or ())]
+        ranges = [value_range(points, first, last, positive=data.log_y) for points in sources]
+        if data.log_y and not any(ranges):
+            ranges = [value_range(points, first, last) for points in sources]
+        known = [found for found in ranges if found]
+        if not known:
+            return None
+        lo, hi = min(lo for lo, _ in known), max(hi for _, hi in known)
+        if data.key != self._key:
+            self._key, self._scale = data.key, None
+        self._scale = fit_scale(*_with_band(lo, hi, data), log=data.log_y, previous=self._scale)
+        return self._scale
+
+    def forget_unused(self) -> None:
+        """Let go of series that have not been drawn since the last call."""
+        self._series = {key: kept for key, kept in self._series.items() if key in self._used}
+        averages = {id(average.pyramid) for average in self._averages.values()}
+        self._averages = {
+            key: kept for key, kept in self._averages.items() if key[0] in self._used and averages & self._used
+        }
+        self._used.clear()
+
+
+def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
+    """Widen a range by those edges of the healthy band that are near enough to be worth the room."""
+    reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
+    edges = [edge for edge in data.band if edge is not None and lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
+    if data.log_y:
+        edges = [edge for edge in edges if edge > 0]
+    return min([lo, *edges]), max([hi, *edges])
+
+
+def extent(data: ChartData) -> tuple[int, int] | None:
+    """Return the first and last step to be shown, None without a point."""
+    sources = [*(line.points for line in data.lines), *(data.envelope or ())]
+    steps = [points.steps for points in sources if points.steps]
+    if not steps:
+        return None
+    first = min(column[0] for column in steps) if data.first_step is None else data.first_step
+    last = max(column[-1] for column in steps) if data.last_step is None else data.last_step
+    return first, max(first, last)

@@ -1,0 +1,157 @@
+"""A scrolling list of ready-made rows that repaints only the rows that have changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+    from textual import events
+    from textual.binding import BindingType
+
+
+class Rows(ScrollView, can_focus=True):
+    """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the mouse.
+
+    Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow link the difference
+    is a factor of a hundred.
+    """
+
+    COMPONENT_CLASSES = {"rows--chosen"}
+    DEFAULT_CSS = """
+    Rows {
+        scrollbar-size-vertical: 1;
+        overflow-x: hidden;
+        overflow-y: auto;
+        &:focus > .rows--chosen { background: $block-cursor-background 40%; text-style: bold; }
+        & > .rows--chosen { background: $block-cursor-blurred-background; }
+    }
+    """
+    BINDINGS: list[BindingType] = [
+        Binding("j,down", "move(1)", "down", show=False),
+        Binding("k,up", "move(-1)", "up", show=False),
+        Binding("pagedown", "page(1)", "page down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("g,home", "end(-1)", "first", show=False),
+        Binding("G,end", "end(1)", "last", show=False),
+    ]
+
+    class Chosen(Message):
+        """A row was chosen by the user."""
+
+        def __init__(self, rows: Rows, index: int) -> None:
+            self.rows = rows
+            self.index = index
+            super().__init__()
+
+        @property
+        def control(self) -> Rows:
+            """The widget it happened in."""
+            return self.rows
+
+    chosen: var[int | None] = var(None, init=False)
+    """Index of the chosen row, None where rows are only read."""
+
+    def __init__(self, *, choosing: bool = False, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.choosing = choosing
+        """Whether moving chooses rows; otherwise it scrolls."""
+        self.show_horizontal_scrollbar = False
+        self._strips: list[Strip] = []
+
+    @property
+    def width(self) -> int:
+        """Cells that a row may take."""
+        return self.scrollable_content_region.width
+
+    def set_rows(self, rows: Sequence[Text]) -> None:
+        """Show these rows; a row longer than the widget is cut."""
+        console = self.app.console
+        self.set_strips([Strip(row.render(console)).simplify() for row in rows])
+
+    def set_strips(self, strips: list[Strip]) -> None:
+        """Show these strips; refreshes only rows that differ from what is shown."""
+        old, self._strips = self._strips, strips
+        width = self.width
+        if len(old) != len(strips) or self.virtual_size.width != width:
+            self.virtual_size = Size(width, len(strips))
+        top = self.scroll_offset.y
+        for y in range(self.size.height):
+            at = top + y
+            before = old[at] if at < len(old) else None
+            after = strips[at] if at < len(strips) else None
+            if before is not after and (before is None or after is None or list(before) != list(after)):
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Return one row of the screen."""
+        at = self.scroll_offset.y + y
+        width = self.size.width
+        base = self.rich_style
+        if not 0 <= at < len(self._strips):
+            return Strip.blank(width, base)
+        strip = self._strips[at].crop(0, width).extend_cell_length(width)
+        if self.choosing and at == self.chosen:
+            # Only the ground changes: what a row's colours say must stay readable under the cursor.
+            mark = self.get_component_rich_style("rows--chosen", partial=True)
+            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold)
+            strip = Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], width)
+        return strip.apply_style(base)
+
+    def watch_chosen(self, before: int | None, after: int | None) -> None:
+        """Repaint the two rows that have changed their look."""
+        for at in (before, after):
+            if at is not None:
+                self.refresh(Region(0, at - self.scroll_offset.y, self.size.width, 1))
+
+    def reveal(self, index: int) -> None:
+        """Scroll as little as needed to show a row."""
+        self.scroll_to_region(Region(0, index, 1, 1), animate=False, force=True)
+
+    def action_move(self, by: int) -> None:
+        """Choose the next row, or scroll by one."""
+        if self.choosing:
+            self._choose((self.chosen if self.chosen is not None else -1 if by > 0 else 1) + by)
+        else:
+            self.scroll_relative(y=by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        """Move by a screenful."""
+        rows = max(1, self.size.height - 1)
+        if self.choosing:
+            self._choose((self.chosen or 0) + by * rows)
+        else:
+            self.scroll_relative(y=by * rows, animate=False)
+
+    def action_end(self, way: int) -> None:
+        """Go to the first or last row."""
+        if self.choosing:
+            self._choose(0 if way < 0 else len(self._strips) - 1)
+        elif way < 0:
+            self.scroll_home(animate=False)
+        else:
+            self.scroll_end(animate=False)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the row under the mouse."""
+        if self.choosing:
+            self._choose(event.y + self.scroll_offset.y)
+
+    def _choose(self, index: int) -> None:
+        if not self._strips:
+            return
+        index = min(max(0, index), len(self._strips) - 1)
+        self.chosen = index
+        self.reveal(index)
+        self.post_message(self.Chosen(self, index))

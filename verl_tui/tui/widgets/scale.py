@@ -1,0 +1,161 @@
+"""Where a value or a step falls on a plot; both axes change as seldom as they can, so that pictures stay still."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HUGE = sys.float_info.max
+_TINY = 1e-290
+"""Differences below this are none: their reciprocals overflow."""
+_KEEP = 0.35
+"""A scale is kept until the data fill less than this share of it."""
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, _HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The y axis, from `lo` to `hi`, linear or logarithmic; `lo` < `hi`, both finite, above 0 if logarithmic."""
+
+    lo: float
+    hi: float
+    log: bool = False
+
+    @property
+    def extent(self) -> float:
+        """Length of the axis: in decades if logarithmic, else half the difference of its ends."""
+        return self._project(self.hi) - self._project(self.lo)
+
+    def fraction(self, value: float) -> float:
+        """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
+        return min(1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent))
+
+    def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
+        """Return the row of each value among `count` rows, from the top; None stays None."""
+        low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
+        if self.log:
+            values = [None if v is None else self._project(v) for v in values]
+            return [None if v is None else min(count - 1, max(0, int(bottom - (v - low) * factor))) for v in values]
+        # Halves, because the difference of two huge numbers would overflow.
+        return [None if v is None else min(count - 1, max(0, int(bottom - (v / 2 - low) * factor))) for v in values]
+
+    def ticks(self, count: int) -> list[float]:
+        """Return about `count` round values within the scale, ascending."""
+        if self.log and self.hi / 10 >= self.lo:
+            first, last = ceil(log10(self.lo) - 1e-9), floor(log10(self.hi) + 1e-9)
+            stride = max(1, ceil((last - first) / max(1, count - 1)))
+            return [_power(e) for e in range(first, last + 1, stride)]
+        step = _round_up((self.hi / 2 - self.lo / 2) / max(1, count - 1) * 2)
+        if not 0 < step <= _HUGE:
+            return [self.lo, self.hi]
+        values = [n * step for n in range(ceil(self.lo / step - 1e-6), floor(self.hi / step + 1e-6) + 1)]
+        return [v for v in values if self.lo <= v * (1 + 1e-9) + _TINY and abs(v) <= _HUGE] or [self.lo, self.hi]
+
+    def _project(self, value: float) -> float:
+        if not self.log:
+            return value / 2
+        return log10(value) if value > 0 else -400.0
+
+
+def fit_scale(lo: float, hi: float, *, log: bool = False, previous: Scale | None = None) -> Scale:
+    """Return a scale with round ends that shows `lo` .. `hi`: the previous one as long as it serves.
+
+    A logarithmic scale of nothing above zero is linear. Both ends must be finite.
+    """
+    log = log and lo > 0
+    scale = _round_log(lo, hi) if log else _round_linear(lo, hi)
+    if previous and previous.log == log and previous.lo <= lo and hi <= previous.hi:
+        return previous if scale.extent >= previous.extent * _KEEP else scale
+    return scale
+
+
+def _round_linear(lo: float, hi: float) -> Scale:
+    half, size = hi / 2 - lo / 2, max(abs(lo), abs(hi))
+    if half <= size * 1e-9 or half < _TINY:
+        pad = size / 10 if size > _TINY else 1.0
+        lo, hi = max(-_HUGE, lo - pad), min(_HUGE, hi + pad)
+        half = hi / 2 - lo / 2
+    step = _round_up(half / 2)
+    if not 0 < step <= _HUGE:
+        return Scale(lo, hi)
+    return Scale(max(-_HUGE, floor(lo / step) * step), min(_HUGE, ceil(hi / step) * step))
+
+
+def _round_log(lo: float, hi: float) -> Scale:
+    if hi / 5 < lo:
+        linear = _round_linear(lo, hi)
+        if linear.lo > 0:
+            return Scale(linear.lo, linear.hi, log=True)
+    low, high = floor(log10(lo) + 1e-9), ceil(log10(hi) - 1e-9)
+    return Scale(_power(low), max(_power(max(high, low + 1)), _power(low) * 2), log=True)
+
+
+def _power(exponent: int) -> float:
+    return 5e-324 if exponent < -323 else _HUGE if exponent > 308 else 10.0**exponent
+
+
+def _round_up(step: float) -> float:
+    """Return the least of 1, 2, 5 times a power of ten that is at least `step`."""
+    if not _TINY < step < _HUGE:
+        return step
+    power = 10.0 ** floor(log10(step))
+    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= step * (1 - 1e-9))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The x axis: which steps fall on which of `columns` dot columns.
+
+    Either `per` neighbouring steps share a column or one step takes `stretch` columns, powers of two both, and columns
+    begin at multiples of them: a new point then changes the last column only, until the window has to double.
+    """
+
+    start: int
+    per: int
+    stretch: int
+    columns: int
+
+    @property
+    def buckets(self) -> int:
+        """How many columns a point can fall on."""
+        return -(-self.columns // self.stretch)
+
+    @property
+    def end(self) -> int:
+        """The last step with a column."""
+        return self.start + self.buckets * self.per - 1
+
+    def column(self, step: int) -> int:
+        """Return the dot column of a step; outside the window it is negative or too large."""
+        return (step - self.start) // self.per * self.stretch
+
+    def step(self, column: int) -> int:
+        """Return the first step of a dot column."""
+        return self.start + column // self.stretch * self.per
+
+    def ticks(self, cells: int, *, time: bool = False) -> list[int]:
+        """Return round steps in the window that are at least `cells` cells apart, ascending."""
+        least = max(1, cells * 2 * self.per // self.stretch)
+        if time:
+            stride = next((s for s in _SECONDS if s >= least), -(-least // _DAY) * _DAY)
+        else:
+            stride = max(1, round(_round_up(float(least))))
+        return list(range(-(-self.start // stride) * stride, self.end + 1, stride))
+
+
+def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window:
+    """Return the window that shows `first` .. `last`, and at least `least` steps, on `columns` dot columns."""
+    columns = max(1, columns)
+    last = max(last, first + least)
+    per = stretch = 1
+    while last // per - first // per >= columns:
+        per *= 2
+    while per == 1 and (last - first) * stretch * 2 < columns:
+        stretch *= 2
+    return Window(first // per * per, per, stretch, columns)
