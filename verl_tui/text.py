@@ -27,7 +27,12 @@ _VISIBLE |= dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *rang
 _VISIBLE |= dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)), "")
 _VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
 _VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
-_SUSPECT = re.compile("[" + "".join(f"\\U{code:08x}" for code in sorted({*_VISIBLE, 0x09})) + "]")
+_SUSPECT_ASCII = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+_SUSPECT = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+"""What `_VISIBLE` replaces, as ranges: most text needs no replacing, and finding that out is thrice as fast."""
 
 
 def strip_ansi(line: bytes) -> bytes:
@@ -49,7 +54,7 @@ def safe(text: str, limit: int | None = None) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = _ANSI.sub("", text)
     text = text.replace("\r\n", "\n")
-    if _SUSPECT.search(text):
+    if (_SUSPECT_ASCII if text.isascii() else _SUSPECT).search(text):
         text = text.translate(_VISIBLE).expandtabs(4)
     return f"{text}… [{dropped:,} more characters]" if dropped else text
 

@@ -218,7 +218,8 @@ def test_old_pynvml_lacks_functions(stub: Stub) -> None:
 
 def test_old_pynvml_gives_names_as_bytes(stub: Stub) -> None:
     older = "import pynvml\npynvml.nvmlDeviceGetName = pynvml.nvmlDeviceGetName.__wrapped__\n"
-    assert stub.gpus(before=older, STUB_COUNT="1")[0]["name"] == "NVIDIA H100 80GB HBM3"
+    told = os.fsdecode(b"H100 \xff")
+    assert stub.gpus(before=older, STUB_COUNT="1", STUB_NAME=told)[0]["name"] == "H100 \N{REPLACEMENT CHARACTER}"
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from verl_tui.health.finding import Severity
+from verl_tui.indicators import INDICATORS
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 _SEVERITIES = {severity.word: severity for severity in Severity}
 DIALECTS = ("tutorial", "verl", "other")
@@ -55,7 +57,7 @@ class Rule:
     why_window: str = ""
     """Why this many: the guides say `for long` and name no number."""
     count: int = 5
-    """Breaches in a row (circuit breakers)."""
+    """Breaches in a row (circuit breakers, a fall to zero)."""
     factor: float = 1.0
     """How many times its own past (jumps, surges, rises)."""
     spread: float = 0.0
@@ -155,7 +157,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "below": _STEADY,
         "outside": ("low", "high", "window"),
         "noisy": _STEADY,
-        "zero": ("window",),
+        "zero": ("window", "count"),
         "jump": ("factor", "spread", "window"),
         "surge": ("factor", "window"),
         "rising": ("factor", "window"),
@@ -170,6 +172,9 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
     {"value": False, "absolute": False, "ratio": True, "difference": True, "widest": True, "at limit": True}
 )
 """Kind of a stream -> whether it needs a second input."""
+
+LIMIT_NAMES = ("", "response-limit", "target-kl", "staleness-limit")
+"""What a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 _COUNTS = ("window", "count", "hold", "recent")
 _NUMBERS = ("threshold", "low", "high", "factor", "spread", "floor", "share", "clear", "climb")
@@ -223,7 +228,12 @@ def _read() -> tuple[tuple[Rule, ...], tuple[Band, ...]]:
     rules = tuple(_rule({**entry}) for entry in data["rule"])
     bands = tuple(
         Band(
-            band["indicator"], tuple(band["dialects"]), band.get("low"), band.get("high"), band.get("of", ""), band["source"]
+            band["indicator"],
+            tuple(band["dialects"]),
+            band.get("low"),
+            band.get("high"),
+            band.get("of", ""),
+            band["source"],
         )
         for band in data["band"]
     )
@@ -235,6 +245,8 @@ def _new(name: str, change: Mapping[str, Any]) -> Rule:
     for needed in ("severity", "condition"):
         if needed not in change:
             raise ValueError(f"rule `{name}`: field `{needed}` is missing; a new rule needs it")
+    if change["condition"] == "diagnosis":
+        raise ValueError(f"rule `{name}`, field `condition`: a diagnosis is code; a new rule needs another condition")
     title = change.get("title") or change.get("metric") or change.get("indicator")
     title = title[0] if isinstance(title, list) and title else title
     return _rule({"source": "your settings", **change, "id": id, "variant": variant, "title": title or id})
@@ -277,7 +289,7 @@ def _field(where: str, key: str, value: object) -> object:
             return value
         if value not in _SEVERITIES:
             raise ValueError(f"{where}: must be info, warning or critical, not {value!r}")
-        return _SEVERITIES[cast("str", value)]
+        return _SEVERITIES[str(value)]
     if key in _NUMBERS or key in _COUNTS:
         return _number(where, value, whole=key in _COUNTS)
     if key in _LISTS:
@@ -292,7 +304,7 @@ def _field(where: str, key: str, value: object) -> object:
 
 
 def _number(where: str, value: object, *, whole: bool) -> float:
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value != value:
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or math.isnan(value):
         raise ValueError(f"{where}: must be a {'whole number' if whole else 'number'}, not {value!r}")
     if whole and value < 1:
         raise ValueError(f"{where}: must be at least 1, not {value!r}")
@@ -312,6 +324,10 @@ def _sound(rule: Rule) -> Rule:
     _among(f"{where}, field `condition`", rule.condition, NEEDED)
     _among(f"{where}, field `stream`", rule.stream, STREAMS)
     _among(f"{where}, field `trend`", rule.trend, _TRENDS)
+    _among(f"{where}, field `of`", rule.of, LIMIT_NAMES)
+    for field_, indicator in (("indicator", rule.indicator), ("beside_indicator", rule.beside_indicator)):
+        if indicator:
+            _among(f"{where}, field `{field_}`", indicator, INDICATORS)
     for dialect in (*rule.dialects, *rule.not_in):
         _among(f"{where}, field `dialects`", dialect, DIALECTS)
     if rule.condition != "diagnosis" and not rule.indicator and not rule.metric:

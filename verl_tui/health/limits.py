@@ -28,7 +28,7 @@ class Limit(NamedTuple):
 def setting(run: Run, names: Sequence[str]) -> tuple[str, object] | None:
     """Return a setting by the last part of its dotted name; earlier names first, then the shortest full name."""
     for name in names:
-        found = [key for key in run.settings if key == name or _PARTS.split(key)[-1] == name]
+        found = [key for key in run.settings if key.endswith(name) and (key == name or _PARTS.split(key)[-1] == name)]
         if found:
             key = min(found, key=lambda key: (len(key), key))
             return key, run.settings[key]
@@ -73,9 +73,11 @@ def stated_limit(run: Run, name: str) -> Limit | None:
 def adaptive(run: Run) -> bool | None:
     """Return whether the run's KL controller is the adaptive one; None where its settings do not tell."""
     for key, value in run.settings.items():
+        if "kl" not in key.lower():
+            continue
         parts = _PARTS.split(key.lower())
         # verl: algorithm.kl_ctrl.type; TRL: adap_kl_ctrl; the tutorials write it in several ways.
-        if "adap" in parts[-1] and "kl" in key.lower() and isinstance(value, bool):
+        if "adap" in parts[-1] and isinstance(value, bool):
             return value
         kind = parts[-1] == "type" and "kl" in parts[-2:][0]
         if (kind or parts[-1] in ("kl_ctrl", "kl_controller", "kl_ctrl_type")) and isinstance(value, str):
@@ -83,7 +85,7 @@ def adaptive(run: Run) -> bool | None:
     return None
 
 
-def target_kl(run: Run, guide: Guide) -> Limit:
+def target_kl(run: Run, _guide: Guide) -> Limit:
     """Return the target of the KL to the reference, else the guide's 0.1."""
     stated = stated_target(run)
     return stated if stated is not None else Limit(0.1, "the guide's 0.1, target_kl being unknown")
@@ -102,7 +104,7 @@ def stated_target(run: Run) -> Limit | None:
     return Limit(stated[1], f"the target {number(stated[1])} ({stated[0]})")
 
 
-def staleness_limit(run: Run, guide: Guide) -> Limit:
+def staleness_limit(run: Run, _guide: Guide) -> Limit:
     """Return how many versions a trajectory may lag behind: the run's setting, else verl's default of 8."""
     stated = _figure(run, ("max_off_policy_threshold",))
     if stated:
@@ -121,6 +123,8 @@ def v1_trainer(run: Run) -> str | None:
         return f"{stated[0]} is set" if stated[1] else None
     for key in run.keys:
         # Only that trainer's replay buffer writes these; the trainer before wrote `num_turns/*`.
-        if key.startswith(("training/off_policy/", "training/num_turns/", "training_off_policy_", "training_num_turns_")):
+        if key.startswith(
+            ("training/off_policy/", "training/num_turns/", "training_off_policy_", "training_num_turns_")
+        ):
             return f"the log has {key}"
     return None

@@ -27,7 +27,7 @@ class Moment:
     state: State
     indicators: dict[str, str]
     names: dict[str, str]
-    """verl's present name -> the log's own key."""
+    """verl's present name, and the log's own key itself -> the log's own key."""
     end: int | None
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned. None = no end."""
 
@@ -51,7 +51,9 @@ def moment(run: Run, guide: Guide, now: float) -> Moment:
     """
     keys = run.keys
     # Where two keys mean the same, the present name itself wins.
-    names = {modern(key): key for key in reversed(keys)}
+    names: dict[str, str] = {}
+    for key in keys:
+        names.setdefault(modern(key), key)
     names |= {key: key for key in keys}
     end = run.step if run.restarts else None
     return Moment(run, guide, now, pace(run), state(run, now), run.indicators, names, end)
@@ -69,5 +71,3 @@ def minutes(seconds: float) -> str:
 def sign(indicator: str, key: str) -> float:
     """Return the factor between a key's values and the indicator's."""
     return factor(indicator, key) if indicator else 1.0
-
-

@@ -74,7 +74,9 @@ class RuleOnRun:
         if spoken in rule.not_in:
             return NotJudged(rule.id, rule.not_in[spoken])
         if spoken not in rule.dialects:
-            return NotJudged(rule.id, f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}")
+            return NotJudged(
+                rule.id, f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
+            )
         keys = self._keys(moment)
         if not keys:
             return NotJudged(rule.id, f"the log has no {_names(rule.indicator, rule.metric)}")
@@ -86,7 +88,8 @@ class RuleOnRun:
     def _keys(self, moment: Moment) -> list[str]:
         for pattern in self.rule.metric:
             if "*" in pattern:
-                return [key for name, key in moment.names.items() if fnmatchcase(name, pattern)][:_MOST_KEYS]
+                found = dict.fromkeys(key for name, key in moment.names.items() if fnmatchcase(name, pattern))
+                return list(found)[:_MOST_KEYS]
         key = _resolve(moment, self.rule.indicator, self.rule.metric)
         return [key] if key else []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.health.limits import adaptive, stated_limit, stated_target, v1_trainer
@@ -29,7 +30,7 @@ _SCALES = {"reward/mean", "train/reward", "avg_reward"}
 """Spellings under which the tutorials themselves end healthy below 1 (at 0.92 and 0.82)."""
 
 
-def bounded_reward(moment: Moment, key: str) -> str | None:
+def bounded_reward(moment: Moment, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means nothing."""
     run = moment.run
     if reason := _binary_spread(run.indicator("reward"), run.indicator("reward_std")):
@@ -49,7 +50,9 @@ def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
     like = sum(abs(s - math.sqrt(m * (1 - m))) <= max(0.01, _CLOSE * math.sqrt(m * (1 - m))) for m, s in pairs)
     if like < 0.8 * len(pairs):
         return None
-    return f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, m being {mean.key}"
+    return (
+        f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, m being {mean.key}"
+    )
 
 
 def _pairs(first: Series, second: Series) -> list[tuple[float, float]]:
@@ -126,7 +129,7 @@ def stairs(values: Sequence[float]) -> bool:
     if len(known) < 2 * _ENOUGH:
         return False
     way = max(known) - known[-1]
-    changes = [after - before for before, after in zip(known, known[1:], strict=False)]
+    changes = [after - before for before, after in pairwise(known)]
     falls = sorted((-change for change in changes if change < 0), reverse=True)
     steps, gone = 0, 0.0
     while steps < len(falls) and gone < 0.7 * way:
@@ -145,7 +148,7 @@ def no_target(moment: Moment, key: str) -> str | None:
     return f"{key} rises slowly by nature, and no adaptive controller with a target_kl is known"
 
 
-def has_target(moment: Moment, key: str) -> str | None:
+def has_target(moment: Moment, _key: str) -> str | None:
     """Excuse the comparison with a run's own past where a target says more."""
     return "judged against target_kl" if stated_target(moment.run) is not None else None
 
@@ -156,26 +159,26 @@ def v1(moment: Moment, key: str) -> str | None:
     return f"from verl v0.9 on {key} is no share of truncated ones ({evidence})" if evidence else None
 
 
-def not_v1(moment: Moment, key: str) -> str | None:
+def not_v1(moment: Moment, _key: str) -> str | None:
     """Excuse what only makes sense for verl's v1 trainer."""
     return None if v1_trainer(moment.run) else "only for verl's trainer from v0.9 on"
 
 
-def no_response_limit(moment: Moment, key: str) -> str | None:
+def no_response_limit(moment: Moment, _key: str) -> str | None:
     """Excuse a comparison with a limit of response length that is not known."""
     if moment.guide.response_limit is not None or stated_limit(moment.run, "max_response_length"):
         return None
     return "data.max_response_length is not known: no settings were found"
 
 
-def no_prompt_limit(moment: Moment, key: str) -> str | None:
+def no_prompt_limit(moment: Moment, _key: str) -> str | None:
     """Excuse a comparison with a limit of prompt length that is not known."""
     if stated_limit(moment.run, "max_prompt_length"):
         return None
     return "data.max_prompt_length is not known: no settings were found"
 
 
-def has_spread(moment: Moment, key: str) -> str | None:
+def has_spread(moment: Moment, _key: str) -> str | None:
     """Excuse the spread over time where the log has the spread within a step."""
     known = moment.indicators.get("reward_std")
     return f"judged by {known}" if known else None

@@ -106,15 +106,15 @@ class Stream:
         return (step, value) if math.isfinite(value) else None
 
 
-def _ratio(limit: float) -> Callable[[float, float], float]:
+def _ratio(_limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first / second if second > 0 else math.nan
 
 
-def _difference(limit: float) -> Callable[[float, float], float]:
+def _difference(_limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first - second
 
 
-def _widest(limit: float) -> Callable[[float, float], float]:
+def _widest(_limit: float) -> Callable[[float, float], float]:
     return lambda first, second: max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
 
 

@@ -28,6 +28,9 @@ class View:
     loading: bool = False
     """Whether what lay on disk at the start is still being read."""
 
+    paused: bool = False
+    """Whether the user has stopped the drawing."""
+
     @property
     def verdict(self) -> Verdict:
         """The health of the shown run."""

@@ -37,7 +37,7 @@ _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),
     "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
     "noisy": lambda rule, limit, _: Noisy(limit, _steady(rule)),
-    "zero": lambda rule, _, __: Zero(window=rule.window),
+    "zero": lambda rule, _, __: Zero(window=rule.window, count=rule.count),
     "jump": lambda rule, _, __: Jump(
         window=rule.window, factor=rule.factor, spread=rule.spread, floor=rule.floor, hold=rule.hold
     ),

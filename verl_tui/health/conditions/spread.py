@@ -159,16 +159,24 @@ class Surge(Condition):
 
 
 class Zero(Condition):
-    """Falls to zero at once: the points before were clearly positive, none of them near zero; holds while it is zero."""
+    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it is zero."""
 
     _NEAR = 0.005
     """Zero is what rounds to it beside the values before: logs print few digits."""
     _STEADY = 0.25
     """Where a value before was below a quarter of the usual, zero is no surprise."""
 
-    def __init__(self, *, window: int) -> None:
+    def __init__(self, *, window: int, count: int) -> None:
+        """Prepare the watch for a fall.
+
+        Args:
+            window: Positive points before it.
+            count: Zeros in a row that make it a fall.
+        """
         super().__init__()
-        self.needs = window + 1
+        self.needs = window + count
+        self._least = count
+        self._zeros = 0
         self._past: deque[float] = deque(maxlen=window)
         self._since: tuple[int, float] | None = None
         self._last: tuple[int, float] = (0, 0.0)
@@ -180,6 +188,7 @@ class Zero(Condition):
             self._last = (step, value)
             if self._since is not None:
                 if abs(value) <= self._NEAR * self._since[1]:
+                    self._zeros += 1
                     continue
                 self._since = None
             else:
@@ -193,10 +202,11 @@ class Zero(Condition):
         level = median(self._past)
         if level > 0 and abs(value) <= self._NEAR * level and min(self._past) >= self._STEADY * level:
             self._since = (step, level)
+            self._zeros = 1
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
-        if self._since is None:
+        if self._since is None or self._zeros < self._least:
             return None
         since, level = self._since
         long = words.span(self._last[0] - since + 1)

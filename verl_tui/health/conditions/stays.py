@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -196,7 +197,7 @@ class Noisy(Condition):
         mean = fmean(values)
         if mean <= 0:
             return
-        squares = fmean((b - a) ** 2 for a, b in zip(values, values[1:], strict=False))
+        squares = fmean((b - a) ** 2 for a, b in pairwise(values))
         self._stays.feed((step,), (math.sqrt(squares / 2) / mean,))
 
     def report(self, words: Words) -> Report | None:

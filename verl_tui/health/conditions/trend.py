@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,7 +71,7 @@ class Rising(Condition):
         self._medians.append((step, median(self._block)))
         self._block = []
         levels = [level for _, level in self._medians]
-        climbing = all(low < high for low, high in zip(levels, levels[1:], strict=False))
+        climbing = all(low < high for low, high in pairwise(levels))
         if self._since is not None:
             # It goes on until a block falls back below the one before.
             self._since = self._since if levels[-1] >= levels[-2] else None
@@ -82,7 +83,7 @@ class Rising(Condition):
         if self._since is None:
             return None
         since, first = self._since
-        step, level = self._medians[-1]
+        level = self._medians[-1][1]
         blocks = ", ".join(f"{number(value)} up to step {at}" for at, value in self._medians)
         message = (
             f"{words.title} has risen for {words.span(self._last[0] - since + 1)}, from {number(first)} to "

@@ -157,16 +157,15 @@ def neighbour(points: Points, step: int, window: Window, direction: int) -> int 
     return points.steps[i] if 0 <= i < len(points.steps) else None
 
 
-def trend(points: Points, last_step: int | None = None) -> int:
-    """Return 1 where the last points rise, -1 where they fall, 0 where noise is all there is.
+def trend(points: Points) -> int | None:
+    """Return 1 where the last points rise, -1 where they fall, 0 where noise is all there is, None if they are too few.
 
     Compares the medians of the newer and the older half of the last points with how much neighbours differ, so that
     neither one outlier nor ordinary noise turns the arrow.
     """
-    stop = len(points.values) if last_step is None else bisect_right(points.steps, last_step)
-    values = [v for v in points.values[max(0, stop - _TREND_POINTS) : stop] if isfinite(v)]
+    values = [v for v in points.values[-_TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
-        return 0
+        return None
     half = len(values) // 2
     change = median(values[half:]) / 2 - median(values[:half]) / 2
     noise = median(abs(b / 2 - a / 2) for a, b in pairwise(values))

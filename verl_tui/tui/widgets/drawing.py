@@ -44,7 +44,7 @@ class Drawing:
         """The x axis of the last drawing, None where it had none."""
         self.left = 0
         """Columns that the y axis of the last drawing took."""
-        self._remembered = Remembered()
+        self.remembered = Remembered()
 
     def rows(
         self, data: ChartData, width: int, height: int, *, cursor: int | None = None, focus: bool = False
@@ -62,21 +62,21 @@ class Drawing:
         if height == 2:
             return [title, spark_row(data, width, self.symbols)]
         rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
-        self._remembered.forget_unused()
+        self.remembered.forget_unused()
         return rows
 
     def _plot(self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None) -> list[Text]:
         """Draw everything below the title."""
         axes = 0 if height < 3 else 1 if height < 6 else 2
         height -= axes
-        scale = self._remembered.scale(data, *shown)
+        scale = self.remembered.scale(data, *shown)
         side: list[Text] = gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
         self.left = len(side[0][0][0]) if side[0] else 0
         cells = width - self.left
         zoomed = data.first_step is not None or data.last_step is not None
         self.window = fit_window(*shown, cells * 2, least=1 if zoomed else _LEAST_STEPS)
         picture = _Picture(data, scale, self.window, cells, height, self.symbols)
-        picture.draw(self._remembered)
+        picture.draw(self.remembered)
         picture.point_at(cursor)
         rows = [left + right for left, right in zip(side, picture.compose(), strict=True)]
         marks = axis_marks(data.marks, self.window, cells, self.symbols)

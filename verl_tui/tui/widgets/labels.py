@@ -78,24 +78,26 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
     if reading:
         parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
     room = width - sum(cell_len(text) for text, _ in parts)
-    side = _legend(data, cursor, symbols)
-    if not side and data.title != data.key:
-        side = [(fit(data.key, max(len(data.key), 1), symbols), "key")]
-    length = sum(cell_len(text) for text, _ in side)
-    if side and length + 2 <= room:
-        parts += [(" " * (room - length), ""), *side]
-    elif room < 0:
+    sides = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
+    if not sides[0] and data.title != data.key:
+        sides = [[(fit(data.key, len(data.key), symbols), "key")]]
+    for side in sides:
+        length = sum(cell_len(text) for text, _ in side)
+        if side and length + 2 <= room:
+            parts += [(" " * (room - length), ""), *side]
+            break
+    if room < 0:
         parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
     return tuple((text, style) for text, style in parts if text)
 
 
 def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False) -> Text:
     """Write a whole chart in one row: name, sparkline, value and trend; charts of one width stand in columns."""
-    reading = _reading(data, cursor, symbols) or [("-", "key")]
+    reading = _reading(data, cursor, symbols) or [(fit(data.empty, width // 2, symbols), "key")]
     used = max(_READING, sum(cell_len(text) for text, _ in reading))
     name_width = min(18, width // 3)
     room = width - name_width - used - 2
-    if room < 4 or not data.main:
+    if room < 4:
         return title_row(data, width, cursor, symbols, focus=focus)
     name = fit((f"{symbols.focus} " if focus else "") + data.title, name_width, symbols)
     spark = spark_row(data, room, symbols)
@@ -133,17 +135,20 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tupl
         text = value_text(found[1], data.unit) if found else "-"
         return [(text, "cursor"), (f" @ {data.axis.write(found[0] if found else cursor)}", "cursor")]
     last = line.points.values[-1]
-    arrow = (symbols.flat, symbols.rising, symbols.falling)[trend(line.points)]
-    return [(value_text(last, data.unit), "value" if isfinite(last) else "odd"), (f" {arrow}", "trend")]
+    reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
+    turn = trend(line.points)
+    if turn is not None:
+        reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}", "trend"))
+    return reading
 
 
-def _legend(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
+def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> list[tuple[str, str]]:
     lines = named_lines(data)
     legend: list[tuple[str, str]] = []
     for letter, line in lines.items():
         found = value_at(line.points, cursor) if cursor is not None else None
         value = f" {compact(found[1])}" if found else ""
-        legend.append((f"{'  ' if legend else ''}{letter} {fit(line.label, 16, symbols)}{value}", line.role))
+        legend.append((f"{'  ' if legend else ''}{letter} {fit(line.label, letters, symbols)}{value}", line.role))
     return legend
 
 

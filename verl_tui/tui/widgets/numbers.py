@@ -15,7 +15,7 @@ def compact(value: float) -> str:
     if value == 0:
         return "0"
     if not 1e-3 <= abs(value) < 9.995e11:
-        text = f"{value:.1e}"
+        text = f"{value:.1e}".replace(".0e", "e")
         return text if len(text) <= _WIDTH else f"{value:.0e}"
     value = float(f"{value:.3g}")  # round first: 999.9 is 1k
     power = floor(log10(abs(value)))

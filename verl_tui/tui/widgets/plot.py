@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual.binding import Binding
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.tui.widgets.braille import Text
+    from verl_tui.tui.widgets.scale import Window
 
 ROLES = (
     *("title", "value", "trend", "key", "axis", "cursor"),
@@ -31,6 +32,15 @@ ROLES = (
     *("odd", "breach", "restart", "checkpoint"),
 )
 """What a style is for; the component class of a role is `chart--` and the role."""
+
+
+class Frame(NamedTuple):
+    """Where a plot's x axis is."""
+
+    window: Window | None
+    """Which steps it shows, None while there is no axis."""
+    left: int
+    """Columns of the content to the left of it."""
 
 
 class Plot(Widget, can_focus=True):
@@ -137,6 +147,10 @@ class Plot(Widget, can_focus=True):
     def _draw(self, width: int, height: int) -> list[Text]:
         """Return the rows of the content, at most `height`."""
 
+    def _frame(self) -> Frame:
+        """Return where the x axis of the last drawing is."""
+        return Frame(self._drawing.window, self._drawing.left)
+
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the content."""
         width = self.size.width
@@ -155,7 +169,7 @@ class Plot(Widget, can_focus=True):
 
     def action_read(self, columns: int) -> None:
         """Move the cursor by so many columns of points, to the right if positive; it starts at the last point."""
-        main, window = self._data.main, self._drawing.window
+        main, window = self._data.main, self._frame().window
         shown = extent(self._data)
         if main is None or window is None or shown is None:
             return
@@ -180,17 +194,17 @@ class Plot(Widget, can_focus=True):
         """Take the cursor away."""
         self._move(None)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys to others where they would do nothing here."""
         return self._cursor is not None if action == "leave" else True
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
         offset = event.get_content_offset(self)
-        window = self._drawing.window
-        if offset is None or window is None or offset.x < self._drawing.left:
+        window, left = self._frame()
+        if offset is None or window is None or offset.x < left:
             return
-        step = window.step((offset.x - self._drawing.left) * 2)
+        step = window.step((offset.x - left) * 2)
         shown = extent(self._data)
         if shown is not None:
             self._move(min(max(step, shown[0]), shown[1]))

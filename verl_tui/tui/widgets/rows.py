@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -28,7 +28,7 @@ class Rows(ScrollView, can_focus=True):
     is a factor of a hundred.
     """
 
-    COMPONENT_CLASSES = {"rows--chosen"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--chosen"}
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;
@@ -38,7 +38,7 @@ class Rows(ScrollView, can_focus=True):
         & > .rows--chosen { background: $block-cursor-blurred-background; }
     }
     """
-    BINDINGS: list[BindingType] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "down", show=False),
         Binding("k,up", "move(-1)", "up", show=False),
         Binding("pagedown", "page(1)", "page down", show=False),
@@ -63,7 +63,7 @@ class Rows(ScrollView, can_focus=True):
     chosen: var[int | None] = var(None, init=False)
     """Index of the chosen row, None where rows are only read."""
 
-    def __init__(self, *, choosing: bool = False, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, *, choosing: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self.choosing = choosing
         """Whether moving chooses rows; otherwise it scrolls."""

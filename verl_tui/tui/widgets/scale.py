@@ -81,7 +81,7 @@ def _round_linear(lo: float, hi: float) -> Scale:
         pad = size / 10 if size > _TINY else 1.0
         lo, hi = max(-_HUGE, lo - pad), min(_HUGE, hi + pad)
         half = hi / 2 - lo / 2
-    step = _round_up(half / 2)
+    step = _round_up(half / 4)
     if not 0 < step <= _HUGE:
         return Scale(lo, hi)
     return Scale(max(-_HUGE, floor(lo / step) * step), min(_HUGE, ceil(hi / step) * step))
@@ -112,8 +112,8 @@ def _round_up(step: float) -> float:
 class Window:
     """The x axis: which steps fall on which of `columns` dot columns.
 
-    Either `per` neighbouring steps share a column or one step takes `stretch` columns, powers of two both, and columns
-    begin at multiples of them: a new point then changes the last column only, until the window has to double.
+    Either `per` neighbouring steps share a column or one step takes `stretch` columns, powers of two as a rule, and
+    columns begin at multiples of them: a new point then changes the last column only, until the window has to grow.
     """
 
     start: int
@@ -149,12 +149,25 @@ class Window:
         return list(range(-(-self.start // stride) * stride, self.end + 1, stride))
 
 
-def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window:
-    """Return the window that shows `first` .. `last`, and at least `least` steps, on `columns` dot columns."""
+def fit_window(first: int, last: int, columns: int, *, least: int = 1, thirds: bool = False) -> Window:
+    """Return the window that shows `first` .. `last` on `columns` dot columns.
+
+    Args:
+        first: First step to show.
+        last: Last step to show.
+        columns: Dot columns there are; the data take at least half of them.
+        least: Show at least so many steps.
+        thirds: Let three times a power of two steps share a column too: the data take at least two thirds of the
+            columns, for windows that move more often.
+    """
     columns = max(1, columns)
     last = max(last, first + least)
     per = stretch = 1
     while last // per - first // per >= columns:
+        between = per + per // 2
+        if thirds and per > 1 and last // between - first // between < columns:
+            per = between
+            break
         per *= 2
     while per == 1 and (last - first) * stretch * 2 < columns:
         stretch *= 2

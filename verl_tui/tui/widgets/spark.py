@@ -25,8 +25,8 @@ def sparkline(
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are points.
 
     Each column stands for the same number of steps, a power of two counted from step 0, so that a new point changes
-    only the end of the row. It shows the highest value of its steps where the series is rising there, else the lowest;
-    `!` where one of them is no number, a space where there is none at all.
+    only the end of the row. It shows the middle between the least and the greatest value of its steps; `!` where one of
+    them is no number, a space where there is none at all.
 
     Args:
         points: The series; nothing is read beyond what its pyramid knows.
@@ -76,16 +76,12 @@ def _stride(points: Points, first: int, last: int, width: int) -> int:
 
 
 def _heights(lows: list[float | None], highs: list[float | None], levels: int) -> list[int | None]:
-    least = min((v for v in lows if v is not None), default=0.0)
-    greatest = max((v for v in highs if v is not None), default=0.0)
-    span = greatest / 2 - least / 2  # halves: the difference of huge numbers would overflow
-    heights: list[int | None] = []
-    before = least
-    for lo, hi in zip(lows, highs, strict=True):
-        if lo is None or hi is None:
-            heights.append(None)
-            continue
-        value = hi if hi / 2 + lo / 2 >= before else lo
-        before = hi / 2 + lo / 2
-        heights.append(min(levels - 1, int((value / 2 - least / 2) / span * levels)) if span > 0 else levels // 2 - 1)
-    return heights
+    middles = [None if a is None or b is None else a / 2 + b / 2 for a, b in zip(lows, highs, strict=True)]
+    known = [v for v in middles if v is not None]
+    if not known:
+        return [None] * len(middles)
+    least = min(known) / 2  # halves: the difference of huge numbers would overflow
+    span = max(known) / 2 - least
+    if span <= abs(least) * 1e-9 or span < 1e-300:
+        return [None if v is None else levels // 2 - 1 for v in middles]
+    return [None if v is None else min(levels - 1, int((v / 2 - least) / span * levels)) for v in middles]

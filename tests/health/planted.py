@@ -1,0 +1,70 @@
+"""Runs with planted numbers, for the tests of health."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.health import Guide, Judge, Verdict, load_guide
+from verl_tui.records import Batch, Record, Rows, Settings, SourceStatus
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+STATUS = SourceStatus(path="x", format="f", rank=5)
+# One name that only this dialect's writers use decides whose a log is.
+VERL = {"critic/returns/mean": 0.0}
+TUTORIAL = {"rollout/sample_count": 64.0}
+OTHER = {"completions/max_length": 100.0, "frac_reward_zero_std": 0.1}
+
+
+def batch(*records: Record, status: SourceStatus = STATUS, live: bool = False) -> Batch:
+    return Batch(run="r", status=status, records=records, live=live)
+
+
+def rows(
+    columns: Mapping[str, Sequence[float]], steps: Sequence[int] | None = None, order: int = 0, **more: Any
+) -> Rows:
+    count = len(next(iter(columns.values())))
+    at = list(steps) if steps is not None else list(range(1, count + 1))
+    return Rows(
+        keys=tuple(columns),
+        steps=at,
+        columns=[list(values) for values in columns.values()],
+        orders=list(range(order, order + count)),
+        **more,
+    )
+
+
+def planted(
+    columns: Mapping[str, Sequence[float]],
+    beside: Mapping[str, float] = VERL,
+    settings: Mapping[str, Any] | None = None,
+    steps: Sequence[int] | None = None,
+) -> Run:
+    """Return a run with these columns, and constant ones that say whose names it uses."""
+    run = Run("r")
+    count = len(next(iter(columns.values())))
+    everything = {**columns, **{key: [value] * count for key, value in beside.items() if key not in columns}}
+    if settings:
+        run.apply(batch(Settings(settings, "x")), now=0.0)
+    run.apply(batch(rows(everything, steps)), now=0.0)
+    return run
+
+
+def judge(run: Run, guide: Guide | None = None, now: float = 1.0) -> Verdict:
+    return Judge(guide or load_guide(), run).verdict(now)
+
+
+def ids(verdict: Verdict) -> set[str]:
+    return {finding.id for finding in verdict.findings}
+
+
+def reason(verdict: Verdict, id: str) -> str | None:
+    return next((one.reason for one in verdict.not_judged if one.id == id), None)
+
+
+def wave(count: int, middle: float, height: float = 0.0, *, shift: float = 0.0) -> list[float]:
+    """Return a repeatable oscillation without a trend."""
+    return [middle + height * math.sin(2.4 * i + shift) for i in range(count)]

@@ -1,0 +1,86 @@
+"""The verdict depends on the log, never on how it was read."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planted import batch, judge, rows
+
+from verl_tui.health import Judge, load_guide
+from verl_tui.runs.run import Run
+
+COUNT = 160
+
+
+def _columns(seed: int, names: list[str]) -> dict[str, list[float]]:
+    """Return columns that wander, spike, stand still and turn NaN, so that conditions begin and end."""
+    chance = random.Random(seed)
+    columns = {}
+    for name in names:
+        level, values = chance.choice([0.05, 0.2, 1.0, 3.0]), []
+        for _ in range(COUNT):
+            level *= chance.choice([0.9, 1.0, 1.0, 1.1])
+            odd = chance.random()
+            values.append(float("nan") if odd < 0.01 else level * 30 if odd < 0.02 else 0.0 if odd < 0.04 else level)
+        columns[name] = values
+    return columns
+
+
+TUTORIAL_KEYS = [
+    *("rollout/reward_mean", "rollout/reward_std", "ppo/kl_div", "kl/divergence", "ppo/policy_loss", "ppo/grad_norm"),
+    *("ppo/clip_ratio", "rollout/response_length_mean", "system/gpu_util"),
+]
+VERL_KEYS = [
+    *("critic/score/mean", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss", "actor/grad_norm", "actor/pg_clipfrac"),
+    *("critic/advantages/max", "critic/advantages/min", "rollout_corr/kl", "rollout_corr/rollout_is_mean"),
+    *("response_length/clip_ratio", "response/aborted_ratio", "critic/vf_explained_var", "timing_s/step"),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), cuts=st.sets(st.integers(1, COUNT - 1), max_size=12), verl=st.booleans())
+def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool) -> None:
+    columns = _columns(seed, VERL_KEYS if verl else TUTORIAL_KEYS)
+    run = Run("r")
+    growing = Judge(load_guide(), run)
+    edges = [0, *sorted(cuts), COUNT]
+    for start, end in zip(edges, edges[1:], strict=False):
+        part = {key: values[start:end] for key, values in columns.items()}
+        run.apply(batch(rows(part, range(start + 1, end + 1), start)), now=0.0)
+        verdict = growing.verdict(1.0)
+    assert verdict == judge(run)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), lag=st.integers(1, 5))
+def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
+    """Records of one step come one after the other: the judge may look between them."""
+    columns = _columns(seed, TUTORIAL_KEYS)
+    groups = [TUTORIAL_KEYS[:3], TUTORIAL_KEYS[3:6], TUTORIAL_KEYS[6:]]
+    run = Run("r")
+    growing = Judge(load_guide(), run)
+    for i in range(COUNT):
+        for group in groups:
+            run.apply(batch(rows({key: columns[key][i : i + 1] for key in group}, [i + 1], i)), now=0.0)
+            if i % lag == 0:
+                growing.verdict(1.0)
+    assert growing.verdict(1.0) == judge(run)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), again=st.integers(0, COUNT - 1), final=st.floats(0, 10))
+def test_replaced_values_count_and_old_ones_do_not(seed: int, again: int, final: float) -> None:
+    columns = _columns(seed, TUTORIAL_KEYS)
+    run = Run("r")
+    growing = Judge(load_guide(), run)
+    run.apply(batch(rows(columns)), now=0.0)
+    growing.verdict(1.0)
+    changed = {key: [final] for key in columns}
+    run.apply(batch(rows(changed, [again + 1], COUNT)), now=0.0)
+    fresh = Run("r")
+    fresh.apply(
+        batch(rows({key: [*values[:again], final, *values[again + 1 :]] for key, values in columns.items()})), now=0.0
+    )
+    assert growing.verdict(1.0) == judge(run) == judge(fresh)

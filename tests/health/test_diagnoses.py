@@ -1,0 +1,133 @@
+"""Crash, hang, restart, not-finite, plateau."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from planted import STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+
+from verl_tui.health.crash import advice
+from verl_tui.health.finding import Severity
+from verl_tui.records import Event, EventKind, Restart
+from verl_tui.runs.run import Run
+
+NAN = float("nan")
+
+
+def _live(count: int, gap: float, **extra: list[float]) -> Run:
+    """Return a run whose last record is at `count * gap` seconds."""
+    run = Run("r")
+    columns = {"critic/score/mean": wave(count, 0.5, 0.1), **extra}
+    times = [gap * i for i in range(1, count + 1)]
+    status = replace(STATUS, modified=times[-1])
+    run.apply(batch(rows(columns, times=times), status=status), now=0.0)
+    return run
+
+
+def test_crash_tells_line_text_step_and_what_helps() -> None:
+    run = planted({"critic/score/mean": wave(7, 0.5, 0.1)})
+    run.apply(batch(Event(EventKind.FATAL, "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB", 812)), now=0.0)
+    found = judge(run).findings[0]
+    assert (found.id, found.severity, found.step) == ("crash", Severity.CRITICAL, 7)
+    assert "CUDA out of memory" in found.message
+    assert found.evidence[0].startswith("line 812: ")
+    assert "micro-batch" in (found.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ValueError: No available memory for the cache blocks.", "gpu_memory_utilization"),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "micro-batch"),
+        ("ray.exceptions.OutOfMemoryError: Task was killed", "host's memory"),
+        ("[Rank 7] Watchdog caught collective operation timeout: WorkNCCL(", "timed out"),
+        ("Error executing job with overrides: ['a=b']", "HYDRA_FULL_ERROR"),
+        ("ValueError: Total available GPUs 4 is less than total desired GPUs 8", "fewer GPUs"),
+        ("KeyError: 'x'", "first error"),
+    ],
+)
+def test_advice_by_kind(text: str, words: str) -> None:
+    assert words in advice(text)
+
+
+def test_no_crash_where_a_step_came_after() -> None:
+    run = planted({"critic/score/mean": [0.5] * 3})
+    run.apply(batch(Event(EventKind.FATAL, "boom", 3), rows({"critic/score/mean": [0.5]}, [4], 3)), now=0.0)
+    assert "crash" not in ids(judge(run))
+
+
+def test_hang_only_inside_its_window() -> None:
+    run = _live(50, 30.0)
+    last = 50 * 30.0
+    assert "hang" not in ids(judge(run, now=last + 100))
+    found = next(one for one in judge(run, now=last + 600).findings if one.id == "hang")
+    assert found.message == "no step for 10 min since step 50: 20 times the usual gap of 30 s"
+    assert found.severity is Severity.CRITICAL
+    assert any("last written 10 min ago" in sentence for sentence in found.evidence)
+    old = judge(run, now=last + 5000)
+    assert "hang" not in ids(old)
+    assert "old log" in (reason(old, "hang") or "")
+
+
+def test_hang_knows_how_long_validation_takes() -> None:
+    run = _live(50, 30.0, **{"timing_s/step": [30.0] * 50, "timing_s/testing": [900.0] * 50})
+    verdict = judge(run, now=1500 + 600)
+    assert "hang" not in ids(verdict)
+    assert "before" in (reason(verdict, "hang") or "")
+
+
+def test_an_archive_is_judged_by_its_numbers_alone() -> None:
+    columns = {"ppo/kl_div": [0.15] * 30}
+    run = planted(columns, TUTORIAL)
+    now, later = judge(run, now=1.0), judge(run, now=1e9)
+    assert now.findings == later.findings
+
+
+def test_restart_is_information() -> None:
+    run = planted({"critic/score/mean": [0.5] * 10})
+    run.apply(batch(Restart("file truncated"), rows({"critic/score/mean": [0.5]}, [6])), now=0.0)
+    found = next(one for one in judge(run).findings if one.id == "restart")
+    assert (found.severity, found.since_step) == (Severity.INFO, 6)
+    assert "file truncated" in found.message
+
+
+def test_not_finite_now_and_lately() -> None:
+    run = planted({"actor/pg_loss": [0.1] * 32 + [NAN] + [0.1] * 7, "actor/kl_loss": [0.1] * 40})
+    found = judge(run).findings
+    assert [one.id for one in found] == ["not-finite"]
+    assert found[0].key == "actor/pg_loss"
+    assert found[0].message == "actor/pg_loss was not finite at 1 of the last 20 points (step 33)"
+    assert found[0].since_step == 33
+    run = planted({"actor/pg_loss": [0.1] * 12 + [NAN] + [0.1] * 20})
+    assert "not-finite" not in ids(judge(run)), "21 points ago"
+    run = planted({"val-core/gsm8k/acc/mean@1": [0.1] * 12 + [float("inf")]})
+    assert "is not finite" in judge(run).findings[0].message
+
+
+def test_what_never_had_a_value_is_not_broken() -> None:
+    columns = {"actor/pg_loss": [0.1] * 30, "training/rollout_probs_diff_mean": [NAN] * 30}
+    assert not ids(judge(planted(columns)))
+    verdict = judge(planted({"training/rollout_probs_diff_mean": [NAN] * 30}, {}))
+    assert reason(verdict, "not-finite") == "no metric ever had a value"
+    columns = {"actor/pg_loss": [0.1] * 10, "actor/kl_loss": [NAN] * 4 + [0.1] * 6}
+    assert not ids(judge(planted(columns))), "it had to have a value to lose it"
+
+
+def test_many_broken_metrics_are_one_finding() -> None:
+    columns = {f"actor/x{i}": [1.0, NAN] for i in range(30)}
+    found = judge(planted(columns)).findings
+    assert len(found) == 1
+    assert "29 further metrics" in found[0].message
+    assert len(found[0].evidence) == 9
+
+
+def test_plateau_wants_reward_and_validation_flat() -> None:
+    flat, rising = wave(230, 0.7, 0.05), [0.3 + 0.002 * i for i in range(230)]
+    assert "plateau" in ids(judge(planted({"critic/score/mean": flat})))
+    assert "plateau" not in ids(judge(planted({"critic/score/mean": rising})))
+    run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": rising})
+    assert "plateau" not in ids(judge(run))
+    run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": flat})
+    assert "validation shows none either" in judge(run).findings[0].message
+    assert reason(judge(planted({"critic/score/mean": flat[:150]}, VERL)), "plateau")

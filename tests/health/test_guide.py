@@ -1,0 +1,129 @@
+"""The guide as data, with the user's own changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planted import TUTORIAL, VERL, ids, judge, planted, reason
+
+from verl_tui.health import DIAGNOSES, Judge, load_guide
+from verl_tui.health.conditions import _KINDS
+from verl_tui.health.finding import Severity
+from verl_tui.health.guide import LIMIT_NAMES, NEEDED, STREAMS
+from verl_tui.health.limits import LIMITS
+from verl_tui.health.silence import SILENCES
+from verl_tui.health.streams import Stream
+from verl_tui.indicators import INDICATORS
+
+PUBLIC = {
+    "critical": "reward-zero circuit-breaker-kl circuit-breaker-reward not-finite hang crash",
+    "warning": "reward-low reward-noisy kl-high kl-low ref-kl-high ref-kl-rising policy-loss-positive policy-loss-jump "
+    "response-short response-long gpu-idle gpu-memory-high rollout-probs-diff rollout-is-mean rollout-is-ess "
+    "rollout-is-std rollout-kl rollout-chi2 truncation prompt-truncation grad-norm-rising critic-useless no-signal "
+    "aborted staleness grad-norm-spike clip-saturation",
+    "info": "async-idle plateau restart",
+}
+
+
+def test_public_ids_and_severities() -> None:
+    guide = load_guide()
+    assert {rule.id: rule.severity.word for rule in guide.rules} == {
+        id: word for word, names in PUBLIC.items() for id in names.split()
+    }
+
+
+def test_everything_named_exists() -> None:
+    for rule in load_guide().rules:
+        assert not rule.indicator or rule.indicator in INDICATORS
+        assert not rule.of or rule.of in LIMITS
+        assert set(rule.silent) <= set(SILENCES)
+        assert rule.meaning
+        assert rule.source
+        assert rule.condition == "diagnosis" or rule.advice
+        assert rule.window == 1 or rule.why_window, rule.name
+    assert set(LIMIT_NAMES) == {"", *LIMITS}
+    assert set(NEEDED) == {*_KINDS, "diagnosis"}
+    assert set(DIAGNOSES) == {rule.id for rule in load_guide().rules if rule.condition == "diagnosis"}
+    for kind in STREAMS:
+        Stream(kind)
+    assert all(band.indicator in INDICATORS for band in load_guide().bands)
+
+
+def test_bands() -> None:
+    guide = load_guide()
+    assert guide.band("policy_kl", "tutorial") == (0.01, 0.05)
+    assert guide.band("response_length", "tutorial") == (480.0, 512.0)
+    assert guide.band("response_length", "tutorial", 1024) == (960.0, 1024.0)
+    assert guide.band("reward", "verl") is None
+    assert guide.band("gpu_utilization", "verl") == (70.0, None)
+    run = planted({"rollout/response_length_mean": [1.0]}, TUTORIAL, {"max_new_tokens": 256})
+    assert Judge(guide, run).band("response_length") == (240.0, 256.0)
+
+
+def test_a_threshold_changed_by_the_user() -> None:
+    guide = load_guide({"rules": {"kl-high": {"threshold": 0.3, "window": 20, "severity": "info"}}})
+    rule = guide.rule("kl-high")
+    assert rule is not None
+    assert (rule.threshold, rule.window, rule.severity) == (0.3, 20, Severity.INFO)
+    assert "changed in your settings" in rule.source
+    run = planted({"ppo/kl_div": [0.15] * 40}, TUTORIAL)
+    assert "kl-high" in ids(judge(run))
+    assert "kl-high" not in ids(judge(run, guide))
+
+
+def test_a_variant_is_changed_by_its_own_name() -> None:
+    guide = load_guide({"rules": {"ref-kl-high/own-past": {"factor": 100.0}}})
+    assert [rule.factor for rule in guide.rules if rule.id == "ref-kl-high"] == [1.0, 100.0]
+
+
+def test_a_rule_of_ones_own() -> None:
+    rule = {"severity": "warning", "condition": "above", "metric": "reward/format_*", "threshold": 2, "window": 3}
+    run = planted({"reward/format_a": [3.0] * 5, "reward/format_b": [1.0] * 5, "reward/format_c": [4.0] * 5}, VERL)
+    found = [one for one in judge(run, load_guide({"rules": {"mine": rule}})).findings if one.id == "mine"]
+    assert [one.key for one in found] == ["reward/format_a", "reward/format_c"]
+    assert found[0].source == "your settings"
+
+
+def test_silenced_rules_say_so() -> None:
+    run = planted({"ppo/kl_div": [0.15] * 40, "ppo/policy_loss": [0.1, float("nan")] * 20}, TUTORIAL)
+    verdict = judge(run, load_guide({"silence": ["kl-high", "not-finite"]}))
+    assert not ids(verdict) & {"kl-high", "not-finite"}
+    assert reason(verdict, "kl-high") == reason(verdict, "not-finite") == "silenced in your settings"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"rules": {"kl-high": {"threshold": "much"}}}, "rule `kl-high`, field `threshold`: must be a number, not 'much'"),
+        ({"rules": {"kl-high": {"window": 0}}}, "rule `kl-high`, field `window`: must be at least 1"),
+        ({"rules": {"kl-high": {"window": 2.5}}}, "rule `kl-high`, field `window`: must be a whole number"),
+        ({"rules": {"kl-high": {"treshold": 1}}}, "rule `kl-high`: unknown field `treshold`"),
+        ({"rules": {"kl-high": {"severity": "bad"}}}, "rule `kl-high`, field `severity`: must be info, warning or critical"),
+        ({"rules": {"kl-high": {"id": "x"}}}, "rule `kl-high`, field `id`: a rule's name is public"),
+        ({"rules": {"kl-high": {"clear": 0.9}}}, "rule `kl-high`, field `clear`"),
+        ({"rules": {"kl-high": 3}}, "rule `kl-high`: must be a table"),
+        ({"rules": {"mine": {"condition": "above"}}}, "rule `mine`: field `severity` is missing"),
+        ({"rules": {"mine": {"condition": "crash", "severity": "info", "metric": "x"}}}, "rule `mine`, field `condition`"),
+        ({"rules": {"mine": {"condition": "diagnosis", "severity": "info"}}}, "rule `mine`, field `condition`"),
+        ({"rules": {"mine": {"condition": "above", "severity": "info", "metric": "x"}}}, "rule `mine`, field `threshold`"),
+        (
+            {"rules": {"mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2}}},
+            "rule `mine`, field `metric`",
+        ),
+        (
+            {"rules": {"mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2, "indicator": "rward"}}},
+            "rule `mine`, field `indicator`",
+        ),
+        ({"rules": {"rollout-is-mean": {"low": 3}}}, "rule `rollout-is-mean`, field `low`: must be below `high`"),
+        ({"rules": []}, "field `rules`: must be a table"),
+        ({"silence": ["kl-hihg"]}, "there is no rule `kl-hihg`"),
+        ({"silence": "kl-high"}, "field `silence`: must be a list"),
+        ({"response_limit": -1}, "field `response_limit`"),
+        ({"treshold": 1}, "unknown field `treshold`"),
+    ],
+)  # fmt: skip
+def test_a_bad_guide_names_rule_and_field(overrides: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=r"^(rule|health)") as caught:
+        load_guide(overrides)
+    assert words in str(caught.value)

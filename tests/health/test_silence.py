@@ -1,0 +1,174 @@
+"""Where a rule holds its tongue, and says why."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+
+from verl_tui.health import load_guide
+from verl_tui.health.silence import stairs
+from verl_tui.records import Sample
+from verl_tui.runs.run import Run
+
+LOW = wave(80, 0.6, 0.1)
+
+
+def _with_samples(scores: list[float]) -> Run:
+    run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
+    samples = [Sample(step=80, prompt="p", response="r", score=score) for score in scores]
+    run.apply(batch(*samples), now=0.0)
+    return run
+
+
+def test_reward_level_is_silent_on_verl_keys() -> None:
+    verdict = judge(planted({"critic/score/mean": LOW}, VERL))
+    assert not ids(verdict) & {"reward-low", "reward-noisy"}
+    assert "bounded" in (reason(verdict, "reward-low") or "")
+
+
+def test_reward_level_is_silent_where_the_spread_is_that_of_zeros_and_ones() -> None:
+    columns = {"rollout/reward_mean": LOW, "rollout/reward_std": [math.sqrt(m * (1 - m)) for m in LOW]}
+    verdict = judge(planted(columns, TUTORIAL))
+    assert not ids(verdict) & {"reward-low", "reward-noisy"}
+    assert "√(m(1−m))" in (reason(verdict, "reward-noisy") or "")
+
+
+@pytest.mark.parametrize("scores", [[0.0, 1.0] * 10, [-1.0, 0.3, 0.9, 0.1] * 5])
+def test_reward_level_is_silent_where_samples_show_a_bounded_scale(scores: list[float]) -> None:
+    verdict = judge(_with_samples(scores))
+    assert "reward-low" not in ids(verdict)
+    assert "samples" in (reason(verdict, "reward-low") or "")
+
+
+def test_reward_level_is_judged_without_such_evidence() -> None:
+    found = next(one for one in judge(_with_samples([0.5, 2.5] * 10)).findings if one.id == "reward-low")
+    assert "assumes the guide's 2–4 scale" in found.message
+    assert "reward-low" in ids(judge(_with_samples([1.0] * 5))), "five scores are no evidence"
+
+
+def test_responses_scored_zero_or_one_are_evidence() -> None:
+    run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
+    steps = [step for step in range(1, 11) for _ in range(4)]
+    scores = [1.0, 0.0, 1.0, 0.0] * 10
+    run.apply(batch(rows({"reward/reward": scores}, steps, 500, mean=True)), now=0.0)
+    assert "reward/reward" in (reason(judge(run), "reward-low") or "")
+
+
+@pytest.mark.parametrize("key", ["reward/mean", "train/reward", "avg_reward"])
+def test_small_scores_are_judged_only_if_some_value_exceeds_one(key: str) -> None:
+    verdict = judge(planted({key: LOW, "kl_div": [0.03] * 80}, TUTORIAL))
+    assert "has never exceeded 1" in (reason(verdict, "reward-low") or "")
+    verdict = judge(planted({key: [1.2, *LOW], "kl_div": [0.03] * 81}, TUTORIAL))
+    assert "reward-low" in ids(verdict)
+
+
+def test_a_reward_that_rises_is_not_low() -> None:
+    assert "reward-low" not in ids(judge(planted({"rollout/reward_mean": [0.01 * i for i in range(95)]}, TUTORIAL)))
+
+
+def test_policy_loss_has_no_sign_in_verl() -> None:
+    verdict = judge(planted({"actor/pg_loss": [0.2] * 60}, VERL))
+    assert "policy-loss-positive" not in ids(verdict)
+    assert "hovers around 0" in (reason(verdict, "policy-loss-positive") or "")
+
+
+@pytest.mark.parametrize("beside", [VERL, OTHER])
+def test_low_policy_kl_is_no_fault_outside_the_tutorials(beside: dict[str, float]) -> None:
+    key = "actor/ppo_kl" if beside is VERL else "ppo_kl"
+    verdict = judge(planted({key: [0.0001] * 60}, beside))
+    assert "kl-low" not in ids(verdict)
+    assert reason(verdict, "kl-low")
+
+
+STAIRS = [value for value in (0.08, 0.05, 0.02, 0.004, 0.003) for _ in range(40)]
+
+
+def test_stair_steps_are_the_adaptive_controller() -> None:
+    settings = {"kl_ctrl.type": "adaptive"}
+    verdict = judge(planted({"ppo/kl_div": STAIRS[:-5]}, TUTORIAL, settings))
+    assert "stair steps" in (reason(verdict, "kl-low") or "")
+    assert "kl-low" in ids(judge(planted({"ppo/kl_div": STAIRS}, TUTORIAL, {"kl_ctrl.type": "fixed"})))
+
+
+def test_what_stairs_are() -> None:
+    assert stairs(STAIRS)
+    assert not stairs([0.08 * 0.97**i for i in range(150)]), "a smooth fall"
+    assert not stairs(wave(100, 0.05, 0.02)), "an oscillation"
+    assert not stairs([0.002] * 100), "nothing falls"
+
+
+def test_reference_kl_of_verl_is_measured_by_its_own_past() -> None:
+    growing = [0.002 * i for i in range(300)]
+    assert ids(judge(planted({"actor/kl_loss": growing}, VERL))) == set()
+    fixed = {"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1}
+    verdict = judge(planted({"actor/kl_loss": growing}, VERL, fixed))
+    assert ids(verdict) == set(), "verl's default target_kl is not in force"
+    assert "rises slowly by nature" in (reason(verdict, "ref-kl-rising") or "")
+
+
+def test_a_tutorials_target_kl_is_believed() -> None:
+    columns = {"kl/divergence": wave(20, 0.2, 0.01)}
+    assert "ref-kl-high" not in ids(judge(planted(columns, TUTORIAL)))
+    found = judge(planted(columns, TUTORIAL, {"algorithm.target_kl": 0.05})).findings
+    assert any("algorithm.target_kl" in one.message for one in found if one.id == "ref-kl-high")
+
+
+@pytest.mark.parametrize(
+    ("settings", "user", "words", "fires"),
+    [
+        (None, None, "the limit 512 (assumed)", True),
+        ({"actor_rollout_ref.rollout.max_new_tokens": 300}, None, "", False),
+        ({"data.max_response_length": "2048"}, None, "the limit 2,048 (data.max_response_length)", True),
+        ({"data.max_response_length": "${x}"}, 350, "", False),
+        (None, 1024, "the limit 1,024 (your settings)", True),
+    ],
+)
+def test_response_length_is_relative_to_its_limit(
+    settings: dict[str, object] | None, user: int | None, words: str, fires: bool
+) -> None:
+    run = planted({"rollout/response_length_mean": [299.0] * 12}, TUTORIAL, settings)
+    found = [
+        one for one in judge(run, load_guide({"response_limit": user} if user else None)).findings
+        if one.id == "response-short"
+    ]  # fmt: skip
+    assert bool(found) is fires
+    assert all(words in one.message for one in found)
+
+
+def test_response_length_is_not_judged_in_verl() -> None:
+    verdict = judge(planted({"response_length/mean": [100.0] * 40}, VERL))
+    assert not ids(verdict)
+    assert reason(verdict, "response-short")
+    assert reason(verdict, "response-long")
+
+
+def test_v1_trainer_needs_the_limit_for_truncation() -> None:
+    columns = {"response_length/clip_ratio": [0.4] * 20, "response_length/max": [1000.0] * 20}
+    verdict = judge(planted(columns, {"training/off_policy/trajectory_spans/mean": 1.0}))
+    assert "truncation" not in ids(verdict)
+    said = reason(verdict, "truncation") or ""
+    assert "v0.9" in said
+    assert "data.max_response_length is not known" in said
+
+
+def test_use_v1_false_is_the_older_trainer() -> None:
+    columns = {"response_length/clip_ratio": [0.4] * 20}
+    assert "truncation" in ids(judge(planted(columns, VERL, {"trainer.use_v1": False})))
+    assert "truncation" not in ids(judge(planted(columns, VERL, {"trainer.use_v1": True})))
+
+
+def test_gpu_memory_is_not_judged_in_verl() -> None:
+    verdict = judge(planted({"system/memory_util": [95.0] * 30}, VERL))
+    assert "gpu-memory-high" not in ids(verdict)
+    assert "vLLM" in (reason(verdict, "gpu-memory-high") or "")
+
+
+def test_gpu_memory_of_a_tutorial_is_labelled_as_what_it_is() -> None:
+    found = judge(planted({"system/memory_util": [95.0] * 30}, TUTORIAL)).findings
+    assert any("memory controller" in one.message for one in found if one.id == "gpu-memory-high")
+
+
+def test_single_dips_of_gpus_are_nothing() -> None:
+    assert "gpu-idle" not in ids(judge(planted({"system/gpu_util": [95.0, 5.0, 90.0] * 10}, TUTORIAL)))

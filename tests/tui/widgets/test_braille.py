@@ -1,0 +1,226 @@
+"""Dots, layers, blocks and numbers: what the widgets draw with."""
+
+from __future__ import annotations
+
+from array import array
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.runs.pyramid import Pyramid
+from verl_tui.tui.widgets.braille import Glyph, Layer, ascii_locale, compose, connect, fill_gaps
+from verl_tui.tui.widgets.numbers import compact, exact_step
+from verl_tui.tui.widgets.scale import fit_scale, fit_window
+from verl_tui.tui.widgets.spark import gauge, sparkline
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+RUNS = st.lists(st.none() | st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1])))
+
+
+class Column:
+    """A series as the widgets want it."""
+
+    def __init__(self, steps, values):
+        self.steps, self.values = array("q", steps), array("d", values)
+        self._pyramid = Pyramid(self.steps, self.values)
+
+    @property
+    def pyramid(self):
+        self._pyramid.catch_up()
+        return self._pyramid
+
+
+def text(rows):
+    return ["".join(part for part, _ in row) for row in rows]
+
+
+def test_a_diagonal_of_dots():
+    layer = Layer(2, 1, "line")
+    layer.line([(3, 3), (2, 2), (1, 1), (0, 0)])
+    assert compose([layer]) == [(("⡠⠊", "line"),)]
+
+
+def test_nothing_is_spaces_not_empty_braille():
+    assert text(compose([Layer(3, 2)])) == ["   ", "   "]
+
+
+@pytest.mark.parametrize(("width", "height"), [(0, 0), (0, 3), (3, 0), (-1, -1)])
+def test_no_room(width, height):
+    layer = Layer(width, height)
+    layer.line([(0, 3)] * 8)
+    layer.dot(0, 0)
+    layer.shade([(0, 9)] * 4)
+    assert text(compose([layer])) == [""] * max(0, height)
+
+
+def test_the_later_layer_wins_the_colour_and_dots_add_up():
+    first, second = Layer(1, 1, "first"), Layer(1, 1, "second")
+    first.line([(0, 0), None])
+    second.line([None, (3, 3)])
+    assert compose([first, second]) == [(("⢁", "second"),)]
+
+
+def test_a_backdrop_gives_way():
+    shade, line = Layer(2, 1, "shade", backdrop=True), Layer(2, 1, "line")
+    shade.line([(0, 3)] * 4)
+    line.line([(3, 3), (3, 3)])
+    assert compose([shade, line]) == [(("⣀", "line"), ("⣿", "shade"))]
+
+
+def test_glyphs_stand_on_dots_or_give_way_to_them():
+    layer = Layer(3, 1, "line")
+    layer.line([(3, 3), (3, 3)])
+    marks = {0: {0: Glyph("│", "cursor", yields=True), 1: Glyph("│", "cursor", yields=True), 2: Glyph("!", "odd")}}
+    assert compose([layer], marks) == [(("⣀│", "cursor"), ("!", "odd"))]
+
+
+def test_ascii_is_ascii():
+    layer = Layer(6, 2, "line")
+    layer.line([(0, 7), (0, 7), (0, 0), (1, 1), (5, 6), None, (3, 3), (3, 3), (7, 7), (0, 1)])
+    assert all(c.isascii() for row in text(compose([layer], ascii_only=True)) for c in row)
+
+
+@given(runs=RUNS, breaks=st.lists(st.booleans()))
+def test_a_connected_line_has_no_holes(runs, breaks):
+    joined = connect(runs, breaks)
+    previous = None
+    for x, run in enumerate(joined):
+        if x < len(breaks) and breaks[x]:
+            previous = None
+        if runs[x] is not None:
+            assert run[0] <= runs[x][0] <= runs[x][1] <= run[1]
+        if run is not None and previous is not None:
+            assert run[0] <= previous[1] + 1
+            assert previous[0] <= run[1] + 1
+        previous = run
+
+
+@given(runs=RUNS)
+def test_an_area_is_filled_from_its_first_to_its_last_column(runs):
+    known = [x for x, run in enumerate(runs) if run is not None]
+    filled = fill_gaps(runs)
+    assert [x for x, run in enumerate(filled) if run is not None] == (
+        list(range(known[0], known[-1] + 1)) if known else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "ascii_only"),
+    [
+        ({}, False),
+        ({"LANG": "C.UTF-8"}, False),
+        ({"LANG": "en_US.utf8"}, False),
+        ({"LC_ALL": "C", "LANG": "en_US.UTF-8"}, True),
+        ({"LC_CTYPE": "POSIX"}, True),
+        ({"LANG": "de_DE.ISO-8859-1"}, True),
+    ],
+)
+def test_the_locale_decides_about_ascii(environment, ascii_only):
+    assert ascii_locale(environment) is ascii_only
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.0231, "0.0231"),
+        (1.23e-6, "1.2e-06"),
+        (1e-6, "1e-06"),
+        (4510, "4.51k"),
+        (999.9, "1k"),
+        (999_999, "1M"),
+        (-0.0012345, "-0.0012"),
+        (12, "12"),
+        (0.1 + 0.2, "0.3"),
+        (-45_123, "-45.1k"),
+        (1e12, "1e+12"),
+        (-1e308, "-1e+308"),
+        (5e-324, "5e-324"),
+        (0.0, "0"),
+        (nan, "nan"),
+        (inf, "inf"),
+        (-inf, "-inf"),
+    ],
+)
+def test_compact(value, expected):
+    assert compact(value) == expected
+
+
+@given(st.floats())
+def test_compact_is_at_most_seven_characters_and_near(value):
+    written = compact(value)
+    assert len(written) <= 7
+    if value - value == 0 and "e" in written:
+        assert float(written) == pytest.approx(value, rel=0.51) or abs(value) > 1e308
+
+
+def test_steps_are_exact_while_they_fit():
+    assert [exact_step(1200), exact_step(9_999_999), exact_step(12_345_678)] == ["1200", "9999999", "12.3M"]
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@given(fraction=st.floats(), width=st.integers(-2, 30))
+def test_a_gauge_is_as_wide_as_asked(fraction, width, ascii_only):
+    assert len(gauge(fraction, width, ascii_only=ascii_only)) == max(0, width)
+
+
+def test_gauge():
+    assert [gauge(0, 4), gauge(0.5, 4), gauge(0.53125, 4), gauge(1, 4), gauge(nan, 2)] == [
+        "    ",
+        "██  ",
+        "██▏ ",
+        "████",
+        "  ",
+    ]
+    assert gauge(0.5, 4, ascii_only=True) == "##.."
+
+
+def test_sparkline():
+    assert sparkline(Column(range(8), range(8)), 8) == "▁▂▃▄▅▆▇█"
+    assert sparkline(Column(range(8), [0, 1, nan, 3, 4, inf, 6, 7]), 8) == "▁▂!▄▅!▇█"
+    assert sparkline(Column([5], [3.0]), 8) == "▄"
+    assert sparkline(Column(range(0, 80, 10), range(8)), 8).count(" ") <= 3
+    assert sparkline(Column([], []), 8) == ""
+    assert sparkline(Column([1], [1]), 0) == ""
+    assert sparkline(Column(range(8), range(8)), 8, ascii_only=True).isascii()
+
+
+@given(st.lists(st.floats(), max_size=60), st.integers(0, 20))
+def test_sparkline_takes_any_number(values, width):
+    assert len(sparkline(Column(range(len(values)), values), width)) <= width
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False), st.booleans()
+)
+def test_a_scale_shows_its_range(a, b, log):
+    lo, hi = min(a, b), max(a, b)
+    scale = fit_scale(lo, hi, log=log)
+    assert scale.lo <= lo + abs(lo) * 1e-9 + 1e-280
+    assert hi <= scale.hi + abs(hi) * 1e-9 + 1e-280
+    assert 0 <= scale.fraction(lo) <= scale.fraction(hi) <= 1
+    assert all(0 <= dot < 12 for dot in scale.dots([lo, hi], 12))
+    assert 1 <= len(scale.ticks(5)) <= 30
+
+
+def test_a_scale_stays_while_it_serves():
+    scale = fit_scale(0, 1)
+    assert fit_scale(0.2, 0.9, previous=scale) is scale
+    assert fit_scale(0.2, 1.1, previous=scale).hi > 1
+    assert fit_scale(0.2, 0.21, previous=scale).hi < 0.3
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(1, 400), st.booleans())
+def test_a_window_shows_its_steps(first, length, columns, thirds):
+    window = fit_window(first, first + length, columns, thirds=thirds)
+    assert 0 <= window.column(first) <= window.column(first + length) < columns
+    assert window.start <= first <= first + length <= window.end
+    for step in (first, first + length):
+        assert window.step(window.column(step)) <= step < window.step(window.column(step)) + window.per
+    assert len(window.ticks(10)) <= columns / 20 + 2
+
+
+def test_a_window_moves_only_when_it_must():
+    windows = {fit_window(0, last, 100) for last in range(1000, 1500)}
+    assert len(windows) == 1

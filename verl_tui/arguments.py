@@ -1,0 +1,120 @@
+"""How the words of a command line are read: which command is meant, options and paths in any order."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT_USAGE = 64
+"""A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
+DEFAULT = "watch"
+"""The command that needs no name."""
+_ENDING = {"-h", "--help", "--version", "--print-completion"}
+"""Options of the program that are all there is to do."""
+_VALUED = {"--config", "--snapshot", "--size", "--print-completion"}
+"""Options before the first path that a value follows."""
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; its text is one sentence."""
+
+    def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes options and paths in any order, and does not fail with a health code."""
+
+    def __init__(self, **settings: object) -> None:
+        # An abbreviated option would hide whether its value follows.
+        super().__init__(**settings, allow_abbrev=False)  # type: ignore[arg-type]
+        self.commands: dict[str, Parser] = {}
+        self._choice: argparse._SubParsersAction[Parser] | None = None
+
+    def add_command(self, name: str, run: Callable[[argparse.Namespace], int] | None, help: str) -> Parser:
+        """Add a command, or with `run=None` a group of commands."""
+        if self._choice is None:
+            self._choice = self.add_subparsers(
+                title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
+            )
+        added = self.commands[name] = self._choice.add_parser(name, help=help, description=help)
+        added.set_defaults(run=run)
+        return added
+
+    def read(self, argv: list[str]) -> argparse.Namespace:
+        """Parse a command line of this command or one of its own.
+
+        Raises:
+            CommandError: It makes no sense.
+        """
+        if not self.commands:
+            return self._read_mixed(argv)
+        if argv and argv[0] in self.commands:
+            return self.commands[argv[0]].read(argv[1:])
+        if not argv:
+            self.error(f"one of these must follow: {', '.join(self.commands)}")
+        return self.parse_args(argv)
+
+    def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
+        # Behind `--` all words are paths; argparse forgets that where options and paths are mixed.
+        end = argv.index("--") if "--" in argv else len(argv)
+        options = self.parse_intermixed_args(argv[:end])
+        if paths := argv[end + 1 :]:
+            options.paths = [*getattr(options, "paths", ()), *paths]
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse with one sentence instead of the whole usage."""
+        raise CommandError(f"{message}; see `{self.prog} --help`")
+
+
+class ProgramParser(Parser):
+    """The parser of the program: finds the command, which may be unsaid."""
+
+    def read(self, argv: list[str]) -> argparse.Namespace:
+        """Parse the program's whole command line."""
+        at = 0
+        while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
+            at += 2 if argv[at] in _VALUED else 1
+        if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
+            return self.parse_args(argv[:at])
+        if at < len(argv) and argv[at] in self.commands:
+            return super().read([argv[at], *argv[:at], *argv[at + 1 :]])
+        return super().read([DEFAULT, *argv])
+
+
+def snapshot(text: str) -> Path:
+    """Return the file for a snapshot."""
+    path = Path(text)
+    if path.suffix not in (".svg", ".txt"):
+        raise argparse.ArgumentTypeError(f"{text} must end in .svg or .txt")
+    return path
+
+
+def size(text: str) -> tuple[int, int]:
+    """Return columns and rows."""
+    columns, _, rows = text.lower().partition("x")
+    if not (columns.isdecimal() and rows.isdecimal() and 20 <= int(columns) <= 1000 and 5 <= int(rows) <= 500):
+        raise argparse.ArgumentTypeError(f"{text} is no size such as 120x40 (from 20x5 to 1000x500)")
+    return int(columns), int(rows)
+
+
+def seconds(text: str) -> float:
+    """Return a duration above 0."""
+    try:
+        duration = float(text)
+    except ValueError:
+        duration = -1
+    if not 0 < duration < 3600:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return duration
+
+
+def completes_paths(action: argparse.Action, *, directories: bool = False) -> None:
+    """Mark an argument as a path for shell completion; shtab looks for this attribute."""
+    action.complete = "directory" if directories else "file"  # type: ignore[attr-defined]

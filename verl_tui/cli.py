@@ -1,0 +1,390 @@
+"""The command line: one small function a command, which imports what only it needs."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui import __version__
+from verl_tui.arguments import (
+    DEFAULT,
+    EXIT_USAGE,
+    CommandError,
+    Parser,
+    ProgramParser,
+    completes_paths,
+    seconds,
+    size,
+    snapshot,
+)
+from verl_tui.config import ConfigError, config_path, documented_defaults, load_config
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.config import Config
+    from verl_tui.demo import Simulation
+    from verl_tui.health import Rule
+
+EXIT_NOTHING = 3
+"""Nothing readable, or no terminal to draw on."""
+EXIT_OUTPUT = 73
+"""An output file that cannot be written."""
+EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
+"""Whoever read the output has gone: what the shell reports of a program that dies of it."""
+
+SHELLS = ("bash", "zsh", "tcsh")
+_EXAMPLE = "verl-tui 'logs/run_*'"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit code.
+
+    Args:
+        argv: Words behind the program's name; the process's own without it.
+    """
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # A terminal that cannot show a character shows a question mark rather than a traceback.
+                stream.reconfigure(errors="replace")
+        options = build_parser().read(sys.argv[1:] if argv is None else list(argv))
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except (CommandError, ConfigError) as error:
+        complain(str(error))
+        return getattr(error, "code", EXIT_USAGE)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _close_stdout()
+        return EXIT_PIPE
+    return code
+
+
+def complain(sentence: str) -> None:
+    """Write a sentence to standard error; it may quote what stands in a file or a path."""
+    print(f"verl-tui: {one_line(sentence, 1000)}", file=sys.stderr)
+
+
+# -- the words ---------------------------------------------------------------------------------------------------------
+
+
+def build_parser() -> Parser:
+    """Return the parser of all commands."""
+    parser = ProgramParser(
+        prog="verl-tui",
+        usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
+        description=f"Watch verl training runs in the terminal, for example: {_EXAMPLE}",
+        epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob. "
+        "A path named like a command is written ./check.",
+    )
+    parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
+    parser.add_argument("--print-completion", choices=SHELLS, help="print a completion script for a shell")
+    parser.set_defaults(run=_completion)
+    _watch_options(parser)
+    watch = parser.add_command(DEFAULT, _watch, "watch runs in the terminal (what PATH alone does)")
+    _watch_options(watch)
+    check = parser.add_command(
+        "check", _check, "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
+    )
+    check.add_argument("--json", action="store_true", help="write JSON for programs")
+    export = parser.add_command("export", None, "take the data elsewhere")
+    csv = export.add_command("csv", _export_csv, "every numeric metric, one row a step")
+    out = csv.add_argument("-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)")
+    completes_paths(out)
+    demo = parser.add_command("demo", _demo, "a simulated training that writes real logs, opened live")
+    _demo_options(demo)
+    guide = parser.add_command("guide", _guide, "the rules in force, with their thresholds and sources")
+    config = parser.add_command("config", _config, "where the configuration is read from, and all of its defaults")
+    for command in (watch, check, csv):
+        completes_paths(command.add_argument("paths", nargs="*", metavar="PATH", help="log, directory or quoted glob"))
+    for command in (check, csv, demo, guide, config):
+        _config_option(command)
+    return parser
+
+
+def _watch_options(parser: Parser) -> None:
+    _config_option(parser)
+    _screen_options(parser)
+    frame = "draw one frame into FILE.svg or FILE.txt and exit"
+    completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
+    parser.add_argument("--size", type=size, default=(120, 40), metavar="COLSxROWS", help="of a snapshot (120x40)")
+
+
+def _config_option(parser: Parser) -> None:
+    help = "configuration to use in place of the usual one (see `verl-tui config`)"
+    completes_paths(parser.add_argument("--config", type=Path, metavar="FILE", help=help))
+
+
+def _screen_options(parser: Parser) -> None:
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+
+
+def _demo_options(parser: Parser) -> None:
+    where = parser.add_argument("--dir", type=Path, metavar="DIR", help="write there and keep it")
+    completes_paths(where, directories=True)
+    parser.add_argument("--pace", type=seconds, metavar="SECONDS", help="time between two steps (default 1)")
+    parser.add_argument("--seed", type=int, default=7, metavar="N", help="another number tells another story")
+    parser.add_argument("--headless", action="store_true", help="only write the logs, open nothing")
+    _screen_options(parser)
+
+
+# -- the commands ------------------------------------------------------------------------------------------------------
+
+
+def _watch(options: argparse.Namespace) -> int:
+    paths, config = _paths(options, _EXAMPLE), _configuration(options)
+    if options.snapshot is None:
+        _need_terminal()
+    from verl_tui.sources.feed import Feed
+
+    found = Feed(paths).scan()
+    _tell(found.problems)
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    from verl_tui.tui import watch
+
+    try:
+        return watch(paths, config, snapshot=options.snapshot, size=options.size)
+    except OSError as error:
+        if options.snapshot is None:
+            raise
+        raise _unwritten(error, options.snapshot) from error
+
+
+def _check(options: argparse.Namespace) -> int:
+    import json
+    import shutil
+
+    from verl_tui.check import exit_code, report, write_text
+    from verl_tui.monitor import load
+
+    now = time.time()
+    monitor = load(_paths(options, "verl-tui check logs/run_7"), _configuration(options), now)
+    _tell((*monitor.problems, *monitor.waiting))
+    found = report(monitor, now)
+    if options.json:
+        text = json.dumps(found, indent=2, allow_nan=False) + "\n"
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = write_text(found, monitor, now, width=width, colour=_colour())
+    code = exit_code(found)
+    if code == EXIT_NOTHING and found["runs"]:
+        complain("nothing readable so far in " + ", ".join(run["name"] for run in found["runs"]))
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        _close_stdout()  # `check … | head` has seen enough; the health stays what it is
+    return code
+
+
+def _export_csv(options: argparse.Namespace) -> int:
+    from verl_tui.exporters.csv import ExportError, export
+    from verl_tui.monitor import load
+
+    monitor = load(_paths(options, "verl-tui export csv logs/run_7 -o run_7.csv"), _configuration(options), time.time())
+    _tell((*monitor.problems, *monitor.waiting))
+    runs = [run for run in monitor.runs.values() if run.keys]
+    if not runs:
+        raise CommandError("no numbers to export", EXIT_NOTHING)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    try:
+        written = export(runs, options.output)
+    except ExportError as error:
+        raise CommandError(str(error)) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritten(error, options.output) from error
+    for path in written:
+        print(f"wrote {path}", file=sys.stderr)
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    config = _configuration(options)
+    if not options.headless:
+        _need_terminal()
+    from verl_tui.demo import PACE_S, Simulation
+
+    with _demo_directory(options.dir) as directory:
+        simulation = Simulation(directory, options.seed, time.time)
+        if taken := [run.directory.name for run in simulation.runs if run.directory.exists()]:
+            raise CommandError(f"{directory} already holds {', '.join(taken)}: name another directory", EXIT_OUTPUT)
+        simulation.prepare()
+        pace = options.pace or PACE_S
+        return _demo_headless(simulation, pace) if options.headless else _demo_live(simulation, pace, config)
+
+
+def _demo_headless(simulation: Simulation, pace: float) -> int:
+    import shlex
+    import signal
+    import threading
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    pattern = shlex.quote(str(simulation.directory / "run_*"))
+    print(f"writing simulated runs; watch them with: verl-tui {pattern}", flush=True)
+    simulation.run(threading.Event(), pace)
+    return 0
+
+
+def _demo_live(simulation: Simulation, pace: float, config: Config) -> int:
+    import glob
+    import threading
+
+    from verl_tui.tui import watch
+
+    stop = threading.Event()
+    writer = threading.Thread(target=simulation.run, args=(stop, pace), name="simulation", daemon=True)
+    writer.start()
+    try:
+        return watch([glob.escape(str(simulation.directory)) + "/run_*"], config)
+    finally:
+        stop.set()
+        writer.join()
+
+
+@contextmanager
+def _demo_directory(wanted: Path | None) -> Iterator[Path]:
+    """Make the directory for a demo: the user's, which is kept, or one that goes with the demo."""
+    import tempfile
+
+    if wanted is None:
+        with tempfile.TemporaryDirectory(prefix="verl-tui-demo-", ignore_cleanup_errors=True) as directory:
+            yield Path(directory)
+        return
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(error, wanted) from error
+    try:
+        yield wanted
+    finally:
+        if any(wanted.iterdir()):
+            print(f"the simulated runs are in {wanted}", flush=True)
+
+
+def _guide(options: argparse.Namespace) -> int:
+    from verl_tui.health import load_guide
+
+    guide = load_guide(_configuration(options).guide)
+    for rule in guide.rules:
+        print("\n".join(_rule(rule, silenced=rule.id in guide.silenced)))
+    return 0
+
+
+def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
+    """Yield the lines that describe a rule."""
+    from verl_tui.health.guide import NEEDED
+
+    judged = rule.indicator or " or ".join(rule.metric)
+    figures = ", ".join(_figure(rule, name) for name in NEEDED[rule.condition])
+    yield f"{rule.name} ({rule.severity.word}{', silenced' if silenced else ''})"
+    yield f"    {judged}: {rule.condition}, {figures}" if judged else f"    {rule.title}"
+    yield f"    logs: {', '.join(rule.dialects)}"
+    if rule.meaning:
+        yield f"    {rule.meaning}"
+    yield f"    source: {rule.source}"
+
+
+def _figure(rule: Rule, name: str) -> str:
+    value = getattr(rule, name)
+    if name == "window":
+        return f"over {value} logged steps"
+    scaled = name in ("threshold", "low", "high")
+    of, unit = (f" × {rule.of}" if rule.of and scaled else ""), (" %" if rule.percent and scaled else "")
+    return f"{name} {value:g}{unit}{of}"
+
+
+def _config(options: argparse.Namespace) -> int:
+    path = config_path(options.config)
+    load_config(options.config)
+    print(f"# {path}{'' if path.exists() else ' (not there: these defaults hold)'}\n")
+    print(documented_defaults(), end="")
+    return 0
+
+
+def _completion(options: argparse.Namespace) -> int:
+    import shtab
+
+    shell = options.print_completion
+    print(shtab.complete(build_parser(), shell, preamble=_PATHS_TOO[shell]))
+    return 0
+
+
+_PATHS_TOO = {
+    "bash": "_shtab_verl_tui_pos_0_COMPGEN=_shtab_compgen_files",
+    "zsh": "functions[_shtab_verl_tui_named]=$functions[_shtab_verl_tui_commands]\n"
+    "_shtab_verl_tui_commands() { _shtab_verl_tui_named; _files }",
+    "tcsh": "",
+}
+"""Shell -> what makes the place of a command complete paths as well, since `watch` need not be said."""
+
+
+# -- what commands share -----------------------------------------------------------------------------------------------
+
+
+def _paths(options: argparse.Namespace, example: str) -> Sequence[str]:
+    if not options.paths:
+        raise CommandError(
+            f"name a log, the directory of a run, or a quoted glob, for example: {example}; "
+            "`verl-tui demo` shows a simulated training and needs nothing"
+        )
+    paths: list[str] = options.paths
+    return paths
+
+
+def _configuration(options: argparse.Namespace) -> Config:
+    """Return the configuration with what the command line changes; its rules have been looked at, too."""
+    from verl_tui.health import load_guide
+
+    config = load_config(options.config)
+    try:
+        load_guide(config.guide)
+    except ValueError as error:
+        raise ConfigError(f"{config_path(options.config)}: {error}") from error
+    ascii = True if getattr(options, "ascii", False) else config.ascii
+    return replace(config, ascii=ascii, mouse=config.mouse and not getattr(options, "no_mouse", False))
+
+
+def _tell(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        complain(sentence)
+
+
+def _unwritten(error: OSError, wanted: object) -> CommandError:
+    return CommandError(f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT)
+
+
+def _need_terminal() -> None:
+    """Refuse where there is nothing to draw on, before Textual is imported, which would wait for answers."""
+    if os.environ.get("TERM") in ("dumb", "unknown"):
+        why = f"this terminal (TERM={os.environ['TERM']}) cannot be drawn on"
+    elif all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        return
+    else:
+        why = "no terminal here to draw on"
+    raise CommandError(
+        f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture", EXIT_NOTHING
+    )
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _close_stdout() -> None:
+    """Point standard output nowhere, so that Python's own flush at exit does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,234 @@
+"""The user's configuration: one TOML file, one dataclass whose field docstrings are its manual."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import math
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+ENVIRONMENT = "VERL_TUI_CONFIG"
+"""Environment variable that names another configuration file."""
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; its text is one sentence that names file, key and what is expected."""
+
+
+def _option(default: Any, **about: Any) -> Any:
+    """Return a field with what its annotation cannot say: its `example`, the `least` and what is `above` allowed."""
+    if isinstance(default, dict):
+        return field(default_factory=lambda: MappingProxyType(default), metadata=about)
+    return field(default=default, metadata=about)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a user can set, with its default. The docstrings are the manual: `verl-tui config` prints them."""
+
+    charts: tuple[str, ...] = _option((), example='["reward", "policy_kl", "timing_s/gen"]')
+    """Charts in the order of showing: indicators (`reward`, `policy_kl`) or the log's own metric keys. Empty: reward
+    with validation, KL and loss, then entropy, response length, gradient norm, clip fraction and throughput, as far as
+    the log has them."""
+    response_limit: int | None = _option(None, example="1024", least=1)
+    """Longest response in tokens, for logs that do not state it. Rules about response length are multiples of it;
+    without it they assume 512 and say so."""
+    refresh: float = _option(0.5, least=0.05)
+    """Seconds between two repaints at least. Where nothing is new, nothing is painted."""
+    gpu_interval: float = _option(2.0, least=0.2)
+    """Seconds between two readings of this machine's GPUs."""
+    theme: str = "textual-dark"
+    """Colours, by the name of a theme; the command palette (ctrl+p) lists and previews them."""
+    ascii: bool | None = _option(None, example="true")
+    """Whether to draw with ASCII only. Not set: decided from the locale."""
+    mouse: bool = True
+    """Whether to listen to the mouse. Without it the terminal's own text selection works."""
+    keys: Mapping[str, str] = _option({}, example='quit = "q,ctrl+q"\npause = "space"')
+    """Other keys for actions: an action's name, as the help screen shows it, and its keys separated by commas."""
+    guide: Mapping[str, Any] = _option(
+        {},
+        example='silence = ["gpu-idle"]\n\n[guide.rules.kl-high]\nthreshold = 0.15\n\n[guide.rules.my-length]\n'
+        'severity = "warning"\ncondition = "above"\nmetric = "response_length/mean"\nthreshold = 4000\nwindow = 20',
+    )
+    """Changes to the rules that `verl-tui guide` lists: `silence` names rules not to be heard of, `rules` holds other
+    values for a rule's fields, or rules of one's own."""
+
+    def __post_init__(self) -> None:
+        """Hand the limit of response length on to the guide, which judges by it."""
+        if self.response_limit is not None and "response_limit" not in self.guide:
+            limit = {"response_limit": self.response_limit}
+            object.__setattr__(self, "guide", MappingProxyType({**self.guide, **limit}))
+
+
+def config_path(path: Path | None = None) -> Path:
+    """Return the configuration file in force.
+
+    Args:
+        path: File named by the user; without it the environment variable's, else the one in the user's
+            configuration directory.
+    """
+    if path is not None:
+        return path
+    named = os.environ.get(ENVIRONMENT)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path
+
+    return user_config_path("verl-tui") / "config.toml"
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Return the configuration; the defaults where no file was named and the usual one does not exist.
+
+    Args:
+        path: File named by the user, see `config_path`.
+
+    Raises:
+        ConfigError: The file cannot be read, is no TOML, or has an unknown key or a value of the wrong type.
+    """
+    named = path is not None or bool(os.environ.get(ENVIRONMENT))
+    path = config_path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if not named:
+            return Config()
+        raise ConfigError(f"{path}: no such configuration file") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from error
+    return _config(path, data)
+
+
+def documented_defaults() -> str:
+    """Return all fields with their documentation as a TOML file in which every setting is commented out."""
+    manual = _manual()
+    tables = [item for item in fields(Config) if _default(item) == {}]
+    plain = [item for item in fields(Config) if item not in tables]
+    return "\n".join(_entry(item, manual[item.name]) for item in (*plain, *tables))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a type asks of a TOML value."""
+
+    expected: str
+    """In words, as they stand behind `must be`."""
+    fits: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_keys(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+_TRUTH = _Kind("true or false", lambda value: isinstance(value, bool))
+_KINDS: Mapping[Any, _Kind] = {
+    tuple[str, ...]: _Kind("a list of texts", _is_words, tuple),
+    int | None: _Kind("a whole number", _is_count),
+    float: _Kind("a number of seconds", _is_number, float),
+    str: _Kind("a text", lambda value: isinstance(value, str)),
+    bool | None: _TRUTH,
+    bool: _TRUTH,
+    Mapping[str, str]: _Kind("a table of texts", _is_keys, MappingProxyType),
+    Mapping[str, Any]: _Kind("a table", lambda value: isinstance(value, dict), MappingProxyType),
+}
+"""Type of a field -> what its value must be. A new field of one of these types needs no code."""
+
+
+def _config(path: Path, data: Mapping[str, Any]) -> Config:
+    known = {item.name: item for item in fields(Config)}
+    hints = get_type_hints(Config)
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
+            raise ConfigError(f"{path}: unknown key `{key}`; {hint}")
+        values[key] = _value(path, known[key], _KINDS[hints[key]], value)
+    if "response_limit" in values.get("guide", ()):
+        raise ConfigError(f"{path}: `response_limit` stands at the top of the file, not in [guide]")
+    return Config(**values)
+
+
+def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
+    least = item.metadata.get("least")
+    if not kind.fits(value) or (least is not None and value < least):
+        expected = kind.expected if least is None else f"{kind.expected}, at least {least}"
+        raise ConfigError(f"{path}: `{item.name}` must be {expected}, not {_toml(value)}")
+    return kind.convert(value)
+
+
+def _manual() -> dict[str, str]:
+    """Return the docstring under each field of `Config`, on one line."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(Config))).body
+    assert isinstance(definition, ast.ClassDef)
+    manual = {}
+    for item, below in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and isinstance(below, ast.Expr):
+            manual[item.target.id] = " ".join(ast.literal_eval(below.value).split())
+    return manual
+
+
+def _entry(item: Field[Any], text: str) -> str:
+    """Return one field: prose behind `# `, settings behind a bare `#`, so that one keystroke puts them in force."""
+    default = _default(item)
+    example: str = item.metadata.get("example", "")
+    lines = [f"# {line}" for line in textwrap.wrap(text, 98)]
+    if default == {}:
+        lines += ["# Default: empty. For example:", f"#[{item.name}]"]
+        lines += [f"#{line}" if line else "" for line in example.split("\n")]
+    elif default is None:
+        lines += ["# Default: not set. For example:", f"#{item.name} = {example}"]
+    else:
+        lines += [f"# For example: {item.name} = {example}"] if example else []
+        lines += [f"#{item.name} = {_toml(default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _default(item: Field[Any]) -> Any:
+    return dict(item.default_factory()) if callable(item.default_factory) else item.default
+
+
+def _toml(value: object) -> str:
+    """Return a value as TOML writes it, for the manual and for messages."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return "a table" if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,143 @@
+"""Every numeric metric of a run as CSV: one row a step, under the log's own keys."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+_EXACT = 2.0**53
+"""Integers below are exact as floats and lose nothing without their `.0`."""
+_LONGEST_NAME = 200
+"""Bytes of a file's name: most file systems take 255, and a suffix has to fit."""
+
+
+class ExportError(Exception):
+    """The data cannot be written where it was asked for; its text is one sentence."""
+
+
+def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
+    """Write runs as CSV.
+
+    Args:
+        runs: At least one.
+        target: A file; `-` for standard output; or a directory, which gets one file for each run.
+
+    Returns:
+        The files written.
+
+    Raises:
+        ExportError: Several runs are to go into one file.
+        OSError: A file cannot be written.
+    """
+    path = Path(target)
+    if target != "-" and (path.is_dir() or target.endswith(("/", os.sep))):
+        return _into_directory(runs, path)
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs[:3]) + (" …" if len(runs) > 3 else "")
+        if target == "-" or path.suffix or path.exists():
+            raise ExportError(f"{len(runs)} runs ({names}) do not go into one file: name a directory with -o")
+        return _into_directory(runs, path)
+    if target == "-":
+        write_csv(runs[0], sys.stdout)
+        return ()
+    _write(runs[0], path)
+    return (path,)
+
+
+def write_csv(run: Run, file: TextIO) -> None:
+    """Write a run row by row: steps ascending, columns in the order in which the log first named them.
+
+    Numbers keep their full precision, an absent value is an empty field, others are `nan`, `inf` and `-inf`. Where
+    the log wrote a step twice (a restart from an earlier checkpoint) the newest value holds.
+
+    Args:
+        run: Its series are read, nothing is changed.
+        file: Takes the text; made with `newline=""`, so that lines end as they are written here.
+    """
+    # The first column is the step already; a metric of that name would make the header ambiguous.
+    keys = [key for key in run.keys if key != "step"]
+    columns = [series for key in keys if (series := run.series(key)) is not None]
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["step", *(series.key for series in columns)])
+    writer.writerows(_rows(columns))
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """Return a file's name for each run: safe on every file system, and unique where letter case does not count."""
+    taken: set[str] = set()
+    unique = []
+    for name in names:
+        stem = re.sub(r"[^\w.+=-]+", "_", name).strip("._") or "run"
+        stem = stem.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
+        candidate, number = stem, 1
+        while candidate.casefold() in taken:
+            number += 1
+            candidate = f"{stem}-{number}"
+        taken.add(candidate.casefold())
+        unique.append(f"{candidate}.csv")
+    return unique
+
+
+def _rows(columns: Sequence[Series]) -> Iterator[list[str]]:
+    """Yield a row for each step, with one cursor a column: nothing is held but the row."""
+    at = [0] * len(columns)
+    for step in sorted({step for series in columns for step in series.steps}):
+        row = [str(step)]
+        for number, series in enumerate(columns):
+            place = at[number]
+            if place < len(series.steps) and series.steps[place] == step:
+                row.append(_text(series.values[place]))
+                at[number] = place + 1
+            else:
+                row.append("")
+        yield row
+
+
+def _text(value: float) -> str:
+    """Return a number that reads back as exactly itself."""
+    if value.is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0):
+        return str(int(value))
+    return repr(value)
+
+
+def _into_directory(runs: Sequence[Run], directory: Path) -> tuple[Path, ...]:
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = tuple(directory / name for name in file_names(run.name for run in runs))
+    for run, path in zip(runs, paths, strict=True):
+        _write(run, path)
+    return paths
+
+
+def _write(run: Run, path: Path) -> None:
+    with _replacing(path) as file:
+        write_csv(run, file)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[TextIO]:
+    """Open a file for writing that takes its place only when it is whole; readers never see half of it."""
+    # A link is kept and what it points to replaced; devices and pipes cannot be replaced at all.
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

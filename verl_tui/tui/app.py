@@ -1,0 +1,247 @@
+"""The app: takes what was read to the monitor, and the monitor's state to the screen. Wiring only."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from time import monotonic, time
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.message import Message
+
+from verl_tui.monitor import Monitor
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.reading import Reading
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from textual.binding import BindingType
+    from textual.screen import Screen
+    from textual.timer import Timer
+
+    from verl_tui.config import Config
+
+_BUDGET = 0.005
+"""Seconds of taking in records at a stretch: the screen answers in between."""
+_TICK = 10.0
+"""Seconds between looks at the clock: ages on the screen have this grain, and silence may come to mean something."""
+
+
+class VerlApp(App[int]):
+    """Watches runs in the terminal."""
+
+    TITLE = "verl-tui"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: list[BindingType] = [
+        Binding("q", "quit", "Quit", id="quit"),
+        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+        Binding("p", "pause", "Pause", id="pause"),
+        Binding("r", "reload", "Read everything again", show=False, id="reload"),
+        Binding("i", "sources", "Sources", show=False, id="sources"),
+        Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
+    ]
+
+    class News(Message):
+        """Something waits to be taken in."""
+
+        def can_replace(self, message: Message) -> bool:
+            """One is enough: whoever takes, takes all that waits."""
+            return isinstance(message, VerlApp.News)
+
+    def __init__(
+        self,
+        specs: Sequence[str],
+        config: Config,
+        *,
+        monitor: Monitor | None = None,
+        clock: Callable[[], float] = time,
+        ascii_only: bool = False,
+    ) -> None:
+        """Make the app.
+
+        Args:
+            specs: Paths, directories and globs to watch.
+            config: The user's configuration.
+            monitor: A monitor that is already filled, to be shown as it is: nothing is read then.
+            clock: Seconds since the epoch.
+            ascii_only: Whether to keep to ASCII.
+        """
+        super().__init__()
+        self.config = config
+        self.ascii_only = ascii_only
+        self._specs = tuple(specs)
+        self._clock = clock
+        self._monitor = monitor if monitor is not None else Monitor(config)
+        self._reading = None if monitor is not None else self._new_reading()
+        self._dashboard = Dashboard()
+        self._picked: str | None = None
+        self._cursor: int | None = None
+        self._paused = False
+        self._loading = monitor is None
+        self._painted = float("-inf")
+        self._paint_later: Timer | None = None
+        self._taking = False
+
+    def get_default_screen(self) -> Screen[None]:
+        """The dashboard is the screen below all others."""
+        return self._dashboard
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.theme = self.config.theme or self.theme
+        self.set_keymap(dict(self.config.keys))
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Without this the terminal stays in the alternate screen with mouse reports on.
+            asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        self.set_interval(_TICK, self._tick)
+        if self._reading is not None:
+            self._reading.start()
+        self.call_after_refresh(self._paint)
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.stop()
+
+    def _new_reading(self) -> Reading:
+        return Reading(
+            self._specs,
+            gpu_interval=self.config.gpu_interval,
+            clock=self._clock,
+            notify=lambda: self.post_message(self.News()),
+        )
+
+    # -- from the threads to the monitor ----------------------------------------------------------------------------
+
+    @on(News)
+    def _take(self) -> None:
+        """Take in what waits, but not longer than the screen can bear."""
+        self._taking = False
+        if self._reading is None:
+            return
+        until = monotonic() + _BUDGET
+        now = self._clock()
+        for news in self._reading.take():
+            self._monitor.apply(news, now)
+            if monotonic() > until:
+                break
+        self._loading = self._monitor.loaded() < 1.0
+        if self._reading.waiting and not self._taking:
+            self._taking = True
+            self.post_message(self.News())
+        self._soon()
+
+    # -- from the monitor to the screen -----------------------------------------------------------------------------
+
+    def _soon(self) -> None:
+        """Paint at once if the last painting is long enough ago, else as soon as it is."""
+        if self._paint_later is not None or self._paused:
+            return
+        wait = self._painted + self.config.refresh - monotonic()
+        if wait <= 0:
+            self._paint()
+        else:
+            self._paint_later = self.set_timer(wait, self._paint)
+
+    def _tick(self) -> None:
+        if not self._paused:
+            self._paint()
+
+    def _paint(self) -> None:
+        self._paint_later = None
+        self._painted = monotonic()
+        now = self._clock()
+        if not self._loading:
+            self._monitor.judge(now)
+        view = self._view(now)
+        for screen in self.screen_stack:
+            show = getattr(screen, "show", None)
+            if show is not None and (screen.is_current or screen is self._dashboard):
+                show(view)
+
+    def _view(self, now: float) -> View:
+        runs = self._monitor.runs
+        if self._picked not in runs:
+            self._picked = next(iter(runs), None)
+        return View(
+            self._monitor,
+            runs.get(self._picked) if self._picked is not None else None,
+            now,
+            cursor=self._cursor,
+            ascii=self.ascii_only,
+            loading=self._loading,
+            paused=self._paused,
+        )
+
+    @on(RunsPanel.Picked)
+    def _pick(self, event: RunsPanel.Picked) -> None:
+        if event.name != self._picked:
+            self._picked = event.name
+            self._cursor = None
+            self._paint()
+
+    @on(Dashboard.CursorMoved)
+    def _move_cursor(self, event: Dashboard.CursorMoved) -> None:
+        if event.step != self._cursor:
+            self._cursor = event.step
+            self._paint()
+
+    # -- keys -------------------------------------------------------------------------------------------------------
+
+    async def action_quit(self) -> None:
+        """End without waiting for threads or a slow terminal."""
+        self.exit(0)
+
+    def action_pause(self) -> None:
+        """Stop or go on drawing; reading goes on."""
+        self._paused = not self._paused
+        self._paint()
+
+    def action_reload(self) -> None:
+        """Forget everything and read it again."""
+        if self._reading is None:
+            return
+        self._reading.stop()
+        self._monitor = Monitor(self.config)
+        self._loading = True
+        self._reading = self._new_reading()
+        self._reading.start()
+        self._paint()
+
+    def action_sources(self) -> None:
+        """Show how the sources of the run are doing, with the lines nobody understood."""
+        from verl_tui.tui.screens.sources import SourcesScreen
+
+        screen = SourcesScreen()
+        self.push_screen(screen)
+        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
+
+    def action_help(self) -> None:
+        """Show all keys."""
+        from verl_tui.tui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen())
+
+    def action_redraw(self) -> None:
+        """Write the whole screen again, for terminals that have lost some of it."""
+        self.refresh(repaint=True, layout=True)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer every key's action in the palette, and what Textual brings."""
+        yield from super().get_system_commands(screen)
+        for _, binding, enabled, _ in screen.active_bindings.values():
+            if enabled and binding.description and not binding.system:
+                yield SystemCommand(binding.description, f"key {binding.key}", self._action(binding.action))
+
+    def _action(self, action: str) -> Callable[[], None]:
+        async def run() -> None:
+            await self.run_action(action, self.focused or self.screen)
+
+        return lambda: self.call_later(run)

@@ -1,0 +1,180 @@
+"""Which charts a run gets, and what each is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from verl_tui.health.limits import response_limit
+from verl_tui.indicators import INDICATORS, validation_keys
+from verl_tui.metrics import describe, family
+from verl_tui.tui.panels.time_axis import AXES, on_axis
+from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.runs.run import Run
+    from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.chart_data import Points
+
+DEFAULT_ORDER = (
+    "reward", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy", "response_length", "grad_norm",
+    "clip_fraction", "throughput", "reward_std", "step_time", "generation_time", "truncated_share", "engine_mismatch",
+    "gpu_utilization", "gpu_memory", "log_prob",
+)  # fmt: skip
+"""Indicators in the order of showing: what tells of learning first, then of stability, then of speed."""
+_GROUPS = (
+    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput", "timing", "engine",
+    "async", "memory", "system", "data", "other",
+)  # fmt: skip
+_SOLE_VALIDATIONS = 3
+"""Validation metrics that are drawn as points in the reward chart; more would hide each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How charts are drawn."""
+
+    axis: str = "step"
+    """`step`, `time` or `relative`."""
+    log_y: bool = False
+    smoothing: float = 0.0
+
+    def next_axis(self) -> Look:
+        """Return the look with the next kind of x axis."""
+        return replace(self, axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
+
+    def words(self) -> Iterable[str]:
+        """Yield what differs from the usual look, for people."""
+        if self.axis != "step":
+            yield f"x: {self.axis}"
+        if self.log_y:
+            yield "log y"
+        if self.smoothing:
+            yield f"smoothing {self.smoothing:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One chart: the metric, and what is drawn with it."""
+
+    key: str
+    """The log's own key."""
+    label: str
+    unit: str = ""
+    indicator: str | None = None
+    envelope: tuple[str, str] | None = None
+    """Keys of the least and the greatest."""
+    points: tuple[str, ...] = ()
+    """Keys of validation metrics, drawn as points."""
+
+    def shows(self, key: str) -> bool:
+        """Tell whether a metric is in this chart."""
+        return key == self.key or key in (self.envelope or ()) or key in self.points
+
+
+def plan(run: Run, wanted: Sequence[str], filter_: str = "") -> tuple[Plan, ...]:
+    """Return the charts of a run: the wanted ones, else the indicators, then all other metrics by group.
+
+    Args:
+        run: The run.
+        wanted: Indicator ids or metric keys to begin with; the usual indicators where empty.
+        filter_: Keeps only charts whose key or label contains it.
+    """
+    keys = run.keys
+    validations = tuple(validation_keys(keys))
+    families = _families(keys)
+    plans: list[Plan] = []
+    for name in wanted or DEFAULT_ORDER:
+        key = run.indicators.get(name, name if name in keys else None)
+        if key is not None and not any(found.shows(key) for found in plans):
+            points = validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
+            plans.append(_plan(key, name if name in INDICATORS else None, families, points))
+    rest = [key for key in keys if not any(found.shows(key) for found in plans)]
+    rest += [key for key in validations if key not in rest]
+    rest.sort(key=lambda key: _GROUPS.index(describe(key).group))
+    for key in rest:
+        if not any(found.key == key or key in (found.envelope or ()) for found in plans):
+            plans.append(_plan(key, None, families, ()))
+    if filter_:
+        wish = filter_.lower()
+        plans = [found for found in plans if wish in found.key.lower() or wish in found.label.lower()]
+    return tuple(plans)
+
+
+def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
+    families: dict[str, dict[str, str]] = {}
+    for key in keys:
+        if (found := family(key)) is not None:
+            families.setdefault(found[0], {})[found[1]] = key
+    return families
+
+
+def _plan(key: str, indicator: str | None, families: dict[str, dict[str, str]], points: tuple[str, ...]) -> Plan:
+    metric = describe(key)
+    found = family(key)
+    parts = families.get(found[0], {}) if found else {}
+    if found and "mean" in parts and indicator is None:
+        key = parts["mean"]
+    envelope = (parts["min"], parts["max"]) if parts.keys() >= {"mean", "min", "max"} and key == parts["mean"] else None
+    label = INDICATORS[indicator].label if indicator is not None else describe(key).label
+    return Plan(key, label, metric.unit, indicator, envelope, points)
+
+
+def chart_data(found: Plan, view: View, look: Look) -> ChartData:
+    """Return what a chart is told about the shown run."""
+    run = view.run
+    assert run is not None
+    axis = on_axis(run, look.axis)
+
+    def points(key: str) -> Points | None:
+        series = run.series(key)
+        return axis.points(series) if series is not None else None
+
+    main = points(found.key)
+    lines = [Line(main, label=found.label)] if main is not None else []
+    for number, key in enumerate(found.points):
+        if (extra := points(key)) is not None:
+            lines.append(Line(extra, "points", "validation" if not number else f"line-{number + 1}", describe(key).label))
+    envelope = None
+    if found.envelope is not None:
+        low, high = points(found.envelope[0]), points(found.envelope[1])
+        envelope = (low, high) if low is not None and high is not None else None
+    return ChartData(
+        key=found.key,
+        label=found.label,
+        unit=found.unit,
+        lines=tuple(lines),
+        envelope=envelope,
+        band=_band(found, view),
+        marks=_marks(found, view) if look.axis == "step" else (),
+        cursor=view.cursor if look.axis == "step" else None,
+        axis=axis.axis,
+        log_y=look.log_y,
+        smoothing=look.smoothing,
+        empty=axis.problem or "no data yet",
+    )
+
+
+def _band(found: Plan, view: View) -> tuple[float | None, float | None]:
+    """Return the guide's healthy band, which may depend on the run."""
+    if found.indicator is None or view.run is None:
+        return (None, None)
+    guide = view.monitor.guide
+    limit = response_limit(view.run, guide).value if found.indicator == "response_length" else None
+    return guide.band(found.indicator, view.run.dialect, limit) or (None, None)
+
+
+def _marks(found: Plan, view: View) -> tuple[Mark, ...]:
+    assert view.run is not None
+    breaches = {
+        finding.since_step
+        for finding in view.verdict.findings
+        if finding.since_step is not None and finding.key is not None and found.shows(finding.key)
+    }
+    return (
+        *(Mark(step, "checkpoint") for step in sorted(view.run.checkpoints)),
+        *(Mark(mark.step, "restart") for mark in view.run.restarts),
+        *(Mark(step, "breach") for step in sorted(breaches)),
+    )

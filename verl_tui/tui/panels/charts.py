@@ -1,0 +1,208 @@
+"""The charts of a run: indicators first, then every other metric the log has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+from textual.containers import Grid
+
+from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.widgets.chart import Chart
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.tui.view import View
+
+_LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
+"""Cells below which a chart says less than a line of text with a sparkline."""
+_SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
+"""Weights of the past that are offered, as in TensorBoard's slider."""
+
+
+class ChartsPanel(Panel):
+    """A page of charts, as many as fit; further pages hold the rest."""
+
+    TITLE = "charts"
+    DEFAULT_CSS = """
+    ChartsPanel { 
+        & > Grid { grid-gutter: 0 1; }
+        & Chart { height: 1fr; }
+    }
+    """
+    BINDINGS: list[BindingType] = [
+        Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
+        Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),
+        Binding("pagedown", "page(1)", "More charts", show=False, id="chart.page_down"),
+        Binding("pageup", "page(-1)", "Charts before", show=False, id="chart.page_up"),
+        Binding("g", "jump(-1)", "First charts", show=False, id="chart.first"),
+        Binding("G", "jump(1)", "Last charts", show=False, id="chart.last"),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id)
+        self.look = Look()
+        """How charts are drawn: axis, scale, smoothing."""
+        self.filter = ""
+        """Shows only metrics whose key or label contains this."""
+        self._first = 0
+        self._focus: int | None = None
+        """Slot to be given the focus once the page has been filled."""
+        self._plans: tuple[Plan, ...] = ()
+        self._planned: tuple[object, ...] = ()
+        self._shape = (0, 0)
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """The grid is filled when its size is known."""
+        yield Grid()
+
+    def show(self, view: View) -> None:
+        """Draw the page's charts."""
+        self._view = view
+        run = view.run
+        planned = (run.name if run else None, len(run.keys) if run else 0, self.filter, view.monitor.config.charts)
+        if planned != self._planned:
+            if self._planned[:1] != planned[:1] and self.filter != "":
+                self._first = 0
+            self._plans = plan(run, view.monitor.config.charts, self.filter) if run is not None else ()
+            self._planned = planned
+        self._fill()
+
+    def on_resize(self) -> None:
+        """Make as many charts as fit now."""
+        self._fill()
+
+    @property
+    def charts(self) -> list[Chart]:
+        """The charts on the page, in order."""
+        return list(self.query(Chart))
+
+    def _fill(self) -> None:
+        view = self._view
+        if view is None or not self.is_mounted:
+            return
+        columns, rows = self._fitting()
+        slots = max(1, min(columns * rows, len(self._plans) or 1))
+        self._first = max(0, min(self._first, (len(self._plans) - 1) // slots * slots))
+        self._arrange(columns, slots, view)
+        shown = self._plans[self._first : self._first + slots]
+        for slot, chart in enumerate(self.charts):
+            chart.display = slot < max(1, len(shown))
+            if slot < len(shown):
+                chart.show(chart_data(shown[slot], view, self.look))
+            elif slot == 0:
+                chart.show(_empty(view, self.filter))
+        if self._focus is not None and self.charts:
+            self.charts[min(self._focus, len(self.charts) - 1)].focus(scroll_visible=False)
+            self._focus = None
+        self._caption(len(shown))
+
+    def _arrange(self, columns: int, slots: int, view: View) -> None:
+        """Have exactly as many charts as slots, in as many columns."""
+        grid = self.query_one(Grid)
+        charts = self.charts
+        if len(charts) < slots:
+            grid.mount(*(Chart(ascii_only=view.ascii or None) for _ in range(slots - len(charts))))
+        for chart in charts[slots:]:
+            chart.remove()
+        if self._shape != (columns, slots):
+            self._shape = (columns, slots)
+            grid.styles.grid_size_columns = min(columns, slots)
+            grid.styles.grid_size_rows = -(-slots // columns)
+
+    def _fitting(self) -> tuple[int, int]:
+        """Return how many columns and rows of charts fit."""
+        width, height = self.content_size
+        columns = max(1, min(4, (width + 1) // (_LEAST_WIDTH + 1)))
+        rows = max(1, height // _LEAST_HEIGHT)
+        if columns == 1 and width < 2 * _LEAST_WIDTH - 8:
+            return 1, max(1, height)  # a column of single lines
+        return columns, rows
+
+    def _caption(self, shown: int) -> None:
+        words = []
+        if len(self._plans) > shown:
+            words.append(f"{self._first + 1}–{self._first + shown} of {len(self._plans)} · pgdn pgup")
+        if self.filter:
+            words.append(f"filter: {self.filter}")
+        words.extend(self.look.words())
+        self.subtitle(" · ".join(words))
+
+    # -- keys -----------------------------------------------------------------------------------------------------
+
+    def action_page(self, way: int) -> None:
+        """Show the next or previous page."""
+        slots = max(1, len(self.charts))
+        if 0 <= self._first + way * slots < len(self._plans):
+            self._first += way * slots
+            self._fill()
+
+    def action_jump(self, way: int) -> None:
+        """Show the first or last page."""
+        self._first = 0 if way < 0 else len(self._plans)
+        self._focus = 0
+        self._fill()
+
+    def action_step(self, way: int) -> None:
+        """Focus the next or previous chart, across pages."""
+        charts = [chart for chart in self.charts if chart.display]
+        at = next((i for i, chart in enumerate(charts) if chart.has_focus), -1 if way > 0 else len(charts))
+        to = at + way
+        if 0 <= to < len(charts):
+            charts[to].focus(scroll_visible=False)
+            return
+        before = self._first
+        self.action_page(way)
+        if self._first != before:
+            shown = [chart for chart in self.charts if chart.display]
+            shown[0 if way > 0 else -1].focus(scroll_visible=False)
+
+    def reveal(self, key: str) -> None:
+        """Turn to the page that shows a metric."""
+        at = next((i for i, found in enumerate(self._plans) if found.shows(key)), None)
+        if at is not None:
+            slots = max(1, len(self.charts))
+            self._first = at // slots * slots
+            self._fill()
+
+    def change_look(self, what: str) -> None:
+        """Change how charts are drawn: `axis`, `log`, `smoother`, `rougher`, `reset`."""
+        at = _SMOOTHINGS.index(self.look.smoothing)
+        match what:
+            case "axis":
+                self.look = self.look.next_axis()
+            case "log":
+                self.look = replace(self.look, log_y=not self.look.log_y)
+            case "smoother":
+                self.look = replace(self.look, smoothing=_SMOOTHINGS[min(at + 1, len(_SMOOTHINGS) - 1)])
+            case "rougher":
+                self.look = replace(self.look, smoothing=_SMOOTHINGS[max(at - 1, 0)])
+            case "reset":
+                self.look = Look()
+                self._first = 0
+        self._fill()
+
+    def focused_plan(self) -> Plan | None:
+        """Return what the focused chart shows, the first chart's if none has the focus."""
+        slot = next((i for i, chart in enumerate(self.charts) if chart.has_focus), 0)
+        at = self._first + slot
+        return self._plans[at] if at < len(self._plans) else None
+
+
+def _empty(view: View, filter_: str) -> ChartData:
+    from verl_tui.tui.widgets.chart_data import ChartData
+
+    if filter_:
+        return ChartData("", label=f"no metric matches “{filter_}”", empty="")
+    if view.run is None:
+        return ChartData("", label="charts", empty="no run yet")
+    return ChartData("", label=view.run.name, empty="no step yet")
+
+
+if TYPE_CHECKING:
+    from verl_tui.tui.widgets.chart_data import ChartData

@@ -1,0 +1,102 @@
+"""The x axes a chart can have: steps, the time of day, or the time since the run began."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from verl_tui.runs.pyramid import Pyramid
+from verl_tui.times import duration
+from verl_tui.tui.widgets.chart_data import STEPS, Axis
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+    from verl_tui.tui.widgets.chart_data import Points
+
+AXES = ("step", "time", "relative")
+
+
+@dataclass(slots=True)
+class _Timed:
+    """A series over seconds instead of steps; made anew when the series has changed in the past."""
+
+    steps: array[int]
+    values: array[float]
+    pyramid: Pyramid
+    taken: int = 0
+    revision: int = -1
+
+
+class _Clocked:
+    """Positions in seconds since the run began."""
+
+    def __init__(self, axis: Axis, problem: str | None) -> None:
+        self.axis = axis
+        self.problem = problem
+        """Why there is nothing to show, None where there is."""
+
+    def points(self, series: Series) -> Points:
+        """Return the series over its times."""
+        return _timed(series)
+
+
+class _Stepped:
+    """Positions are the steps themselves."""
+
+    axis = STEPS
+    problem = None
+
+    def points(self, series: Series) -> Points:
+        """Return the series as it is."""
+        return series
+
+
+_CACHE: WeakKeyDictionary[Series, _Timed] = WeakKeyDictionary()
+
+
+def on_axis(run: Run, name: str) -> _Clocked | _Stepped:
+    """Return how to place a run's series along an axis.
+
+    Args:
+        run: The run.
+        name: One of `AXES`.
+    """
+    if name == "step":
+        return _Stepped()
+    began = next((t for key in run.keys for t in _first_times(run, key)), None)
+    problem = None if began is not None else "the log states no times: x goes back to steps"
+    start = began or 0.0
+
+    def relative(second: int) -> str:
+        return duration(second - start).replace(" ", "")
+
+    def of_day(second: int) -> str:
+        return datetime.fromtimestamp(second).astimezone().strftime("%H:%M")
+
+    return _Clocked(Axis(name, of_day if name == "time" else relative, time=True), problem)
+
+
+def _first_times(run: Run, key: str) -> array[float]:
+    series = run.series(key)
+    return array("d", (t for t in series.times[:1] if not math.isnan(t))) if series is not None else array("d")
+
+
+def _timed(series: Series) -> _Timed:
+    found = _CACHE.get(series)
+    if found is None or found.revision != series.revision or found.taken > len(series):
+        steps, values = array("q"), array("d")
+        found = _CACHE[series] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
+    for i in range(found.taken, len(series)):
+        moment = series.times[i]
+        second = int(moment) if not math.isnan(moment) else None
+        if second is not None and (not found.steps or second >= found.steps[-1]):
+            found.steps.append(second)
+            found.values.append(series.values[i])
+    found.taken = len(series)
+    found.pyramid.catch_up()
+    return found

@@ -1,0 +1,78 @@
+"""Reads in threads and hands on what was read, a bounded amount at a time."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.feed import Feed
+from verl_tui.sources.gpus import GpuSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from verl_tui.monitor import News
+
+_WAITING = 8
+"""Batches that may wait for the screen's loop; then the reading waits for it."""
+_SWITCH = 0.001
+"""Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log loads."""
+
+
+class Reading:
+    """The threads behind the screen. What they find waits in a queue until the screen's loop takes it."""
+
+    def __init__(
+        self,
+        specs: Sequence[str],
+        *,
+        gpu_interval: float,
+        clock: Callable[[], float],
+        notify: Callable[[], object],
+    ) -> None:
+        self._specs = tuple(specs)
+        self._gpu_interval = gpu_interval
+        self._clock = clock
+        self._notify = notify
+        self._queue: Queue[News] = Queue(_WAITING)
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        """Start reading logs and GPUs."""
+        sys.setswitchinterval(_SWITCH)
+        threading.Thread(target=self._follow, name="logs", daemon=True).start()
+        threading.Thread(target=self._poll, name="gpus", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask the threads to end; they are not waited for, a driver may hang."""
+        self._stop.set()
+
+    def take(self) -> Iterator[News]:
+        """Yield what waits, without waiting."""
+        while True:
+            try:
+                yield self._queue.get_nowait()
+            except Empty:
+                return
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something can be taken."""
+        return not self._queue.empty()
+
+    def _follow(self) -> None:
+        Feed(self._specs).follow(self._stop, self._deliver, self._clock)
+
+    def _poll(self) -> None:
+        GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
+
+    def _deliver(self, news: News) -> None:
+        while not self._stop.is_set():
+            try:
+                self._queue.put(news, timeout=0.2)
+            except Full:
+                continue
+            self._notify()
+            return

@@ -1,0 +1,355 @@
+"""The main screen: runs, charts, health, GPUs and samples, arranged by the space there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Input
+
+from verl_tui.runs.state import State, remaining, silence, state
+from verl_tui.text import one_line
+from verl_tui.times import age, duration
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.gpus import GpusPanel
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.line import Line, Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.health.finding import Finding
+    from verl_tui.tui.view import View
+
+_STATE_ROLES = {
+    State.RUNNING: "good",
+    State.FINISHED: "accent",
+    State.STALLED: "warning",
+    State.CRASHED: "critical",
+}
+
+
+class Dashboard(Screen[None]):
+    """Everything about the shown run at a glance. Which panels are in sight is decided by the stylesheet alone."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-medium"), (120, "-wide"), (170, "-huge")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (18, "-low"), (30, "-tall")]
+    AUTO_FOCUS = ""
+    ORDER = ("charts", "health", "samples", "gpus", "runs")
+    """Panels in the order of the tab key."""
+    BINDINGS: list[BindingType] = [
+        Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
+        Binding("shift+tab", "next_panel(-1)", "Previous panel", show=False, id="panel.previous"),
+        Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
+        Binding("enter", "open", "Zoom chart", show=False, id="chart.zoom"),
+        Binding("escape", "back", "Back", show=False, id="back"),
+        Binding("left_square_bracket", "switch_run(-1)", "Previous run", show=False, id="run.previous"),
+        Binding("right_square_bracket", "switch_run(1)", "Next run", key_display="[ ]", id="run.next"),
+        *(Binding(str(n), f"pick_run({n})", f"Run {n}", show=False, id=f"run.{n}") for n in range(1, 10)),
+        Binding("f2", "show_panel('runs')", "Runs", show=False, id="panel.runs"),
+        Binding("f3", "show_panel('charts')", "Charts", show=False, id="panel.charts"),
+        Binding("f4", "show_panel('health')", "Health", show=False, id="panel.health"),
+        Binding("f5", "show_panel('gpus')", "GPUs", show=False, id="panel.gpus"),
+        Binding("f6", "show_panel('samples')", "Samples", show=False, id="panel.samples"),
+        Binding("e", "finding(1)", "Next finding", id="finding.next"),
+        Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
+        Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="look.axis"),
+        Binding("y", "look('log')", "Log scale", show=False, id="look.log"),
+        Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother"),
+        Binding("S", "look('rougher')", "Less smooth", show=False, id="look.rougher"),
+        Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
+        Binding("slash", "filter", "Filter", key_display="/", id="filter"),
+    ]
+    DEFAULT_CSS = """
+    Dashboard {
+        layout: grid;
+        grid-gutter: 0;
+        & > #status { dock: top; background: $panel; padding: 0 1; }
+        & > Footer { dock: bottom; }
+        & > #filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
+        &.-filtering > #filter { display: block; }
+
+        &.-wide, &.-huge {
+            grid-size: 3 3;
+            grid-columns: 24 1fr 36;
+            grid-rows: 5fr 2fr 3fr;
+            & > #runs { row-span: 2; }
+            & > #charts { row-span: 2; }
+            & > #samples { column-span: 3; }
+        }
+        &.-huge { grid-columns: 34 1fr 48; }
+        &.-wide.-low, &.-wide.-flat, &.-huge.-low, &.-huge.-flat {
+            grid-size: 3 2;
+            grid-rows: 2fr 1fr;
+            & > #samples { display: none; }
+        }
+        &.-medium {
+            grid-size: 1 2;
+            grid-rows: 1fr 8;
+            & > #runs, & > #gpus, & > #samples { display: none; }
+        }
+        &.-medium.-tall {
+            grid-size: 1 3;
+            grid-rows: 2fr 9 1fr;
+            & > #samples { display: block; }
+        }
+        &.-medium.-low { grid-rows: 1fr 6; }
+        &.-medium.-flat { grid-rows: 1fr 3; }
+        &.-narrow {
+            grid-size: 1 3;
+            grid-rows: 1fr auto auto;
+            & > #status { padding: 0; }
+            & > Footer { display: none; }
+            & > #runs, & > #samples { display: none; }
+            & > Panel { border: none; }
+            & > #health { height: 1; }
+            & > #gpus { height: auto; max-height: 3; }
+        }
+        &.-zoomed {
+            grid-size: 1 1;
+            grid-rows: 1fr;
+            grid-columns: 1fr;
+            & > Panel { display: none; }
+            & > Panel.-zoomed { display: block; row-span: 1; column-span: 1; height: 1fr; max-height: 100%; }
+        }
+    }
+    """
+
+    class CursorMoved(Message):
+        """All charts are to be read at another step."""
+
+        def __init__(self, step: int | None) -> None:
+            self.step = step
+            super().__init__()
+
+    def __init__(self) -> None:
+        super().__init__(id="dashboard")
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """The order is the reading order of the wide layout; the stylesheet places it."""
+        yield Line(id="status")
+        yield RunsPanel(id="runs")
+        yield ChartsPanel(id="charts")
+        yield HealthPanel(id="health")
+        yield GpusPanel(id="gpus")
+        yield SamplesPanel(id="samples")
+        yield Input(id="filter", placeholder="filter runs and metrics · enter keeps, esc clears", compact=True)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Nothing has the focus at first, so that every key means what the help says."""
+        self.query_one(Footer).compact = True
+
+    def show(self, view: View) -> None:
+        """Draw the newest state in every panel that is in sight."""
+        self._view = view
+        self.query_one("#status", Line).show(*_status(view))
+        for panel in self.query(Panel):
+            if panel.display:
+                panel.show(view)
+
+    def on_screen_resume(self) -> None:
+        """Draw what has changed while another screen was in front."""
+        self._again()
+
+    def on_resize(self) -> None:
+        """Draw panels that have come into sight."""
+        self.call_after_refresh(self._again)
+
+    def _again(self) -> None:
+        if self._view is not None:
+            self.show(self._view)
+
+    # -- panels ---------------------------------------------------------------------------------------------------
+
+    @property
+    def zoomed(self) -> Panel | None:
+        """The panel that fills the screen, None where several share it."""
+        return next(iter(self.query("Panel.-zoomed").results(Panel)), None)
+
+    def _focused_panel(self) -> Panel | None:
+        return next((p for p in (self.focused.ancestors if self.focused else ()) if isinstance(p, Panel)), None)
+
+    def action_next_panel(self, way: int) -> None:
+        """Focus the next panel; one that is out of sight fills the screen."""
+        current = self.zoomed or self._focused_panel()
+        at = self.ORDER.index(current.id) if current is not None and current.id in self.ORDER else (-1 if way > 0 else 0)
+        self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
+
+    def action_show_panel(self, name: str) -> None:
+        """Bring a panel to the front and give it the focus."""
+        panel = self.query_one(f"#{name}", Panel)
+        zoomed = self.zoomed is not None
+        self._zoom(None)
+        if zoomed or not self._in_sight(panel):
+            self._zoom(panel)
+        self._again()
+        self.call_after_refresh(self._focus_in, panel)
+
+    def _in_sight(self, panel: Panel) -> bool:
+        return bool(panel.display and panel.size.height > 2)
+
+    def _focus_in(self, panel: Panel) -> None:
+        inner = next((widget for widget in panel.query("*") if widget.focusable), None)
+        if inner is not None:
+            inner.focus(scroll_visible=False)
+
+    def action_zoom(self) -> None:
+        """Let the focused panel fill the screen, or give the others their room back."""
+        if self.zoomed is not None:
+            self._zoom(None)
+        else:
+            self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
+        self.call_after_refresh(self._again)
+
+    def _zoom(self, panel: Panel | None) -> None:
+        for other in self.query(Panel):
+            other.set_class(other is panel, "-zoomed")
+        self.set_class(panel is not None, "-zoomed")
+
+    def action_open(self) -> None:
+        """Draw the focused chart, the first if none has the focus, over the full screen."""
+        from verl_tui.tui.screens.zoom import ZoomScreen
+
+        found = self.query_one(ChartsPanel).focused_plan()
+        if found is not None and self._view is not None:
+            self.app.push_screen(ZoomScreen(found, self.query_one(ChartsPanel).look, self._view))
+
+    def action_back(self) -> None:
+        """Undo the last of: filter, zoom, focus."""
+        if self.has_class("-filtering"):
+            self._filter("")
+            self.remove_class("-filtering")
+        elif self.query_one(ChartsPanel).filter:
+            self._filter("")
+        elif self.zoomed is not None:
+            self._zoom(None)
+            self.call_after_refresh(self._again)
+        else:
+            self.set_focus(None)
+
+    # -- runs -----------------------------------------------------------------------------------------------------
+
+    def action_switch_run(self, way: int) -> None:
+        """Show the next or previous run."""
+        names = list(self._view.monitor.runs) if self._view else []
+        if names and self._view and self._view.run:
+            at = names.index(self._view.run.name)
+            self.post_message(RunsPanel.Picked(names[(at + way) % len(names)]))
+
+    def action_pick_run(self, number: int) -> None:
+        """Show the run of that number."""
+        names = list(self._view.monitor.runs) if self._view else []
+        if number <= len(names):
+            self.post_message(RunsPanel.Picked(names[number - 1]))
+
+    # -- looks, findings, filter ----------------------------------------------------------------------------------
+
+    def action_look(self, what: str) -> None:
+        """Change how charts are drawn."""
+        self.query_one(ChartsPanel).change_look(what)
+
+    def action_reset(self) -> None:
+        """Go back to the usual look, no filter, no zoom, no cursor."""
+        self._zoom(None)
+        self._filter("")
+        self.query_one(ChartsPanel).change_look("reset")
+        self.post_message(self.CursorMoved(None))
+
+    def action_finding(self, way: int) -> None:
+        """Choose the next finding and look at its step everywhere."""
+        finding = self.query_one(HealthPanel).choose_next(way)
+        if finding is None:
+            self.notify("nothing found", timeout=2, markup=False)
+            return
+        self._look_at(finding)
+
+    @on(HealthPanel.Followed)
+    def _followed(self, event: HealthPanel.Followed) -> None:
+        self._look_at(event.finding)
+
+    def _look_at(self, finding: Finding) -> None:
+        """Take the charts and the samples to where a finding began."""
+        if finding.key is not None:
+            self.query_one(ChartsPanel).reveal(finding.key)
+        step = finding.since_step if finding.since_step is not None else finding.step
+        if step is not None:
+            self.query_one(SamplesPanel).go_to(step)
+            self.post_message(self.CursorMoved(step))
+
+    @on(Chart.CursorMoved)
+    def _cursor(self, event: Chart.CursorMoved) -> None:
+        if self.query_one(ChartsPanel).look.axis != "step":
+            return
+        if event.step is not None:
+            self.query_one(SamplesPanel).go_to(event.step)
+        self.post_message(self.CursorMoved(event.step))
+
+    def action_filter(self) -> None:
+        """Ask for a filter."""
+        self.add_class("-filtering")
+        self.query_one("#filter", Input).focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self, event: Input.Changed) -> None:
+        self._filter(event.value, typed=True)
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self) -> None:
+        self.remove_class("-filtering")
+        self.action_show_panel("charts")
+
+    def _filter(self, text: str, *, typed: bool = False) -> None:
+        if not typed:
+            self.query_one("#filter", Input).value = text
+            self.remove_class("-filtering")
+        self.query_one(ChartsPanel).filter = text.strip()
+        self.query_one(RunsPanel).filter = text.strip()
+        self._again()
+
+
+def _status(view: View) -> tuple[list[Piece], list[Piece]]:
+    """Return the first line of the screen: the shown run at a glance."""
+    left: list[Piece] = [("verl-tui ", "dim")]
+    if view.run is not None:
+        left.extend(_run_pieces(view))
+    elif view.monitor.waiting or view.monitor.problems:
+        left.append((one_line("; ".join((*view.monitor.problems, *view.monitor.waiting))), "warning"))
+    elif view.loading:
+        left.append(("looking for logs …", "dim"))
+    right: list[Piece] = []
+    if view.paused:
+        right.append((" PAUSED, p goes on ", "warning"))
+    if view.loading and view.run is not None:
+        right.append((f" reading {view.monitor.loaded():.0%}", "dim"))
+    unreadable = view.run.unreadable if view.run is not None else 0
+    if unreadable:
+        right.append((f" {unreadable:,} unreadable lines (i)", "warning"))
+    right.append((" ? help", "dim"))
+    return left, right
+
+
+def _run_pieces(view: View) -> Iterator[Piece]:
+    run, now = view.run, view.now
+    assert run is not None
+    current = state(run, now)
+    yield run.name, "strong"
+    yield f"  {current.value}", _STATE_ROLES.get(current, "dim")
+    if run.step is not None:
+        total = run.total_steps
+        yield f"  step {run.step}" + (f"/{total} {min(1.0, run.step / total):.0%}" if total else ""), ""
+    if (left := remaining(run, now)) is not None:
+        yield f"  ETA {duration(left)}", ""
+    if (quiet := silence(run, now)) is not None:
+        yield f"  last record {age(quiet)}" + (" ago" if quiet >= 10 else ""), "dim"

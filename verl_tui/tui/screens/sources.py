@@ -1,0 +1,287 @@
+"""Where the shown run's records come from, and what could not be read: the monitor watches itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from itertools import islice
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.strip import Strip
+
+from verl_tui.text import one_line
+from verl_tui.times import age
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.style import Style
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.records import SourceStatus
+    from verl_tui.runs.run import Run, SourceState
+    from verl_tui.tui.view import View
+
+ROLES = ("heading", "dim", "path", "up", "down", "warning")
+"""What a piece of text is for."""
+Row = list[tuple[str, str]]
+
+_TABLE = 76
+"""Cells from which on sources stand in a table; below, each takes two rows."""
+_SHOWN_LINES = 200
+"""Unreadable lines shown of one source, the newest."""
+_MANY = 4
+"""Files of one directory and format up to which each has a row of its own, unless something is wrong with it."""
+_COLUMNS = ("format", "state", "records", "unreadable", "read", "changed")
+
+
+class SourcesScreen(ModalScreen[None]):
+    """Sources of the shown run with their state, and the lines that no reader understood."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"sources--{role}" for role in ROLES}
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
+    DEFAULT_CSS = """
+    SourcesScreen {
+        align: center middle;
+        & > Rows {
+            border: round $accent;
+            border-title-color: $accent;
+            border-subtitle-color: $text-muted;
+            background: $surface;
+            scrollbar-gutter: stable;
+        }
+        &.-wide > Rows { margin: 1 2; padding: 0 0 0 1; max-width: 180; }
+        & > .sources--heading { color: $text-accent; text-style: bold; }
+        & > .sources--dim { color: $text-muted; }
+        & > .sources--path { color: $foreground; }
+        & > .sources--up { color: $text-success; }
+        & > .sources--down { color: $text-error; text-style: bold; }
+        & > .sources--warning { color: $text-warning; }
+    }
+    """
+
+    def __init__(self, view: View | None = None) -> None:
+        """Make the screen.
+
+        Args:
+            view: What to show first; without it the screen is empty until `show`.
+        """
+        super().__init__()
+        self._view = view
+        self._rows = Rows()
+
+    def compose(self) -> ComposeResult:
+        """All of it scrolls together."""
+        yield self._rows
+
+    def on_mount(self) -> None:
+        """Name the screen."""
+        self._rows.border_subtitle = Content("j k scroll · esc closes")
+        self._rows.focus()
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._draw)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._draw()
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None or not self._rows.is_mounted or self._rows.width < 1:
+            return
+        run = view.run
+        title = Content(f"sources of {one_line(run.name, 80)}" if run is not None else "sources")
+        if self._rows.border_title != title.markup:
+            self._rows.border_title = title
+        styles: dict[str, Style] = {
+            role: self.get_component_rich_style(f"sources--{role}", partial=True) for role in ROLES
+        }
+        rows = source_rows(view, self._rows.width)
+        self._rows.set_strips([Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows])
+
+
+def source_rows(view: View, width: int) -> list[Row]:
+    """Return everything the screen says, as rows of at most `width` cells: pieces, each a text and its role."""
+    parts = [_sentences("problems", view.monitor.problems, "down", width)]
+    parts.append(_sentences("waiting for", view.monitor.waiting, "warning", width))
+    if view.run is None:
+        parts.append([[(line, "dim")] for line in wrap("No run yet, so nothing is being read.", width)])
+    else:
+        states = list(view.run.sources.values())
+        rows = [_heading("sources", width)]
+        rows.extend(_sources(_gathered(states), width, view))
+        parts.extend([rows, list(_unreadable(view.run, width, ascii=view.ascii))])
+    return [row for at, part in enumerate(filter(None, parts)) for row in ([[], *part] if at else part)]
+
+
+def _heading(words: str, width: int) -> Row:
+    return [(fit(words, width), "heading")]
+
+
+def _sentences(heading: str, sentences: Sequence[str], role: str, width: int) -> list[Row]:
+    if not sentences:
+        return []
+    lines = [line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)]
+    return [_heading(heading, width), *([(line, role)] for line in lines)]
+
+
+# -- sources ------------------------------------------------------------------------------------------------------
+
+
+def _gathered(states: Iterable[SourceState]) -> list[SourceStatus]:
+    """Return the states to show; where a directory holds many files of one kind, those that are fine share a row."""
+    alike: dict[tuple[str, str], list[SourceStatus]] = defaultdict(list)
+    for state in states:
+        status = state.status
+        alone = status.path if status.problem is not None or status.unreadable else str(PurePath(status.path).parent)
+        alike[alone, status.format].append(status)
+    shown: list[SourceStatus] = []
+    for members in alike.values():
+        shown.extend([_summed(members)] if len(members) > _MANY else members)
+    return shown
+
+
+def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
+    first = PurePath(members[0].path)
+    return replace(
+        members[0],
+        path=str(first.parent / f"*{first.suffix} ({len(members):,} files)"),
+        records=sum(status.records for status in members),
+        bytes_read=sum(status.bytes_read for status in members),
+        size=sum(status.size for status in members),
+        modified=max((status.modified for status in members if status.modified is not None), default=None),
+    )
+
+
+def _sources(shown: Sequence[SourceStatus], width: int, view: View) -> Iterator[Row]:
+    if not shown:
+        yield [(fit("none", width), "dim")]
+        return
+    cells = [_facts(status, view) for status in shown]
+    cut = "..." if view.ascii else "…"
+    if width < _TABLE:
+        for status, facts in zip(shown, cells, strict=True):
+            yield [(fit_left(one_line(status.path, 4096), width, cut), "path")]
+            yield from _narrow(facts, width)
+            yield from _problem(status, width)
+        return
+    widths = [max(map(cell_len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
+    room = max(8, width - sum(widths) - 2 * len(widths))
+    paths = [fit_left(one_line(status.path, 4096), room, cut) for status in shown]
+    room = min(room, max(map(cell_len, paths)))
+    yield [("path".ljust(room), "dim"), (_aligned(_COLUMNS, widths), "dim")]
+    for status, path, facts in zip(shown, paths, cells, strict=True):
+        row: Row = [(path + " " * (room - cell_len(path)), "path")]
+        for at, (fact, size) in enumerate(zip(facts, widths, strict=True)):
+            row.append(("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)), _role(at, status)))
+        yield row
+        yield from _problem(status, width)
+
+
+def _aligned(facts: Sequence[str], widths: Sequence[int]) -> str:
+    """Return the facts in columns: words to the left, numbers to the right."""
+    sized = zip(facts, widths, strict=True)
+    return "".join("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)) for at, (fact, size) in enumerate(sized))
+
+
+def _facts(status: SourceStatus, view: View) -> tuple[str, ...]:
+    """Return the columns of one source, see `_COLUMNS`."""
+    up, down = ("+ up", "! down") if view.ascii else ("● up", "✗ down")
+    read = size = _bytes(status.size)
+    if status.bytes_read < status.size:
+        read = f"{_bytes(status.bytes_read)} of {size}"
+    return (
+        status.format,
+        up if status.problem is None else down,
+        f"{status.records:,}",
+        f"{status.unreadable:,}",
+        read,
+        age(max(0.0, view.now - status.modified)) if status.modified is not None else "-",
+    )
+
+
+def _role(column: int, status: SourceStatus) -> str:
+    if column == 1:
+        return "up" if status.problem is None else "down"
+    return "warning" if column == 3 and status.unreadable else "dim"
+
+
+def _narrow(facts: Sequence[str], width: int) -> Iterator[Row]:
+    kind, state, records, unreadable, read, changed = facts
+    role = "up" if state.endswith("up") else "down"
+    rest = f"  {kind}  {records} records  {unreadable} unreadable  {read}  {changed}"
+    first, *more = list(wrap(f"  {state}{rest}", width)) or [""]
+    yield [(first[: 2 + len(state)], role), (first[2 + len(state) :], "dim")]
+    for line in more:
+        yield [(fit(f"  {line}", width), "dim")]
+
+
+def _problem(status: SourceStatus, width: int) -> Iterator[Row]:
+    if status.problem is not None:
+        for line in wrap(one_line(status.problem, 500), width - 2):
+            yield [("  " + line, "down")]
+
+
+def _bytes(count: int) -> str:
+    """Return a size as `812 B`, `4.1 kB`, `12 MB`."""
+    size, units = float(count), iter(("B", "kB", "MB", "GB"))
+    for unit in units:
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+# -- unreadable lines ---------------------------------------------------------------------------------------------
+
+
+def _unreadable(run: Run, width: int, *, ascii: bool) -> Iterator[Row]:
+    states = [state for state in run.sources.values() if state.status.unreadable or state.unreadable]
+    if not states:
+        yield [(fit("Every line was understood.", width), "dim")]
+        return
+    yield _heading(f"unreadable lines: {run.unreadable:,}", width)
+    for state in states:
+        yield [(fit_left(one_line(state.status.path, 4096), width, "..." if ascii else "…"), "path")]
+        kept = len(state.unreadable)
+        shown = islice(state.unreadable, max(0, kept - _SHOWN_LINES), None)
+        hidden = max(state.status.unreadable, kept) - min(kept, _SHOWN_LINES)
+        if hidden:
+            yield [(fit(f"  {hidden:,} more, not listed", width), "dim")]
+        for line in shown:
+            place = f"  line {line.line:,}  "
+            reason = one_line(line.reason, 200)
+            row: Row = [
+                (place, "dim"),
+                (reason, "warning"),
+                (f"  {one_line(line.excerpt)}" if line.excerpt else "", ""),
+            ]
+            yield _cut(row, width)
+
+
+def _cut(row: Row, width: int) -> Row:
+    """Return the row cut at its end to `width` cells."""
+    cut: Row = []
+    for text, role in row:
+        cut.append((fit(text, width), role))
+        width -= cell_len(cut[-1][0])
+        if width <= 0:
+            break
+    return cut

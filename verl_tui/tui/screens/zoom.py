@@ -1,0 +1,51 @@
+"""One chart over the full screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data
+from verl_tui.tui.widgets.zoomed import ZoomedChart
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.tui.view import View
+
+
+class ZoomScreen(Screen[None]):
+    """A chart as large as the terminal."""
+
+    BINDINGS: list[BindingType] = [
+        Binding("escape,enter,z,q", "dismiss", "Back", id="zoom.back"),
+        Binding("x", "look('axis')", "X axis", id="zoom.axis"),
+        Binding("y", "look('log')", "Log scale", id="zoom.log"),
+    ]
+
+    def __init__(self, found: Plan, look: Look, view: View) -> None:
+        super().__init__()
+        self._plan = found
+        self._look = look
+        self._view = view
+
+    def compose(self) -> ComposeResult:
+        """A chart and the keys."""
+        yield ZoomedChart(chart_data(self._plan, self._view, self._look))
+        yield Footer(show_command_palette=False)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state of the run that was zoomed."""
+        if view.run is not None and self._view.run is not None and view.run.name == self._view.run.name:
+            self._view = view
+        self.query_one(ZoomedChart).show(chart_data(self._plan, self._view, self._look))
+
+    def action_look(self, what: str) -> None:
+        """Change the axis or the scale."""
+        self._look = self._look.next_axis() if what == "axis" else replace(self._look, log_y=not self._look.log_y)
+        self.show(self._view)

@@ -1,0 +1,150 @@
+"""Rows in groups: a list whose entries take several rows each."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+    from textual import events
+    from textual.binding import BindingType
+
+
+class Entries(Rows):
+    """Rows of which some begin an entry; entries are chosen, not rows, and other rows are only read.
+
+    `chosen` is the row that the chosen entry begins at.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Open", id="entries.open", show=False),
+        Binding("pagedown", "page(1)", "Page down", id="entries.page_down", show=False),
+        Binding("pageup", "page(-1)", "Page up", id="entries.page_up", show=False),
+    ]
+
+    class Opened(Message):
+        """The user pressed enter on the chosen entry, or clicked it twice."""
+
+        def __init__(self, entries: Entries, entry: int) -> None:
+            self.entries = entries
+            self.entry = entry
+            super().__init__()
+
+        @property
+        def control(self) -> Entries:
+            """The widget it happened in."""
+            return self.entries
+
+    def __init__(self, *, marked: int = 1, id: str | None = None) -> None:
+        """Make an empty list.
+
+        Args:
+            marked: Rows of the chosen entry, from its first, that are highlighted.
+            id: As of every widget.
+        """
+        super().__init__(choosing=True, id=id)
+        self._marked = marked
+        self._heads: Sequence[int] = ()
+        self._stop = 0
+        """Row after the last entry."""
+
+    @property
+    def entry(self) -> int | None:
+        """Index of the chosen entry."""
+        return None if self.chosen is None else self.entry_at(self.chosen)
+
+    def set_entries(self, rows: Sequence[Text], heads: Sequence[int], stop: int) -> None:
+        """Show rows, in entries.
+
+        Args:
+            rows: All rows.
+            heads: The row that each entry begins at, ascending.
+            stop: The row after the last entry.
+        """
+        self._heads, self._stop = heads, stop
+        self.choosing = bool(heads)
+        self.set_rows(rows)
+
+    def entry_at(self, row: int) -> int | None:
+        """Return the entry that a row belongs to, None where it belongs to none."""
+        return bisect_right(self._heads, row) - 1 if self._heads and self._heads[0] <= row < self._stop else None
+
+    def choose(self, entry: int | None) -> None:
+        """Mark an entry as chosen, without a message."""
+        self.chosen = None if entry is None else self._heads[entry]
+
+    def render_line(self, y: int) -> Strip:
+        """Return one row of the screen; the rows of the chosen entry look chosen."""
+        strip = super().render_line(y)
+        at = self.scroll_offset.y + y
+        if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
+            return strip
+        mark = self.get_component_rich_style("rows--chosen", partial=True)
+        ground = Style(bgcolor=mark.bgcolor)
+        return Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], strip.cell_length)
+
+    def watch_chosen(self, before: int | None, after: int | None) -> None:
+        """Repaint the two entries that have changed their look."""
+        for at in (before, after):
+            if at is not None:
+                self.refresh(Region(0, at - self.scroll_offset.y, self.size.width, self._height(at)))
+
+    def reveal(self, index: int) -> None:
+        """Scroll as little as needed to show the entry that begins at a row, its beginning at least."""
+        entry = self.entry_at(index)
+        tall = 1 if entry is None else [*self._heads, self._stop][entry + 1] - index
+        self.scroll_to_region(Region(0, index, 1, max(1, min(tall, self.size.height))), animate=False, force=True)
+
+    def action_move(self, by: int) -> None:
+        """Choose the next entry; beyond the last one, scroll."""
+        entry = self.entry
+        target = (0 if by > 0 else len(self._heads) - 1) if entry is None else entry + by
+        if self._heads and 0 <= target < len(self._heads):
+            self._choose(self._heads[target])
+        else:
+            self.scroll_relative(y=by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        """Scroll by a screenful."""
+        self.scroll_relative(y=by * max(1, self.size.height - 1), animate=False)
+
+    def action_end(self, way: int) -> None:
+        """Choose the first or last entry, and scroll to that end."""
+        if self._heads:
+            self._choose(self._heads[0 if way < 0 else -1])
+        if way < 0:
+            self.scroll_home(animate=False)
+        else:
+            self.scroll_end(animate=False)
+
+    def action_open(self) -> None:
+        """Open the chosen entry, the first where none is chosen."""
+        if self._heads:
+            self._choose(self._heads[self.entry or 0])
+            self.post_message(self.Opened(self, self.entry or 0))
+
+    def on_click(self, event: events.Click) -> None:
+        """Open the entry that is clicked twice; the first click has chosen it."""
+        if event.chain == 2 and self.entry_at(event.y + self.scroll_offset.y) is not None:
+            self.action_open()
+
+    def _choose(self, index: int) -> None:
+        entry = self.entry_at(index)
+        if entry is not None:
+            super()._choose(self._heads[entry])
+
+    def _height(self, head: int) -> int:
+        entry = self.entry_at(head)
+        return 1 if entry is None else min(self._marked, [*self._heads, self._stop][entry + 1] - head)

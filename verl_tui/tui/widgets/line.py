@@ -1,0 +1,65 @@
+"""One line of text that repaints only when it has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.strip import Strip
+from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Piece = tuple[str, str]
+"""Text and the role that colours it, one of `Line.COMPONENT_CLASSES` without its prefix; empty for plain."""
+
+
+class Line(Widget):
+    """One line: pieces on the left, pieces on the right, the left ones give way."""
+
+    COMPONENT_CLASSES = {f"line--{role}" for role in ("strong", "dim", "good", "warning", "critical", "accent")}
+    DEFAULT_CSS = """
+    Line {
+        height: 1;
+        width: 1fr;
+        & > .line--strong { text-style: bold; }
+        & > .line--dim { color: $text-muted; }
+        & > .line--good { color: $text-success; }
+        & > .line--warning { color: $text-warning; }
+        & > .line--critical { color: $text-error; text-style: bold; }
+        & > .line--accent { color: $text-accent; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(id=id, markup=False)
+        self._left: tuple[Piece, ...] = ()
+        self._right: tuple[Piece, ...] = ()
+
+    def show(self, left: Iterable[Piece], right: Iterable[Piece] = ()) -> None:
+        """Show these pieces."""
+        shown = (tuple(left), tuple(right))
+        if shown != (self._left, self._right):
+            self._left, self._right = shown
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Return the line."""
+        width = self.size.width
+        if y > 0 or width < 1:
+            return Strip.blank(width, self.rich_style)
+        right = self._text(self._right)
+        left = self._text(self._left)
+        if left.cell_len + right.cell_len + 1 > width:
+            right = Text() if right.cell_len > width // 2 else right
+            left.truncate(max(0, width - right.cell_len - (1 if right else 0)), overflow="ellipsis")
+        line = left + Text(" " * max(0, width - left.cell_len - right.cell_len)) + right
+        strip = Strip(line.render(self.app.console)).adjust_cell_length(width)
+        return strip.apply_style(self.rich_style)
+
+    def _text(self, pieces: Iterable[Piece]) -> Text:
+        text = Text()
+        for words, role in pieces:
+            text.append(words, self.get_component_rich_style(f"line--{role}", partial=True) if role else "")
+        return text

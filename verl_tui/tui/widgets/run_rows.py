@@ -1,0 +1,159 @@
+"""Lays runs out as rows of text: columns, pairs of rows or short rows, whatever the width allows.
+
+Pure functions of what is said of each run; they know no screen. Widths are terminal cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from verl_tui.runs.state import State
+from verl_tui.tui.widgets.spark import BROKEN, gauge, sparkline
+from verl_tui.tui.widgets.words import Pieces, cut, middle
+
+if TYPE_CHECKING:
+    from verl_tui.tui.widgets.chart_data import Points
+
+ROLES = ("ok", "warning", "critical", "nothing", "name", "shown", "dim", "bar", "spark", "odd")
+"""What a piece of a row is."""
+_BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
+_ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
+_STATE_ROLES = {State.STALLED: "warning", State.CRASHED: "critical", State.FINISHED: "ok"}
+_LEAST_NAME = 8
+_INDENT = 4
+"""Cells of badge and number, with the spaces after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """What is said of one run."""
+
+    name: str
+    number: str
+    badge: str
+    """Role of the badge."""
+    state: State
+    steps: str
+    share: float | None
+    """How much of the run is done, 0..1."""
+    eta: str
+    age: str
+    reward: Points | None
+    shown: bool
+
+    @property
+    def percent(self) -> str:
+        """How much is done, never 100 % before the end."""
+        return "" if self.share is None else f"{int(self.share * 100)}%"
+
+
+def glyph(badge: str, *, ascii_only: bool) -> str:
+    """Return the mark of a badge; marks differ by shape as well as by colour."""
+    return (_ASCII_BADGES if ascii_only else _BADGES)[badge]
+
+
+def columns(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
+    """One row a run: badge, number, name, state, steps, bar, share, end, age, reward."""
+    words = max(len(entry.state.value) for entry in entries)
+    steps = max(len(entry.steps) for entry in entries)
+    eta = max([6, *(len(entry.eta) for entry in entries)])
+    ages = max([4, *(len(entry.age) for entry in entries)])
+    used = _INDENT + 2 + words + 2 + steps + 1 + 8 + 5 + 2 + 4 + eta + 2 + ages
+    spark = min(24, (width - used) // 3)
+    name = width - used - (spark + 2 if spark >= 6 else 0)
+    rows = []
+    for entry in entries:
+        row = _head(entry, name, ascii_only=ascii_only)
+        row += [("  ", ""), _state_word(entry, words), (f"  {entry.steps:>{steps}} ", "name")]
+        row += [_bar(entry, 8, ascii_only=ascii_only), (f" {entry.percent:>4}  ", "dim")]
+        row += [(_labelled(entry.eta).ljust(4 + eta) + f"  {entry.age:>{ages}}", "dim")]
+        rows.append(row + ([("  ", ""), *_spark(entry, spark, ascii_only=ascii_only)] if spark >= 6 else []))
+    return rows
+
+
+def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
+    """Two rows a run: what it is and how it does, then how far it is."""
+    steps = max(len(entry.steps) for entry in entries)
+    eta = max([6, *(len(entry.eta) for entry in entries)])
+    plan = _plan(width - _INDENT, steps, eta)
+    dot = " - " if ascii_only else " · "
+    rows = []
+    for entry in entries:
+        state = _state_word(entry, 0)
+        since = dot + entry.age if entry.age else ""
+        if width - _INDENT - 2 - len(state[0]) - len(since) < _LEAST_NAME:
+            since = ""
+        name = width - _INDENT - 2 - len(state[0]) - len(since)
+        rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
+        row: Pieces = [(" " * _INDENT, "")]
+        if plan["bar"]:
+            row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
+        row.append((f"{entry.steps:<{steps}}"[: width - _INDENT], "name"))
+        if plan["percent"]:
+            row.append((f" {entry.percent:>4}", "dim"))
+        if plan["eta"]:
+            row.append(("  " + (_labelled(entry.eta) if plan["label"] else entry.eta).ljust(plan["eta"]), "dim"))
+        if plan["spark"]:
+            row += [("  ", ""), *_spark(entry, plan["spark"], ascii_only=ascii_only)]
+        rows.append(row)
+    return rows
+
+
+def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
+    """Share the second row out: steps first, then the end, bar, reward, the word `eta`, the percentage; then grow."""
+    plan = dict.fromkeys(("eta", "bar", "spark", "label", "percent"), 0)
+    spare = width - steps
+    for part, cells, size in (
+        ("eta", eta + 2, eta), ("bar", 5, 4), ("spark", 8, 6), ("label", 4, 4), ("percent", 5, 5),
+    ):  # fmt: skip
+        if spare < cells:
+            break
+        spare -= cells
+        plan[part] = size
+    plan["eta"] += plan["label"]
+    if plan["bar"]:
+        grown = min(8, spare // 2 if plan["spark"] else spare)
+        plan["bar"] += grown
+        plan["spark"] += min(18, spare - grown) if plan["spark"] else 0
+    return plan
+
+
+def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
+    """One row without columns, `● 1 run  step 120/500 24% ETA 1h`, cut at its end where nothing else helps."""
+    badge, role = glyph(entry.badge, ascii_only=ascii_only), entry.badge
+    words = [f"step {entry.steps}" if entry.steps else "", entry.percent]
+    words.append(f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value)
+    rest = " ".join(word for word in words if word)
+    name = middle(entry.name, max(_LEAST_NAME, width - _INDENT - 2 - len(rest)), ascii_only=ascii_only)
+    row = [(badge, role), (f" {entry.number} ", "dim"), (name, "shown" if entry.shown else "name"), ("  ", "")]
+    return cut([*row, (rest, _STATE_ROLES.get(entry.state, "dim"))], width)
+
+
+def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
+    name = middle(entry.name, cells, ascii_only=ascii_only)
+    return [
+        (glyph(entry.badge, ascii_only=ascii_only), entry.badge),
+        (f" {entry.number} ", "dim"),
+        (name, "shown" if entry.shown else "name"),
+        (" " * (cells - cell_len(name)), ""),
+    ]
+
+
+def _state_word(entry: RunEntry, cells: int) -> tuple[str, str]:
+    return entry.state.value.ljust(cells), _STATE_ROLES.get(entry.state, "dim")
+
+
+def _labelled(eta: str) -> str:
+    return f"eta {eta}" if eta else ""
+
+
+def _bar(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+    return (" " * cells, "") if entry.share is None else (gauge(entry.share, cells, ascii_only=ascii_only), "bar")
+
+
+def _spark(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
+    text = sparkline(entry.reward, cells, ascii_only=ascii_only) if entry.reward is not None else ""
+    return [(c, "odd" if c == BROKEN else "spark") for c in text]

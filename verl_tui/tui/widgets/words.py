@@ -1,0 +1,67 @@
+"""Foreign text in little room: made printable, cut in the middle, wrapped. Widths are terminal cells."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+Pieces = list[tuple[str, str]]
+"""One row: texts, each with its role, which a theme colours."""
+
+_LONGEST = 4096
+"""Characters looked at: no row and no paragraph needs more."""
+
+
+def printable(text: str, *, ascii_only: bool = False) -> str:
+    """Return text on one line, what cannot be printed replaced."""
+    text = " ".join(text[:_LONGEST].split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "?" for c in text)
+    return text.encode("ascii", "replace").decode() if ascii_only else text
+
+
+@lru_cache(1024)
+def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
+    """Return text of at most `cells` cells, cut in the middle, since names often differ at their ends only."""
+    text = printable(text, ascii_only=ascii_only)
+    if cell_len(text) <= cells:
+        return text
+    mark = "~" if ascii_only else "…"
+    if cells < 5:
+        return set_cell_size(text, cells - 1).rstrip() + mark if cells > 0 else ""
+    head = set_cell_size(text, cells // 2).rstrip()
+    tail, room = len(text), cells - cell_len(head) - 1
+    while cell_len(text[tail - 1 :]) <= room:
+        tail -= 1
+    return head + mark + text[tail:].lstrip()
+
+
+@lru_cache(1024)
+def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ...]:
+    """Return text in lines of at most `cells` cells, broken between words, and within those that are too long."""
+    if cells < 2:  # no room for a wide character
+        return ()
+    lines: list[str] = []
+    line = ""
+    for word in printable(text, ascii_only=ascii_only).split():
+        joined = f"{line} {word}" if line else word
+        if cell_len(joined) <= cells:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        *full, line = chop_cells(word, cells)
+        lines += full
+    return (*lines, line) if line else tuple(lines)
+
+
+def cut(pieces: Pieces, cells: int) -> Pieces:
+    """Return a row without what lies beyond its first `cells` cells."""
+    row: Pieces = []
+    room = max(0, cells)
+    for text, role in pieces:
+        shown = text if cell_len(text) <= room else set_cell_size(text, room)
+        room -= cell_len(shown)
+        row.append((shown, role))
+    return row

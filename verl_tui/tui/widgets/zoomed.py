@@ -1,0 +1,235 @@
+"""One chart drawn large by plotext, with frame, grid and rows of marks of its own below.
+
+Plotext takes numbers on trust: a nan ends the whole process, an infinity is an error, and it draws each point it is
+given. So it only ever sees dot columns and heights between 0 and 1, computed here, at most two a dot column.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.tui.widgets.braille import join
+from verl_tui.tui.widgets.drawing import axis_marks
+from verl_tui.tui.widgets.labels import ASCII, named_lines, title_row
+from verl_tui.tui.widgets.numbers import compact
+from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
+from verl_tui.tui.widgets.remembered import extent
+from verl_tui.tui.widgets.scale import fit_window
+
+if TYPE_CHECKING:
+    from verl_tui.tui.widgets.braille import Text
+    from verl_tui.tui.widgets.chart_data import ChartData
+    from verl_tui.tui.widgets.columns import Columns
+    from verl_tui.tui.widgets.labels import Symbols
+    from verl_tui.tui.widgets.remembered import Remembered
+    from verl_tui.tui.widgets.scale import Scale
+
+_LEAST_WIDTH, _LEAST_HEIGHT = 30, 10
+"""Smaller ones are drawn as an ordinary chart."""
+_FIRST_COLOUR = 100
+"""Roles travel through plotext as palette colours from here on; what they look like is the theme's business."""
+_SGR = re.compile(r"\x1b\[([0-9;]*)m")
+_BROKEN, _MARKS = "nan", "marks"
+
+
+class ZoomedChart(Plot):
+    """Draws `ChartData` with all the room there is; the same data, keys and messages as a `Chart`.
+
+    Where plotext cannot be loaded, and in ASCII, it looks like a large `Chart`.
+    """
+
+    _zoom: Frame | None = None
+    _drawn: tuple[object, list[Text]] = (None, [])
+
+    def _draw(self, width: int, height: int) -> list[Text]:
+        self._zoom = None
+        drawing, data = self._drawing, self._data
+        shown = extent(data)
+        scale = drawing.remembered.scale(data, *shown) if shown else None
+        roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and drawing.symbols is not ASCII
+        plotext = _plotext() if roomy and scale else None
+        if plotext is None or shown is None or scale is None:
+            return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
+        sketch = _Sketch(data, scale, shown, width, height - 3, drawing.symbols)
+        sketch.collect(drawing.remembered)
+        drawing.remembered.forget_unused()
+        self._zoom = Frame(sketch.window, sketch.left)
+        subject = sketch.subject(self._cursor)
+        if subject != self._drawn[0]:  # plotext takes tens of milliseconds: never twice for one picture
+            self._drawn = (subject, sketch.draw(plotext, self._cursor))
+        title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
+        return [title, *self._drawn[1], sketch.broken_row(), sketch.marks_row()]
+
+    def _frame(self) -> Frame:
+        return self._zoom or super()._frame()
+
+
+def _plotext() -> Any:
+    """Return plotext, None where its kernel cannot be loaded. Imported late: it takes a fifth of a second."""
+    try:
+        import plotext
+    except (ImportError, OSError):
+        return None
+    plotext.terminal.limit(width=False, height=False)  # type: ignore[no-untyped-call]
+    return plotext
+
+
+class _Trace(NamedTuple):
+    """What plotext is given as one signal: dot columns, heights 0 .. 1, and the points that begin a new stretch."""
+
+    role: str
+    glyph: str
+    x: list[int]
+    y: list[float]
+    starts: list[int]
+
+
+class _Sketch:
+    """One drawing by plotext: the geometry, and what is to be drawn."""
+
+    def __init__(
+        self, data: ChartData, scale: Scale, shown: tuple[int, int], width: int, height: int, symbols: Symbols
+    ) -> None:
+        self._data = data
+        self._scale = scale
+        self._symbols = symbols
+        self._size = (width, height)
+        self._labels = {scale.fraction(value): compact(value) for value in scale.ticks(max(2, height // 4))}
+        gutter = max(len(_MARKS), *(len(text) for text in self._labels.values()))
+        self.left = gutter + 1
+        """Columns to the left of the plot: the labels and the side of the frame."""
+        self._cells = width - self.left - 1
+        self.window = fit_window(*shown, self._cells * 2, thirds=True)
+        self._traces: list[_Trace] = []
+        self._odd: set[int] = set()
+
+    def collect(self, remembered: Remembered) -> None:
+        """Gather what is to be drawn, from the farthest to the nearest."""
+        data = self._data
+        if data.envelope:
+            low, high = (remembered.columns(points, self.window) for points in data.envelope)
+            self._trace("envelope", low._replace(highs=low.lows))
+            self._trace("envelope", high._replace(lows=high.highs))
+        for line in data.lines:
+            columns = remembered.columns(line.points, self.window)
+            self._odd.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
+            if line.kind == "points":
+                self._trace("validation", columns, self._symbols.validation)
+            elif 0 < data.smoothing < 1:
+                self._trace("raw", columns)
+                average = remembered.columns(remembered.smoothed(line.points, data.smoothing), self.window)
+                self._trace(line.role, average._replace(odds=columns.odds))
+            else:
+                glyph = self._symbols.single if len(line.points.steps) == 1 else "braille"
+                self._trace(line.role, columns, glyph)
+        for letter, line in named_lines(data).items():
+            trace = next((t for t in reversed(self._traces) if t.role == line.role and t.x), None)
+            if trace:
+                self._traces.append(_Trace(line.role, letter, trace.x[-1:], trace.y[-1:], []))
+
+    def _trace(self, role: str, columns: Columns, glyph: str = "braille") -> None:
+        trace = _Trace(role, glyph, [], [], [])
+        fraction, end = self._scale.fraction, 0.0
+        for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
+            if odd:
+                trace.starts.append(len(trace.x))
+            if lo is None or hi is None:
+                continue
+            low, high = fraction(lo), fraction(hi)
+            # The end that is nearer to the point before comes first, so that the line does not zigzag needlessly.
+            pair = (low,) if low == high else (low, high) if abs(low - end) < abs(high - end) else (high, low)
+            trace.x.extend([x] * len(pair))
+            trace.y.extend(pair)
+            end = pair[-1]
+        self._traces.append(trace)
+
+    def subject(self, cursor: int | None) -> object:
+        """Return all that the rows of `draw` depend on: what compares equal looks equal."""
+        data = self._data
+        told = (data.band, data.marks, data.axis, cursor)
+        return (self._traces, self._labels, self._scale, self.window, self._size, told)
+
+    def draw(self, plotext: Any, cursor: int | None) -> list[Text]:
+        """Return the rows of frame, labels and plot."""
+        figure = plotext.figure
+        figure.clear.data()
+        figure.clear.settings()
+        figure.plot_size(*self._size)
+        figure.canvas("default")
+        self._frame(plotext)
+        self._lines(plotext, cursor)
+        for trace in self._traces:
+            if not trace.x:
+                continue
+            marker = plotext.marker(trace.glyph, pixel=_pixel(plotext, trace.role))
+            signal = figure.signal(trace.x, trace.y, marker=marker)
+            if trace.glyph == "braille":
+                signal.lines(active=True)
+                for start in trace.starts:
+                    signal.line(start, active=False)
+            figure.draw(signal)
+        rows = [_split(line) for line in figure.build().string().split("\n")[: self._size[1]]]
+        figure.clear.data()
+        return rows
+
+    def _frame(self, plotext: Any) -> None:
+        figure, axis = plotext.figure, self._data.axis
+        pixel = _pixel(plotext, "axis")
+        steps = self.window.ticks(12, time=axis.time)
+        x, y = figure.ruler("x", "lower"), figure.ruler("y", "left")
+        figure.axes(active=True, pixel=pixel)
+        x.lim(0, self._cells * 2 - 1).ticks([self.window.column(step) for step in steps], [*map(axis.write, steps)])
+        y.lim(0, 1).ticks([*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()])
+        x.pixel(pixel)
+        y.pixel(pixel)
+
+    def _lines(self, plotext: Any, cursor: int | None) -> None:
+        """Draw the lines from side to side: grid, healthy band, restarts, cursor."""
+        line, scale, window = plotext.figure.line, self._scale, self.window
+        edges = [scale.fraction(edge) for edge in self._data.band if edge is not None and scale.lo <= edge <= scale.hi]
+        for height in self._labels:
+            if all(abs(height - edge) * self._size[1] > 1 for edge in edges):  # two lines in one row hide each other
+                line(height, orientation=0, style="dotted", pixel=_pixel(plotext, "key"))
+        for height in edges:
+            line(height, orientation=0, style="double", pixel=_pixel(plotext, "band"))
+        for mark in self._data.marks:
+            if mark.role == "restart" and window.start <= mark.step <= window.end:
+                line(window.column(mark.step), orientation=1, style="dotted", pixel=_pixel(plotext, "restart"))
+        if cursor is not None and window.start <= cursor <= window.end:
+            line(window.column(cursor), orientation=1, style="heavy", pixel=_pixel(plotext, "cursor"))
+
+    def broken_row(self) -> Text:
+        """Return the row that says where values were no numbers; empty while all are."""
+        cells = [(" ", "")] * self._cells
+        for x in self._odd:
+            cells[x] = (self._symbols.broken, "odd")
+        return (((_BROKEN if self._odd else "").rjust(self.left - 1) + " ", "axis"), *join(cells))
+
+    def marks_row(self) -> Text:
+        """Return the row of breaches, restarts and checkpoints."""
+        cells = [(" ", "")] * self._cells
+        marks = axis_marks(self._data.marks, self.window, self._cells, self._symbols)
+        for x, glyph in marks.items():
+            cells[x] = (glyph.text, glyph.style)
+        return (((_MARKS if marks else "").rjust(self.left - 1) + " ", "axis"), *join(cells))
+
+
+def _pixel(plotext: Any, role: str) -> Any:
+    return plotext.pixel(foreground=_FIRST_COLOUR + ROLES.index(role))
+
+
+def _split(line: str) -> Text:
+    """Split a line of plotext's into stretches by role; all its escape sequences end here."""
+    stretches: list[tuple[str, str]] = []
+    role = ""
+    for i, part in enumerate(_SGR.split(line)):
+        if i % 2 == 0:
+            if part:
+                stretches.append((part, role))
+        elif part.startswith("38;5;"):
+            number = int(part[5:]) - _FIRST_COLOUR
+            role = ROLES[number] if 0 <= number < len(ROLES) else ""
+        elif part in ("", "0"):
+            role = ""
+    return tuple(stretches)
