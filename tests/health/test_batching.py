@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +47,7 @@ def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool)
     run = Run("r")
     growing = Judge(load_guide(), run)
     edges = [0, *sorted(cuts), COUNT]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         part = {key: values[start:end] for key, values in columns.items()}
         run.apply(batch(rows(part, range(start + 1, end + 1), start)), now=0.0)
         verdict = growing.verdict(1.0)

@@ -95,24 +95,46 @@ def test_silenced_rules_say_so() -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"rules": {"kl-high": {"threshold": "much"}}}, "rule `kl-high`, field `threshold`: must be a number, not 'much'"),
+        (
+            {"rules": {"kl-high": {"threshold": "much"}}},
+            "rule `kl-high`, field `threshold`: must be a number, not 'much'",
+        ),
         ({"rules": {"kl-high": {"window": 0}}}, "rule `kl-high`, field `window`: must be at least 1"),
         ({"rules": {"kl-high": {"window": 2.5}}}, "rule `kl-high`, field `window`: must be a whole number"),
         ({"rules": {"kl-high": {"treshold": 1}}}, "rule `kl-high`: unknown field `treshold`"),
-        ({"rules": {"kl-high": {"severity": "bad"}}}, "rule `kl-high`, field `severity`: must be info, warning or critical"),
+        (
+            {"rules": {"kl-high": {"severity": "bad"}}},
+            "rule `kl-high`, field `severity`: must be info, warning or critical",
+        ),
         ({"rules": {"kl-high": {"id": "x"}}}, "rule `kl-high`, field `id`: a rule's name is public"),
         ({"rules": {"kl-high": {"clear": 0.9}}}, "rule `kl-high`, field `clear`"),
         ({"rules": {"kl-high": 3}}, "rule `kl-high`: must be a table"),
         ({"rules": {"mine": {"condition": "above"}}}, "rule `mine`: field `severity` is missing"),
-        ({"rules": {"mine": {"condition": "crash", "severity": "info", "metric": "x"}}}, "rule `mine`, field `condition`"),
+        (
+            {"rules": {"mine": {"condition": "crash", "severity": "info", "metric": "x"}}},
+            "rule `mine`, field `condition`",
+        ),
         ({"rules": {"mine": {"condition": "diagnosis", "severity": "info"}}}, "rule `mine`, field `condition`"),
-        ({"rules": {"mine": {"condition": "above", "severity": "info", "metric": "x"}}}, "rule `mine`, field `threshold`"),
+        (
+            {"rules": {"mine": {"condition": "above", "severity": "info", "metric": "x"}}},
+            "rule `mine`, field `threshold`",
+        ),
         (
             {"rules": {"mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2}}},
             "rule `mine`, field `metric`",
         ),
         (
-            {"rules": {"mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2, "indicator": "rward"}}},
+            {
+                "rules": {
+                    "mine": {
+                        "condition": "above",
+                        "severity": "info",
+                        "threshold": 1,
+                        "window": 2,
+                        "indicator": "rward",
+                    }
+                }
+            },
             "rule `mine`, field `indicator`",
         ),
         ({"rules": {"rollout-is-mean": {"low": 3}}}, "rule `rollout-is-mean`, field `low`: must be below `high`"),
@@ -122,7 +144,7 @@ def test_silenced_rules_say_so() -> None:
         ({"response_limit": -1}, "field `response_limit`"),
         ({"treshold": 1}, "unknown field `treshold`"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_guide_names_rule_and_field(overrides: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=r"^(rule|health)") as caught:
         load_guide(overrides)

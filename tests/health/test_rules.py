@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -32,7 +33,11 @@ LIMIT = {"data.max_response_length": 1024, "data.max_prompt_length": 512}
 T, V = TUTORIAL, VERL
 CASES = [
     Case("reward-zero", {"rollout/reward_mean": late(30, 2.4, 0.0, 1)}, {"rollout/reward_mean": wave(30, 2.4, 0.3)}, T),
-    Case("reward-zero/lasting", {"critic/score/mean": late(30, 0.6, 0.0, 3)}, {"critic/score/mean": late(30, 0.6, 0.0, 2)}),
+    Case(
+        "reward-zero/lasting",
+        {"critic/score/mean": late(30, 0.6, 0.0, 3)},
+        {"critic/score/mean": late(30, 0.6, 0.0, 2)},
+    ),
     Case("reward-low", {"rollout/reward_mean": wave(80, 0.6, 0.1)}, {"rollout/reward_mean": wave(80, 2.4, 0.3)}, T),
     Case(
         "reward-noisy",
@@ -40,7 +45,12 @@ CASES = [
         {"rollout/reward_mean": wave(30, 2.0, 0.1), "rollout/reward_std": wave(30, 0.8, 0.1)},
         T,
     ),
-    Case("reward-noisy/over-time", {"rollout/reward_mean": wave(60, 2.0, 1.9)}, {"rollout/reward_mean": wave(60, 2, 0.2)}, T),
+    Case(
+        "reward-noisy/over-time",
+        {"rollout/reward_mean": wave(60, 2.0, 1.9)},
+        {"rollout/reward_mean": wave(60, 2, 0.2)},
+        T,
+    ),
     Case("kl-high", {"ppo/kl_div": late(40, 0.03, 0.15, 10)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
     Case("kl-low", {"ppo/kl_div": wave(40, 0.002, 0.001)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
     Case("ref-kl-high", {"kl/divergence": late(40, 0.05, 0.4, 5)}, {"kl/divergence": wave(40, 0.15, 0.1)}, T),
@@ -57,11 +67,26 @@ CASES = [
         {"actor/kl_loss": [0.005 * i for i in range(200)]},
     ),
     Case("ref-kl-rising", {"kl/divergence": RISING_KL}, {"kl/divergence": wave(80, 0.2, 0.02)}, T),
-    Case("policy-loss-positive", {"ppo/policy_loss": late(40, -0.2, 0.1, 20)}, {"ppo/policy_loss": wave(40, -0.2, 0.1)}, T),
+    Case(
+        "policy-loss-positive",
+        {"ppo/policy_loss": late(40, -0.2, 0.1, 20)},
+        {"ppo/policy_loss": wave(40, -0.2, 0.1)},
+        T,
+    ),
     Case("policy-loss-jump", {"ppo/policy_loss": late(40, -0.2, -3.0, 1)}, {"ppo/policy_loss": wave(40, -0.2, 0.3)}, T),
     Case("policy-loss-jump", {"actor/pg_loss": late(40, 0.01, 3.0, 1)}, {"actor/pg_loss": wave(40, 0.0, 0.1)}),
-    Case("response-short", {"rollout/response_length_mean": wave(30, 390, 5)}, {"rollout/response_length_mean": wave(30, 495, 10)}, T),
-    Case("response-long", {"rollout/response_length_mean": wave(30, 525, 2)}, {"rollout/response_length_mean": wave(30, 510, 5)}, T),
+    Case(
+        "response-short",
+        {"rollout/response_length_mean": wave(30, 390, 5)},
+        {"rollout/response_length_mean": wave(30, 495, 10)},
+        T,
+    ),
+    Case(
+        "response-long",
+        {"rollout/response_length_mean": wave(30, 525, 2)},
+        {"rollout/response_length_mean": wave(30, 510, 5)},
+        T,
+    ),
     Case("gpu-idle", {"system/gpu_util": wave(30, 40, 5)}, {"system/gpu_util": wave(30, 80, 10)}, T),
     Case("gpu-idle", {"system/gpu_util": wave(30, 0.4, 0.05)}, {"system/gpu_util": wave(30, 0.8, 0.1)}, T),
     Case("gpu-memory-high", {"system/memory_util": [90.0] * 30}, {"system/memory_util": wave(30, 80, 5)}, T),
@@ -72,14 +97,40 @@ CASES = [
         {"rollout/reward_mean": [2.0, 1.5, 1.1, 0.8, 0.6, 0.5]},
         T,
     ),
-    Case("rollout-probs-diff", {"training/rollout_probs_diff_mean": wave(20, 0.012, 0.001)}, {"training/rollout_probs_diff_mean": wave(20, 0.007, 0.002)}),
-    Case("rollout-is-mean", {"rollout_corr/rollout_is_mean": wave(20, 0.4, 0.05)}, {"rollout_corr/rollout_is_mean": wave(20, 1.0, 0.3)}),
-    Case("rollout-is-mean", {"actor/rollout_corr/rollout_is_mean": wave(20, 2.4, 0.1)}, {"actor/rollout_corr/rollout_is_mean": wave(20, 1.0, 0.3)}),
-    Case("rollout-is-ess", {"rollout_corr/rollout_is_eff_sample_size": wave(20, 0.2, 0.05)}, {"rollout_corr/rollout_is_eff_sample_size": wave(20, 0.9, 0.05)}),
-    Case("rollout-is-std", {"rollout_corr/rollout_is_std": wave(20, 1.2, 0.1)}, {"rollout_corr/rollout_is_std": wave(20, 0.3, 0.1)}),
+    Case(
+        "rollout-probs-diff",
+        {"training/rollout_probs_diff_mean": wave(20, 0.012, 0.001)},
+        {"training/rollout_probs_diff_mean": wave(20, 0.007, 0.002)},
+    ),
+    Case(
+        "rollout-is-mean",
+        {"rollout_corr/rollout_is_mean": wave(20, 0.4, 0.05)},
+        {"rollout_corr/rollout_is_mean": wave(20, 1.0, 0.3)},
+    ),
+    Case(
+        "rollout-is-mean",
+        {"actor/rollout_corr/rollout_is_mean": wave(20, 2.4, 0.1)},
+        {"actor/rollout_corr/rollout_is_mean": wave(20, 1.0, 0.3)},
+    ),
+    Case(
+        "rollout-is-ess",
+        {"rollout_corr/rollout_is_eff_sample_size": wave(20, 0.2, 0.05)},
+        {"rollout_corr/rollout_is_eff_sample_size": wave(20, 0.9, 0.05)},
+    ),
+    Case(
+        "rollout-is-std",
+        {"rollout_corr/rollout_is_std": wave(20, 1.2, 0.1)},
+        {"rollout_corr/rollout_is_std": wave(20, 0.3, 0.1)},
+    ),
     Case("rollout-kl", {"rollout_corr/kl": wave(20, -0.2, 0.05)}, {"rollout_corr/kl": wave(20, 0.0, 0.09)}),
-    Case("rollout-chi2", {"rollout_corr/chi2_token": wave(20, 1.5, 0.1)}, {"rollout_corr/chi2_token": wave(20, 0.5, 0.1)}),
-    Case("truncation", {"response_length/clip_ratio": wave(20, 0.3, 0.05)}, {"response_length/clip_ratio": wave(20, 0.05, 0.02)}),
+    Case(
+        "rollout-chi2", {"rollout_corr/chi2_token": wave(20, 1.5, 0.1)}, {"rollout_corr/chi2_token": wave(20, 0.5, 0.1)}
+    ),
+    Case(
+        "truncation",
+        {"response_length/clip_ratio": wave(20, 0.3, 0.05)},
+        {"response_length/clip_ratio": wave(20, 0.05, 0.02)},
+    ),
     Case(
         "truncation/v1",
         {"response_length/clip_ratio": wave(20, 0.3, 0.05), "response_length/max": [1024.0] * 20},
@@ -87,7 +138,11 @@ CASES = [
         V1,
         LIMIT,
     ),
-    Case("prompt-truncation", {"prompt_length/clip_ratio": wave(20, 0.3, 0.05)}, {"prompt_length/clip_ratio": wave(20, 0.01)}),
+    Case(
+        "prompt-truncation",
+        {"prompt_length/clip_ratio": wave(20, 0.3, 0.05)},
+        {"prompt_length/clip_ratio": wave(20, 0.01)},
+    ),
     Case(
         "prompt-truncation/v1",
         {"prompt_length/clip_ratio": wave(20, 0.3, 0.05), "prompt_length/max": [512.0] * 20},
@@ -95,8 +150,16 @@ CASES = [
         V1,
         LIMIT,
     ),
-    Case("grad-norm-rising", {"actor/grad_norm": [0.2 * 1.01**i for i in range(140)]}, {"actor/grad_norm": wave(140, 0.3, 0.2)}),
-    Case("critic-useless", {"critic/vf_explained_var": wave(40, -0.5, 0.2)}, {"critic/vf_explained_var": [-5e5, *wave(40, 0.4, 0.2)]}),
+    Case(
+        "grad-norm-rising",
+        {"actor/grad_norm": [0.2 * 1.01**i for i in range(140)]},
+        {"actor/grad_norm": wave(140, 0.3, 0.2)},
+    ),
+    Case(
+        "critic-useless",
+        {"critic/vf_explained_var": wave(40, -0.5, 0.2)},
+        {"critic/vf_explained_var": [-5e5, *wave(40, 0.4, 0.2)]},
+    ),
     Case(
         "no-signal",
         {"critic/advantages/max": [0.0] * 8, "critic/advantages/min": [0.0] * 8},
@@ -115,7 +178,7 @@ CASES = [
     ),
     Case("grad-norm-spike", {"actor/grad_norm": late(40, 0.3, 9.0, 1)}, {"actor/grad_norm": late(40, 0.3, 1.0, 1)}),
     Case("clip-saturation", {"actor/pg_clipfrac": late(60, 0.1, 0.4, 20)}, {"actor/pg_clipfrac": wave(60, 0.4, 0.05)}),
-]  # fmt: skip
+]
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
 
@@ -174,7 +237,7 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
         part = {"ppo/kl_div": values[i : i + 1], "rollout/sample_count": [1.0]}
         run.apply(batch(rows(part, [i + 1], i)), now=0.0)
         said.append("kl-high" in ids(judge_.verdict(1.0)))
-    assert sum(a != b for a, b in zip(said, said[1:], strict=False)) == 1
+    assert sum(a != b for a, b in pairwise(said)) == 1
     assert said[-1]
 
 

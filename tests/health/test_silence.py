@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
@@ -10,7 +11,9 @@ from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, r
 from verl_tui.health import load_guide
 from verl_tui.health.silence import stairs
 from verl_tui.records import Sample
-from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
 
 LOW = wave(80, 0.6, 0.1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -88,6 +88,15 @@ class Stream:
         settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
         steps: list[int] = []
         values: list[float] = []
+        # Metrics that are logged together have the same steps, and then there is nothing to walk.
+        apart = bisect_left(first.steps, settled, i), bisect_left(second.steps, settled, j)
+        if (same := first.steps[i : apart[0]]) == second.steps[j : apart[1]]:
+            made = map(make, first.values[i : apart[0]], second.values[j : apart[1]])
+            points = [(step, value * self._scale) for step, value in zip(same, made, strict=True)]
+            points = [point for point in points if math.isfinite(point[1])]
+            self._cursors = [*apart]
+            at = self._at(settled, first, second)
+            return Fresh(over, [step for step, _ in points], [value for _, value in points], at)
         while (step := first.steps[i]) < settled and (other := second.steps[j]) < settled:
             if step == other:
                 value = make(first.values[i], second.values[j]) * self._scale

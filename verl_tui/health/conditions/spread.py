@@ -35,6 +35,11 @@ class _Past:
         self._order.append(value)
         insort(self._sorted, value)
 
+    def refill(self, values: Sequence[float]) -> None:
+        """Take over at least as many values as there is room for: the same as adding them, at once."""
+        self._order.extend(values)
+        self._sorted = sorted(self._order)
+
     def median(self) -> float:
         middle = len(self._sorted) // 2
         if len(self._sorted) % 2:
@@ -75,6 +80,12 @@ class Jump(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         past = self._past
+        if len(values) > self.needs and not self._jumps and max(values) <= self._floor:
+            # Nothing here can be a jump.
+            self.seen += len(values)
+            self._quiet += len(values)
+            past.refill(values[-self.needs :])
+            return
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             self._quiet += 1
@@ -111,7 +122,7 @@ class Surge(Condition):
     def __init__(self, *, window: int, recent: int, factor: float, floor: float) -> None:
         super().__init__()
         self.needs = window + recent
-        self._factor, self._floor = factor, floor
+        self._factor, self._floor, self._size = factor, floor, recent
         self._past = _Past(window)
         self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
         self._since: tuple[int, float] | None = None
@@ -120,6 +131,12 @@ class Surge(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         recent = self._recent
+        if len(values) > self.needs and self._since is None and max(values) <= self._floor:
+            # Nothing here can be a surge.
+            self.seen += len(values)
+            self._past.refill(values[-self.needs : -self._size])
+            recent.extend(zip(steps[-self._size :], values[-self._size :], strict=True))
+            return
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             if len(recent) == recent.maxlen and self._since is None:

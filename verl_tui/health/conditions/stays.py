@@ -15,6 +15,8 @@ from verl_tui.health.conditions.trend import trend
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_STRETCH = 256
+"""Points checked together for whether there is anything to look at."""
 _RISING_T = 3.0
 """A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
 _NOT_RISING_T = 1.5
@@ -82,6 +84,8 @@ class Stays(Condition):
         self._breaches = 0
         self._opening = 0.0
         """Mean of the run's first window."""
+        self._again = 0
+        """Points seen until mean and trend are looked at again."""
         self._since: tuple[int, float] | None = None
         self._worst: tuple[int, float] = (0, 0.0)
         self._sum = 0.0
@@ -89,16 +93,18 @@ class Stays(Condition):
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
-        if self._calm(values):
-            self.seen += len(values)
-            self._ring.extend(zip(steps[-self._steady.window :], values[-self._steady.window :], strict=True))
-            return
-        for step, value in zip(steps, values, strict=True):
-            self._take(step, value)
+        for start in range(0, len(values), _STRETCH):
+            some, points = values[start : start + _STRETCH], steps[start : start + _STRETCH]
+            if self._calm(some):
+                self.seen += len(some)
+                self._ring.extend(zip(points, some, strict=True))
+                continue
+            for step, value in zip(points, some, strict=True):
+                self._take(step, value)
 
     def _calm(self, values: Sequence[float]) -> bool:
         """Return whether nothing was and nothing is in breach, so that a long healthy history costs next to nothing."""
-        if not len(values) or self._breaches or self._since is not None or self.seen < self._steady.window:
+        if self._breaches or self._since is not None or self.seen < self._steady.window:
             return False
         return not self._range.breached(max(values)) and not self._range.breached(min(values))
 
@@ -113,7 +119,7 @@ class Stays(Condition):
             self._opening = fmean(value for _, value in ring)
         if self._since is not None:
             self._follow(step, value)
-        elif self._breaches >= self._begin and len(ring) == ring.maxlen:
+        elif self._breaches >= self._begin and len(ring) == ring.maxlen and self.seen >= self._again:
             self._consider()
 
     def _follow(self, step: int, value: float) -> None:
@@ -128,6 +134,8 @@ class Stays(Condition):
     def _consider(self) -> None:
         mean = fmean(value for _, value in self._ring)
         if not self._range.breached(mean) or not self._goes_the_way(mean):
+            # What did not hold now will hardly hold at the very next point: looking again costs the whole window.
+            self._again = self.seen + max(1, self._steady.window // 5)
             return
         points = list(self._ring)
         first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))

@@ -21,6 +21,7 @@ from verl_tui.tui.widgets.words import cut, middle, wrapped
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.geometry import Size
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -35,7 +36,7 @@ _MOST = 40
 _STALE = 30.0
 """Seconds after which a reading is called old."""
 _GAUGE = 8
-_LEAST_SPARK = 6
+_LEAST_SPARK = 8
 _MOST_SPARK = 24
 
 
@@ -72,6 +73,8 @@ class GpusPanel(Panel):
         super().__init__(id=id, classes=classes)
         self._rows = Rows()
         self._view: View | None = None
+        self._count = 0
+        """Rows that were written last."""
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
@@ -90,22 +93,33 @@ class GpusPanel(Panel):
         self._view = view
         self._draw()
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the rows there are to show, for layouts that give the panel no more."""
+        return max(1, len(self._lines(width, 0)))
+
     def _draw(self) -> None:
         view = self._view
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
             return
-        logged, left_out = _logged(view.run) if view.run else ([], 0)
-        lines = self._lay_out(view, logged, left_out, width, height)
+        lines = self._lines(width, height)
         if len(lines) > height:  # leave room for the scroll bar
-            lines = self._lay_out(view, logged, left_out, width - 1, height)
+            lines = self._lines(width - 1, height)
+        if len(lines) != self._count:
+            self._count = len(lines)
+            if self.styles.is_auto_height:
+                self.refresh(layout=True)
         self._rows.set_rows([self._text(line) for line in lines])
         reading = view.monitor.gpus
         old = reading is not None and view.now - reading.time > _STALE
         self.subtitle(f"read {age(view.now - reading.time)} ago" if old and reading else "")
 
-    def _lay_out(self, view: View, logged: list[_Logged], left_out: int, width: int, height: int) -> list[Pieces]:
+    def _lines(self, width: int, height: int) -> list[Pieces]:
+        view = self._view
+        if view is None or width < 1:
+            return []
         lines = _local(view, width)
+        logged, left_out = _logged(view.run) if view.run else ([], 0)
         if logged:
             if len(lines) + len(logged) + 2 <= height:
                 lines.append([])
@@ -196,7 +210,7 @@ def _logged_rows(logged: list[_Logged], width: int, *, ascii_only: bool) -> list
             filled = " " * _GAUGE if item.share is None else gauge(item.share, _GAUGE, ascii_only=ascii_only)
             row += [(filled, "" if item.share is None else "gauge"), (" ", "")]
         row.append((item.value.rjust(values), item.role))
-        if spark >= _LEAST_SPARK - 2:
+        if spark >= 4:
             text = sparkline(item.series, spark, ascii_only=ascii_only)
             row += [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
         rows.append(cut(row, width))

@@ -188,19 +188,25 @@ class HealthPanel(Panel):
             lines += [row for finding in chosen for row in drawing.message(finding)][: height - 1]
             heads: list[int] = []
         else:
-            lines, heads = self._lay_out(view, drawing)
+            lines, heads = self._lay_out(view, drawing, apart=True)
+            if len(lines) > height:
+                lines, heads = self._lay_out(view, drawing)
             if len(lines) > height:
                 drawing.width -= 1  # the scroll bar
                 lines, heads = self._lay_out(view, drawing)
         rows.set_entries([self._text(line) for line in lines], heads, self._foot or len(lines))
         names = [_name(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
-        self.subtitle(_counts(view.verdict, drawing.symbols) if view.run and not view.loading else "")
+        counts = _counts(view.verdict, drawing.symbols) if view.run and not view.loading else [""]
+        self.subtitle(next((text for text in counts if cell_len(text) <= self.size.width - 4), ""))
 
-    def _lay_out(self, view: View, drawing: _Drawing) -> tuple[list[Pieces], list[int]]:
+    def _lay_out(self, view: View, drawing: _Drawing, *, apart: bool = False) -> tuple[list[Pieces], list[int]]:
+        """Write everything, with empty rows between findings if they are to stand apart; return the findings' rows."""
         lines: list[Pieces] = []
         heads: list[int] = []
         for finding in self.findings:
+            if apart and lines:
+                lines.append([])
             heads.append(len(lines))
             lines += drawing.finding(finding)
         lines = lines or drawing.quiet(view)
@@ -247,7 +253,7 @@ class _Drawing:
             for text in finding.evidence:
                 rows += self._paragraph(f"{self.symbols.item} ", text, "dim")
             if finding.advice:
-                rows += self._paragraph(f"{self.symbols.advice} ", finding.advice, "advice")
+                rows += self._paragraph(f"{self.symbols.advice} ", finding.advice, "text", mark_role="advice")
             if finding.source:
                 rows += self._paragraph("  ", f"source: {finding.source}", "dim")
         return rows
@@ -313,11 +319,14 @@ class _Drawing:
             return self.symbols.critical, "critical"
         return (self.symbols.warning, "warning") if severity is Severity.WARNING else (self.symbols.info, "info")
 
-    def _paragraph(self, mark: str, text: str, role: str, *, indent: int = 2) -> list[Pieces]:
+    def _paragraph(self, mark: str, text: str, role: str, *, mark_role: str = "", indent: int = 2) -> list[Pieces]:
         """Write text below a head, each of its rows as far in as the first."""
         space = " " * indent if self.width > 12 else ""
         lines = wrapped(text, self.width - len(space) - len(mark), ascii_only=self._ascii)
-        return [[(space + (" " * len(mark) if i else mark), role), (line, role)] for i, line in enumerate(lines)]
+        return [
+            [(space + (" " * len(mark) if i else mark), mark_role or role), (line, role)]
+            for i, line in enumerate(lines)
+        ]
 
 
 def _name(finding: Finding) -> tuple[str, str | None]:
@@ -333,13 +342,13 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
-def _counts(verdict: Verdict, symbols: _Symbols) -> str:
-    """Count findings by severity, and what was not judged."""
-    counts = []
-    for severity, word in ((Severity.CRITICAL, "critical"), (Severity.WARNING, "warning"), (Severity.INFO, "info")):
+def _counts(verdict: Verdict, symbols: _Symbols) -> list[str]:
+    """Count findings by severity, and what was not judged; from the longest way to write it to the shortest."""
+    words, marks = [], []
+    for severity in reversed(Severity):
         count = sum(finding.severity is severity for finding in verdict.findings)
         if count:
-            counts.append(f"{count} {word}{'s' * (severity is Severity.WARNING and count != 1)}")
-    if verdict.not_judged:
-        counts.append(f"{len(verdict.not_judged)} not judged")
-    return symbols.dot.join(counts)
+            words.append(f"{count} {severity.word}{'s' * (severity is Severity.WARNING and count != 1)}")
+            marks.append(f"{getattr(symbols, severity.word)} {count}")
+    rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
+    return [symbols.dot.join((*words, *rest)), symbols.dot.join((*marks, *rest)), "  ".join(marks)]

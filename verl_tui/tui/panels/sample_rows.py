@@ -5,6 +5,7 @@ Pure functions, no Textual. Widths are terminal cells; a row is a list of pieces
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from itertools import islice
 from math import isfinite
@@ -41,6 +42,8 @@ _MOST_ROWS = 5000
 """Rows of one text: more is no reading."""
 _GLYPHS = {"right": "✓", "wrong": "✗", "above": "▲", "below": "▼", "even": "=", "none": "·", "odd": "!"}
 _ASCII_GLYPHS = {"right": "+", "wrong": "x", "above": "^", "below": "v", "even": "=", "none": ".", "odd": "!"}
+_OPENING = re.compile(r"\s*(?:<[^<>]{1,40}>\s*)*(?:assistant|model|gpt)?:?\s*(?:<[^<>]{1,40}>\s*)*", re.IGNORECASE)
+"""A chat template's last lines: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
 
 
 def marks(samples: Sequence[Sample], *, ascii: bool = False) -> list[Piece]:
@@ -199,7 +202,7 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
     above = -shown
     tail: deque[str] = deque(maxlen=shown)
     if not unfolded:
-        for line in wrap(text.strip("\n"), width - labels):
+        for line in wrap(_asked(text), width - labels):
             tail.append(line)
             above += 1
     if above < 2:  # one line is not hidden behind another
@@ -210,6 +213,14 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
     yield _cut([(label, "label"), (note, "dim")], width)
     for line in tail:
         yield [(" " * labels, ""), (line, "prompt")]
+
+
+def _asked(text: str) -> str:
+    """Return a prompt without those last lines that only open the model's turn: folded, little else would be seen."""
+    lines = text.strip("\n").rsplit("\n", 4)
+    while len(lines) > 1 and len(lines[-1]) <= 80 and _OPENING.fullmatch(lines[-1]):
+        lines.pop()
+    return "\n".join(lines)
 
 
 def _part(label: str, text: str, role: str, width: int) -> Iterator[Row]:

@@ -50,7 +50,7 @@ class SamplesPanel(Panel):
         & > .samples--dim { color: $text-muted; }
         & > .samples--prompt { color: $text-muted; }
         & > .samples--response { color: $foreground; }
-        & > .samples--truth { color: $text-secondary; }
+        & > .samples--truth { color: $text-primary; }
         & > .samples--extras { color: $text-muted; }
         & > .samples--good { color: $text-success; }
         & > .samples--warning { color: $text-warning; }

@@ -35,7 +35,7 @@ ROLES = ("heading", "dim", "path", "up", "down", "warning")
 """What a piece of text is for."""
 Row = list[tuple[str, str]]
 
-_TABLE = 76
+_TABLE = 110
 """Cells from which on sources stand in a table; below, each takes two rows."""
 _SHOWN_LINES = 200
 """Unreadable lines shown of one source, the newest."""
@@ -44,29 +44,41 @@ _MANY = 4
 _COLUMNS = ("format", "state", "records", "unreadable", "read", "changed")
 
 
-class SourcesScreen(ModalScreen[None]):
-    """Sources of the shown run with their state, and the lines that no reader understood."""
+class SourceRows(Rows):
+    """Rows in the colours of this screen."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"sources--{role}" for role in ROLES}
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
     DEFAULT_CSS = """
-    SourcesScreen {
-        align: center middle;
-        & > Rows {
-            border: round $accent;
-            border-title-color: $accent;
-            border-subtitle-color: $text-muted;
-            background: $surface;
-            scrollbar-gutter: stable;
-        }
-        &.-wide > Rows { margin: 1 2; padding: 0 0 0 1; max-width: 180; }
+    SourceRows {
+        border: round $accent;
+        border-title-color: $accent;
+        border-subtitle-color: $text-muted;
+        background: $surface;
+        scrollbar-gutter: stable;
         & > .sources--heading { color: $text-accent; text-style: bold; }
         & > .sources--dim { color: $text-muted; }
         & > .sources--path { color: $foreground; }
         & > .sources--up { color: $text-success; }
         & > .sources--down { color: $text-error; text-style: bold; }
         & > .sources--warning { color: $text-warning; }
+    }
+    """
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show these rows in the colours of their roles."""
+        styles: dict[str, Style] = {role: self.get_component_rich_style(f"sources--{role}") for role in ROLES}
+        self.set_strips([Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows])
+
+
+class SourcesScreen(ModalScreen[None]):
+    """Sources of the shown run with their state, and the lines that no reader understood."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
+    DEFAULT_CSS = """
+    SourcesScreen {
+        align: center middle;
+        &.-wide > SourceRows { margin: 1 2; padding: 0 0 0 1; max-width: 180; }
     }
     """
 
@@ -78,7 +90,7 @@ class SourcesScreen(ModalScreen[None]):
         """
         super().__init__()
         self._view = view
-        self._rows = Rows()
+        self._rows = SourceRows()
 
     def compose(self) -> ComposeResult:
         """All of it scrolls together."""
@@ -110,11 +122,7 @@ class SourcesScreen(ModalScreen[None]):
         title = Content(f"sources of {one_line(run.name, 80)}" if run is not None else "sources")
         if self._rows.border_title != title.markup:
             self._rows.border_title = title
-        styles: dict[str, Style] = {
-            role: self.get_component_rich_style(f"sources--{role}", partial=True) for role in ROLES
-        }
-        rows = source_rows(view, self._rows.width)
-        self._rows.set_strips([Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows])
+        self._rows.show(source_rows(view, self._rows.width))
 
 
 def source_rows(view: View, width: int) -> list[Row]:
@@ -206,7 +214,7 @@ def _facts(status: SourceStatus, view: View) -> tuple[str, ...]:
     up, down = ("+ up", "! down") if view.ascii else ("● up", "✗ down")
     read = size = _bytes(status.size)
     if status.bytes_read < status.size:
-        read = f"{_bytes(status.bytes_read)} of {size}"
+        read = f"{_bytes(status.bytes_read)} / {size}"
     return (
         status.format,
         up if status.problem is None else down,
@@ -225,12 +233,17 @@ def _role(column: int, status: SourceStatus) -> str:
 
 def _narrow(facts: Sequence[str], width: int) -> Iterator[Row]:
     kind, state, records, unreadable, read, changed = facts
-    role = "up" if state.endswith("up") else "down"
-    rest = f"  {kind}  {records} records  {unreadable} unreadable  {read}  {changed}"
-    first, *more = list(wrap(f"  {state}{rest}", width)) or [""]
-    yield [(first[: 2 + len(state)], role), (first[2 + len(state) :], "dim")]
-    for line in more:
-        yield [(fit(f"  {line}", width), "dim")]
+    state_role = "up" if state.endswith("up") else "down"
+    words = [(kind, "dim"), (f"{records} records", "dim")]
+    words.append((f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning"))
+    words.extend([(read, "dim"), (f"changed {changed}", "dim")])
+    row: Row = [("  " + state, state_role)]
+    for word, role in words:
+        if sum(cell_len(text) for text, _ in row) + 2 + len(word) > width:
+            yield _cut(row, width)
+            row = []
+        row.append(("  " + word, role))
+    yield _cut(row, width)
 
 
 def _problem(status: SourceStatus, width: int) -> Iterator[Row]:

@@ -40,7 +40,7 @@ class Line:
     role: str = "line"
     """Component class that colours it: `line`, `line-2` .. `line-4`, `validation`."""
     label: str = ""
-    """Name in the legend of a chart of several lines; its first character marks the line's end."""
+    """Name in the legend, which a chart of several lines or several kinds of points has."""
 
 
 @dataclass(frozen=True, slots=True)

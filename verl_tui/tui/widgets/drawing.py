@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.tui.widgets import braille
@@ -13,9 +15,9 @@ from verl_tui.tui.widgets.labels import (
     axis_rows,
     fit,
     gutter,
-    named_lines,
     one_line,
     sentence,
+    signs,
     spark_row,
     title_row,
 )
@@ -31,6 +33,8 @@ _LEAST_STEPS = 16
 """A young run is shown on so many steps, rather than rescaled at each of its first points."""
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""
+_LOOK_BACK = 100
+"""A line that ended in so many values that are no numbers has no sign at its end."""
 _RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
 """Of several marks in one column the first of these shows."""
 
@@ -121,10 +125,10 @@ class _Picture:
         self._envelope(remembered)
         self._band()
         self._restarts()
-        for line in self._data.lines:
+        for line, sign in signs(self._data, self._symbols):
             columns = remembered.columns(line.points, self._window)
             if line.kind == "points":
-                self._points(columns)
+                self._points(columns, Glyph(sign, line.role))
             else:
                 self._line(line, columns, remembered)
             for x, odd in enumerate(columns.odds):
@@ -191,26 +195,27 @@ class _Picture:
             average = remembered.columns(remembered.smoothed(line.points, self._data.smoothing), self._window)
             self._layer(line.role).line(braille.connect(self._runs(average.lows, average.highs), columns.odds))
 
-    def _points(self, columns: Columns) -> None:
+    def _points(self, columns: Columns, glyph: Glyph) -> None:
         for x, run in enumerate(self._runs(columns.lows, columns.highs)):
             if run is not None:
                 for dot in run:
-                    self._put(dot, x, Glyph(self._symbols.validation, "validation"))
+                    self._put(dot, x, glyph)
 
     def _line_ends(self) -> None:
         """Mark the ends of several lines by their letters, and a line of one point by a dot that can be seen."""
-        for letter, line in named_lines(self._data).items():
-            self._line_end(line, letter, 2)
-        for line in self._data.lines:
-            if line.kind == "line" and len(line.points.steps) == 1:
+        for line, sign in signs(self._data, self._symbols):
+            if line.kind == "line" and sign:
+                self._line_end(line, sign, 2)
+            elif line.kind == "line" and len(line.points.steps) == 1:
                 self._line_end(line, self._symbols.single, 0)
 
     def _line_end(self, line: Line, text: str, beside: int) -> None:
-        steps, values = line.points.steps, line.points.values
-        for i in range(len(steps) - 1, max(-1, len(steps) - 100), -1):
-            if values[i] - values[i] == 0 and self._window.start <= steps[i] <= self._window.end and self._scale:
+        """Put a sign so many dot columns beside the last number in the window, if it is among the last points."""
+        steps, values, window = line.points.steps, line.points.values, self._window
+        stop = bisect_right(steps, window.end)
+        for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
+            if self._scale and isfinite(values[i]) and steps[i] >= window.start:
                 dot = self._scale.dots([values[i]], self._dots)[0] or 0
-                self._put(
-                    dot, min(self._size[0] * 2 - 1, self._window.column(steps[i]) + beside), Glyph(text, line.role)
-                )
+                column = min(self._size[0] * 2 - 1, window.column(steps[i]) + beside)
+                self._put(dot, column, Glyph(text, line.role))
                 return

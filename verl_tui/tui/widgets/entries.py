@@ -91,7 +91,7 @@ class Entries(Rows):
         at = self.scroll_offset.y + y
         if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
             return strip
-        mark = self.get_component_rich_style("rows--chosen", partial=True)
+        mark = self.get_component_rich_style("rows--chosen")
         ground = Style(bgcolor=mark.bgcolor)
         return Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], strip.cell_length)
 

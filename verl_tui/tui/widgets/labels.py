@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +34,7 @@ class Symbols(NamedTuple):
     breach: str = "▲"
     restart: str = "↻"
     checkpoint: str = "■"
-    validation: str = "◆"
+    points: str = "◆◇◈▫"
     broken: str = "✗"
     single: str = "●"
     cursor: str = "│"
@@ -47,7 +48,7 @@ class Symbols(NamedTuple):
 
 
 UNICODE = Symbols()
-ASCII = Symbols("^", "v", "=", "^", "R", "#", "o", "!", "*", "|", "~", "-", "+", "|", "+", "+", ">")
+ASCII = Symbols("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "|", "~", "-", "+", "|", "+", "+", ">")
 
 
 def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
@@ -143,19 +144,28 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tupl
 
 
 def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> list[tuple[str, str]]:
-    lines = named_lines(data)
     legend: list[tuple[str, str]] = []
-    for letter, line in lines.items():
-        found = value_at(line.points, cursor) if cursor is not None else None
-        value = f" {compact(found[1])}" if found else ""
-        legend.append((f"{'  ' if legend else ''}{letter} {fit(line.label, letters, symbols)}{value}", line.role))
+    for line, sign in signs(data, symbols) if _several(data) or cursor is not None else ():
+        if sign:
+            found = value_at(line.points, cursor) if cursor is not None else None
+            value = f" {compact(found[1])}" if found else ""
+            legend.append((f"{'  ' if legend else ''}{sign} {fit(line.label, letters, symbols)}{value}", line.role))
     return legend
 
 
-def named_lines(data: ChartData) -> Mapping[str, Line]:
-    """Return the lines of a chart of several, each by the letter that marks its end."""
-    lines = [line for line in data.lines if line.kind == "line"]
-    return dict(zip("abcdefghijklmnopqrstuvwxyz", lines, strict=False)) if len(lines) > 1 else {}
+def _several(data: ChartData) -> bool:
+    kinds = [line.kind for line in data.lines]
+    return len(set(kinds)) < len(kinds)
+
+
+def signs(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
+    """Return each line with what tells it from the others: the letter at its end, the marker of its points.
+
+    The only line of a chart has no letter.
+    """
+    alone = sum(line.kind == "line" for line in data.lines) == 1
+    letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
+    return [(line, next(markers) if line.kind == "points" else "" if alone else next(letters)) for line in data.lines]
 
 
 def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:

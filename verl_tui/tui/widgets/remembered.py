@@ -17,7 +17,7 @@ class Remembered:
 
     def __init__(self) -> None:
         self._scale: Scale | None = None
-        self._key = ""
+        self._subject: tuple[str, Pyramid | None] = ("", None)
         self._series: dict[int, tuple[Pyramid, Reduced]] = {}
         self._averages: dict[tuple[int, float], Smoothed] = {}
         self._used: set[int] = set()
@@ -45,8 +45,9 @@ class Remembered:
         if not known:
             return None
         lo, hi = min(lo for lo, _ in known), max(hi for _, hi in known)
-        if data.key != self._key:
-            self._key, self._scale = data.key, None
+        subject = (data.key, data.main.points.pyramid if data.main else None)
+        if subject[0] != self._subject[0] or subject[1] is not self._subject[1]:
+            self._subject, self._scale = subject, None
         self._scale = fit_scale(*_with_band(lo, hi, data), log=data.log_y, previous=self._scale)
         return self._scale
 

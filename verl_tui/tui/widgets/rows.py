@@ -104,7 +104,7 @@ class Rows(ScrollView, can_focus=True):
         strip = self._strips[at].crop(0, width).extend_cell_length(width)
         if self.choosing and at == self.chosen:
             # Only the ground changes: what a row's colours say must stay readable under the cursor.
-            mark = self.get_component_rich_style("rows--chosen", partial=True)
+            mark = self.get_component_rich_style("rows--chosen")
             ground = Style(bgcolor=mark.bgcolor, bold=mark.bold)
             strip = Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], width)
         return strip.apply_style(base)

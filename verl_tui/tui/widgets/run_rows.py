@@ -21,7 +21,8 @@ ROLES = ("ok", "warning", "critical", "nothing", "name", "shown", "dim", "bar", 
 """What a piece of a row is."""
 _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
-_STATE_ROLES = {State.STALLED: "warning", State.CRASHED: "critical", State.FINISHED: "ok"}
+_STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}
+"""Only trouble has a colour."""
 _LEAST_NAME = 8
 _INDENT = 4
 """Cells of badge and number, with the spaces after them."""
@@ -91,7 +92,7 @@ def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Piec
         row: Pieces = [(" " * _INDENT, "")]
         if plan["bar"]:
             row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
-        row.append((f"{entry.steps:<{steps}}"[: width - _INDENT], "name"))
+        row.append((f"{entry.steps:>{steps}}"[: width - _INDENT], "name"))
         if plan["percent"]:
             row.append((f" {entry.percent:>4}", "dim"))
         if plan["eta"]:
@@ -122,14 +123,23 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
 
 
 def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
-    """One row without columns, `● 1 run  step 120/500 24% ETA 1h`, cut at its end where nothing else helps."""
-    badge, role = glyph(entry.badge, ascii_only=ascii_only), entry.badge
-    words = [f"step {entry.steps}" if entry.steps else "", entry.percent]
-    words.append(f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value)
-    rest = " ".join(word for word in words if word)
+    """One row without columns, `● 1 run  step 120/500 24% ETA 1h`; the least needed words go first."""
+    end = f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value
+    steps = f"step {entry.steps}" if entry.steps else ""
+    room = width - _INDENT - 2 - min(cell_len(entry.name), _LEAST_NAME)
+    choices = (
+        (steps, entry.percent, end),
+        (steps, end),
+        (entry.steps, end),
+        (entry.percent, end),
+        (end or entry.steps,),
+    )
+    rests = [" ".join(word for word in words if word) for words in choices]
+    rest = next((rest for rest in rests if len(rest) <= room), rests[-1])
+    start = rest.removesuffix(end)
     name = middle(entry.name, max(_LEAST_NAME, width - _INDENT - 2 - len(rest)), ascii_only=ascii_only)
-    row = [(badge, role), (f" {entry.number} ", "dim"), (name, "shown" if entry.shown else "name"), ("  ", "")]
-    return cut([*row, (rest, _STATE_ROLES.get(entry.state, "dim"))], width)
+    row = [*_head(entry, cell_len(name), ascii_only=ascii_only), ("  ", ""), (start, "dim")]
+    return cut([*row, (rest[len(start) :], "dim" if entry.eta else _state_word(entry, 0)[1])], width)
 
 
 def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:

@@ -160,7 +160,7 @@ def fit_window(first: int, last: int, columns: int, *, least: int = 1, thirds: b
         thirds: Let three times a power of two steps share a column too: the data take at least two thirds of the
             columns, for windows that move more often.
     """
-    columns = max(1, columns)
+    columns = max(2, columns)  # steps on both sides of 0 never share a column
     last = max(last, first + least)
     per = stretch = 1
     while last // per - first // per >= columns:

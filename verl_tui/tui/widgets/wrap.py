@@ -18,6 +18,21 @@ _MOST_MARKS = 8
 """Characters a cell takes at most: nobody stacks more combining marks in earnest."""
 _WIDENING = "\ufe0f"
 """Asks for an emoji's wide picture, as some terminals do it: reckoned with one cell to be safe."""
+_FIRST_MARK = "\u0300"
+"""Below it every character takes one cell."""
+_FIRST_WIDE = "\u1100"
+"""Below it no character takes two cells."""
+
+
+class _Sizes(dict[str, int]):
+    """Cells of the characters met so far."""
+
+    def __missing__(self, character: str) -> int:
+        size = self[character] = get_character_cell_size(character)
+        return size
+
+
+_SIZES = _Sizes({_WIDENING: 1})
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
@@ -68,12 +83,13 @@ def fit_left(text: str, width: int, ellipsis: str = "…") -> str:
 
 def cells(character: str) -> int:
     """Return how many cells a character takes: 0, 1 or 2."""
-    return 1 if character == _WIDENING else get_character_cell_size(character)
+    return _SIZES[character]
 
 
 def _wrap_line(line: str, width: int) -> Iterator[str]:
-    if not line:
-        yield ""
+    if len(line) <= width and line.isascii():
+        yield line
+        return
     start = 0
     while start < len(line):
         end = _reach(line, start, width)
@@ -91,14 +107,14 @@ def _wrap_line(line: str, width: int) -> Iterator[str]:
 
 def _reach(line: str, start: int, width: int) -> int:
     """Return the end of the longest piece from `start` that takes at most `width` cells."""
-    # Most text is ASCII, where a character is a cell. One more character tells whether a mark follows the last.
+    # In most text a character is a cell. One more character tells whether a mark follows the last.
     piece = line[start : start + width + 1]
-    if piece.isascii():
+    if piece.isascii() or max(piece) < _FIRST_MARK:
         return min(start + width, len(line))
-    used = 0
+    used, sizes = 0, _SIZES
     last = min(len(line), start + _MOST_MARKS * max(1, width))
-    for at in range(start, last):
-        used += cells(line[at])
+    for at, character in enumerate(line[start:last], start):
+        used += sizes[character]
         if used > width:
             return at
     return last
@@ -109,9 +125,10 @@ def _break(line: str, start: int, end: int) -> tuple[int, int]:
     if line[end] == " ":
         return end, end + 1
     space = line.rfind(" ", start, end)
-    if not line[start : end + 1].isascii():
+    piece = line[start : end + 1]
+    if not piece.isascii() and max(piece) >= _FIRST_WIDE:
         for at in range(end, max(space, start), -1):
-            if cells(line[at - 1]) == 2 or cells(line[at]) == 2:
+            if _SIZES[line[at - 1]] == 2 or _SIZES[line[at]] == 2:
                 return at, at
     if space > start and not line[start:space].isspace():
         return space, space + 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.tui.widgets.braille import join
 from verl_tui.tui.widgets.drawing import axis_marks
-from verl_tui.tui.widgets.labels import ASCII, named_lines, title_row
+from verl_tui.tui.widgets.labels import ASCII, signs, title_row
 from verl_tui.tui.widgets.numbers import compact
 from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
 from verl_tui.tui.widgets.remembered import extent
@@ -29,6 +29,8 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 30, 10
 """Smaller ones are drawn as an ordinary chart."""
 _FIRST_COLOUR = 100
 """Roles travel through plotext as palette colours from here on; what they look like is the theme's business."""
+_DOTS = "braille"
+"""What plotext calls its finest marker."""
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _BROKEN, _MARKS = "nan", "marks"
 
@@ -111,24 +113,22 @@ class _Sketch:
             low, high = (remembered.columns(points, self.window) for points in data.envelope)
             self._trace("envelope", low._replace(highs=low.lows))
             self._trace("envelope", high._replace(lows=high.highs))
-        for line in data.lines:
+        ends: list[_Trace] = []
+        for line, sign in signs(data, self._symbols):
             columns = remembered.columns(line.points, self.window)
             self._odd.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
             if line.kind == "points":
-                self._trace("validation", columns, self._symbols.validation)
-            elif 0 < data.smoothing < 1:
+                self._trace(line.role, columns, sign)
+                continue
+            if 0 < data.smoothing < 1:
                 self._trace("raw", columns)
                 average = remembered.columns(remembered.smoothed(line.points, data.smoothing), self.window)
-                self._trace(line.role, average._replace(odds=columns.odds))
-            else:
-                glyph = self._symbols.single if len(line.points.steps) == 1 else "braille"
-                self._trace(line.role, columns, glyph)
-        for letter, line in named_lines(data).items():
-            trace = next((t for t in reversed(self._traces) if t.role == line.role and t.x), None)
-            if trace:
-                self._traces.append(_Trace(line.role, letter, trace.x[-1:], trace.y[-1:], []))
+                columns = average._replace(odds=columns.odds)
+            trace = self._trace(line.role, columns, self._symbols.single if len(line.points.steps) == 1 else _DOTS)
+            ends += [_Trace(line.role, sign, trace.x[-1:], trace.y[-1:], [])] if sign else []
+        self._traces += ends
 
-    def _trace(self, role: str, columns: Columns, glyph: str = "braille") -> None:
+    def _trace(self, role: str, columns: Columns, glyph: str = _DOTS) -> _Trace:
         trace = _Trace(role, glyph, [], [], [])
         fraction, end = self._scale.fraction, 0.0
         for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
@@ -143,11 +143,12 @@ class _Sketch:
             trace.y.extend(pair)
             end = pair[-1]
         self._traces.append(trace)
+        return trace
 
     def subject(self, cursor: int | None) -> object:
         """Return all that the rows of `draw` depend on: what compares equal looks equal."""
         data = self._data
-        told = (data.band, data.marks, data.axis, cursor)
+        told = (data.band, data.marks, self._steps(), cursor)
         return (self._traces, self._labels, self._scale, self.window, self._size, told)
 
     def draw(self, plotext: Any, cursor: int | None) -> list[Text]:
@@ -164,7 +165,7 @@ class _Sketch:
                 continue
             marker = plotext.marker(trace.glyph, pixel=_pixel(plotext, trace.role))
             signal = figure.signal(trace.x, trace.y, marker=marker)
-            if trace.glyph == "braille":
+            if trace.glyph == _DOTS:
                 signal.lines(active=True)
                 for start in trace.starts:
                     signal.line(start, active=False)
@@ -174,15 +175,20 @@ class _Sketch:
         return rows
 
     def _frame(self, plotext: Any) -> None:
-        figure, axis = plotext.figure, self._data.axis
+        figure = plotext.figure
         pixel = _pixel(plotext, "axis")
-        steps = self.window.ticks(12, time=axis.time)
+        steps = self._steps()
         x, y = figure.ruler("x", "lower"), figure.ruler("y", "left")
         figure.axes(active=True, pixel=pixel)
-        x.lim(0, self._cells * 2 - 1).ticks([self.window.column(step) for step in steps], [*map(axis.write, steps)])
+        x.lim(0, self._cells * 2 - 1).ticks([*steps], [*steps.values()])
         y.lim(0, 1).ticks([*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()])
         x.pixel(pixel)
         y.pixel(pixel)
+
+    def _steps(self) -> dict[int, str]:
+        """Return the labels of the x axis by dot column."""
+        axis, window = self._data.axis, self.window
+        return {window.column(step): axis.write(step) for step in window.ticks(12, time=axis.time)}
 
     def _lines(self, plotext: Any, cursor: int | None) -> None:
         """Draw the lines from side to side: grid, healthy band, restarts, cursor."""
@@ -216,7 +222,7 @@ class _Sketch:
 
 
 def _pixel(plotext: Any, role: str) -> Any:
-    return plotext.pixel(foreground=_FIRST_COLOUR + ROLES.index(role))
+    return plotext.pixel(foreground=_FIRST_COLOUR + ROLES.index(role if role in ROLES else "line"))
 
 
 def _split(line: str) -> Text:

@@ -1,0 +1,180 @@
+"""CSV: the log's own keys and every digit, one row a step, the newest value where segments overlap."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.config import Config
+from verl_tui.exporters.csv import ExportError, export, file_names, write_csv
+from verl_tui.monitor import load
+from verl_tui.records import Batch, Restart, Rows, SourceStatus
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = 1_790_000_000.0
+
+
+def run_of(*records: Rows | Restart, name: str = "run") -> Run:
+    run = Run(name)
+    run.apply(Batch(name, SourceStatus("log", "test"), records), NOW)
+    return run
+
+
+def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> Rows:
+    """Return rows of which each line begins with its step."""
+    columns = tuple(tuple(line[1 + i] for line in lines) for i in range(len(keys.split())))
+    steps = tuple(int(line[0]) for line in lines)
+    return Rows(tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))))
+
+
+def text_of(run: Run) -> str:
+    out = io.StringIO(newline="")
+    write_csv(run, out)
+    return out.getvalue()
+
+
+def load_one(path: Path) -> Run:
+    (run,) = load([str(path)], Config(), NOW).runs.values()
+    return run
+
+
+def test_numbers_keep_every_digit() -> None:
+    values = (0.1, 1 / 3, 1e-300, 123456789.123456789, 5e-324, 1.7976931348623157e308, -0.0, 1e22, 2.0**53)
+    run = run_of(rows("a", *((step, value) for step, value in enumerate(values))))
+    read = [line["a"] for line in csv.DictReader(io.StringIO(text_of(run)))]
+    assert [float(cell) for cell in read] == list(values)
+    assert math.copysign(1, float(read[6])) == -1
+
+
+def test_whole_numbers_have_no_point() -> None:
+    run = run_of(rows("a", (1, 512.0), (2, -3.0), (3, 0.0), (4, 0.5)))
+    assert text_of(run) == "step,a\n1,512\n2,-3\n3,0\n4,0.5\n"
+
+
+def test_what_is_not_finite_and_what_is_absent() -> None:
+    run = run_of(rows("a b", (1, math.nan, 1.5), (2, math.inf, -math.inf)), rows("c", (3, 7.0)))
+    assert text_of(run) == "step,a,b,c\n1,nan,1.5,\n2,inf,-inf,\n3,,,7\n"
+
+
+def test_steps_ascend_and_columns_stand_in_order_of_appearance() -> None:
+    run = run_of(rows("z", (5, 1.0), (9, 2.0)), rows("a", (7, 3.0), (5, 4.0), first=2))
+    assert text_of(run) == "step,z,a\n5,1,4\n7,,3\n9,2,\n"
+
+
+def test_the_newest_holds_where_segments_overlap() -> None:
+    run = run_of(
+        rows("a b", (1, 0.1, 1.5), (2, 0.2, 2.5), (3, 0.3, 3.5)),
+        Restart("truncated"),
+        rows("a", (2, 20.5), (3, 30.5), (4, 40.5)),
+    )
+    assert text_of(run) == "step,a,b\n1,0.1,1.5\n2,20.5,2.5\n3,30.5,3.5\n4,40.5,\n"
+
+
+def test_a_metric_called_step_does_not_double_the_header() -> None:
+    assert text_of(run_of(rows("step a", (1, 9.0, 2.5)))) == "step,a\n1,2.5\n"
+
+
+def test_keys_are_quoted_where_csv_needs_it() -> None:
+    run = run_of(Rows(('val/a,b"c',), (1,), ((0.5,),), (0,)))
+    assert text_of(run) == 'step,"val/a,b""c"\n1,0.5\n'
+
+
+def test_tutorial_keys_carry_their_scope(tmp_path: Path) -> None:
+    log = tmp_path / "verl_logs.jsonl"
+    records = [
+        {"scope": "rollout", "step": 1, "reward_mean": 2.41, "kl_div": 0.023, "note": "text is left out"},
+        {"scope": "ppo", "step": 1, "policy_loss": -0.182},
+        {"scope": "reward", "step": 1, "reward": 1.0},
+        {"scope": "reward", "step": 1, "reward": 2.0},
+        {"scope": "rollout", "step": 2, "reward_mean": 2.5, "kl_div": 0.024},
+    ]
+    log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    assert text_of(load_one(log)) == (
+        "step,rollout/reward_mean,rollout/kl_div,ppo/policy_loss,reward/reward\n1,2.41,0.023,-0.182,1.5\n2,2.5,0.024,,\n"
+    )
+
+
+def test_a_file_logger_is_exported_to_the_letter(tmp_path: Path) -> None:
+    log = tmp_path / "exp.jsonl"
+    lines = [
+        '{"step":1,"data":{"critic/score/mean":0.123456789012345678,"actor/lr":1e-06,"perf/total_num_tokens":65536}}',
+        '{"step":2,"data":{"critic/score/mean":null,"actor/lr":1e-06,"perf/total_num_tokens":65000}}',
+    ]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert text_of(load_one(log)) == (
+        "step,critic/score/mean,actor/lr,perf/total_num_tokens\n1,0.12345678901234568,1e-06,65536\n2,nan,1e-06,65000\n"
+    )
+
+
+def test_one_run_goes_into_a_file_or_a_directory(tmp_path: Path) -> None:
+    run = run_of(rows("a", (1, 2.5)))
+    (tmp_path / "there").mkdir()
+    assert export([run], str(tmp_path / "out.csv")) == (tmp_path / "out.csv",)
+    assert export([run], str(tmp_path / "there")) == (tmp_path / "there" / "run.csv",)
+    assert export([run], f"{tmp_path}/new/") == (tmp_path / "new" / "run.csv",)
+    for path in tmp_path.rglob("*.csv"):
+        assert path.read_bytes() == b"step,a\n1,2.5\n"
+
+
+def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert export([run_of(rows("a", (1, 2.5)))], "-") == ()
+    assert capsys.readouterr().out == "step,a\n1,2.5\n"
+
+
+def test_several_runs_need_a_directory(tmp_path: Path) -> None:
+    runs = [run_of(rows("a", (1, 2.5)), name=name) for name in ("lr/1e-5", "lr/1e-6")]
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    for target in ("-", str(tmp_path / "out.csv"), str(tmp_path / "taken")):
+        with pytest.raises(ExportError, match=r"2 runs .*name a directory with -o"):
+            export(runs, target)
+    written = export(runs, str(tmp_path / "new"))
+    assert [path.name for path in written] == ["lr_1e-5.csv", "lr_1e-6.csv"]
+    assert all(path.is_file() for path in written)
+
+
+def test_names_of_files_are_safe_and_unique() -> None:
+    assert file_names(["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]) == [
+        "a_b.csv",
+        "a_b-2.csv",
+        "A_B-3.csv",
+        "run.csv",
+        "run-2.csv",
+        "训练.csv",
+        "x" * 200 + ".csv",
+        "hidden.csv",
+    ]
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("old\n", encoding="utf-8")
+
+    def fail(run: Run, file: io.TextIOBase) -> None:
+        file.write("step,a\n")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("verl_tui.exporters.csv.write_csv", fail)
+        with pytest.raises(OSError, match="No space left"):
+            export([run_of(rows("a", (1, 2.5)))], str(target))
+    assert target.read_text(encoding="utf-8") == "old\n"
+    assert list(tmp_path.iterdir()) == [target]
+    export([run_of(rows("a", (1, 2.5)))], str(target))
+    assert target.read_text(encoding="utf-8") == "step,a\n1,2.5\n"
+
+
+def test_a_link_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old\n", encoding="utf-8")
+    link = tmp_path / "link.csv"
+    link.symlink_to("real.csv")
+    export([run_of(rows("a", (1, 2.5)))], str(link))
+    assert link.is_symlink()
+    assert (tmp_path / "real.csv").read_text(encoding="utf-8") == "step,a\n1,2.5\n"

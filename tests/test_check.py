@@ -1,0 +1,206 @@
+"""`check`: the report's schema, values that are no numbers, the note for people, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.check import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING, exit_code, report, write_text
+from verl_tui.config import Config
+from verl_tui.monitor import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+
+NOW = 1_790_000_000.0
+
+
+def write(path: Path, lines: Iterable[dict[str, Any] | str], age: float = 5.0) -> Path:
+    """Write a log whose last change lies `age` seconds before NOW."""
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (NOW - age, NOW - age))
+    return path
+
+
+def ppo(step: int, kl: float = 0.02, reward: float = 2.5) -> dict[str, Any]:
+    return {"scope": "rollout", "step": step, "reward_mean": reward, "kl_div": kl}
+
+
+def look(*paths: Path) -> tuple[dict[str, Any], Monitor]:
+    monitor = load([str(path) for path in paths], Config(), NOW)
+    return report(monitor, NOW), monitor
+
+
+def note(*paths: Path, **how: Any) -> str:
+    found, monitor = look(*paths)
+    return write_text(found, monitor, NOW, **how)
+
+
+def of(severity: str) -> dict[str, Any]:
+    """Return a report of one run with a single finding."""
+    finding = {"id": "x", "severity": severity}
+    sources = [{"format": "tutorial JSONL", "records": 1}]
+    return {"version": 1, "runs": [{"sources": sources, "findings": [finding] if severity else []}]}
+
+
+def test_the_schema_to_the_letter(tmp_path: Path) -> None:
+    log = write(tmp_path / "run_a" / "verl_logs.jsonl", [*(ppo(step, kl=0.3) for step in range(1, 31)), "{broken"])
+    (tmp_path / "run_a" / "global_step_30").mkdir()
+    found, _ = look(tmp_path / "run_a")
+    assert list(found) == ["version", "runs"]
+    assert found["version"] == 1
+    (run,) = found["runs"]
+    assert list(run) == [
+        *("name", "paths", "dialect", "state", "step", "total_steps", "last_record_age_s", "indicators", "findings"),
+        *("not_judged", "sources", "best"),
+    ]
+    assert (run["name"], run["dialect"], run["step"], run["total_steps"]) == ("run_a", "tutorial", 30, None)
+    assert str(log) in run["paths"]
+    assert run["last_record_age_s"] == 5.0
+    assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
+    assert {"path": str(log), "format": "tutorial JSONL", "records": 30, "unreadable": 1} in run["sources"]
+    assert run["best"] == {"indicator": "reward", "step": 1, "value": 2.5, "checkpoint": None}
+    breaker = next(finding for finding in run["findings"] if finding["id"] == "circuit-breaker-kl")
+    assert list(breaker) == ["id", "severity", "step", "since_step", "message", "evidence", "advice", "source"]
+    assert (breaker["severity"], breaker["since_step"]) == ("critical", 1)
+    assert all(isinstance(sentence, str) for sentence in breaker["evidence"])
+    assert all(list(rule) == ["id", "reason"] for rule in run["not_judged"])
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "null"])
+def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) -> None:
+    line = json.dumps(ppo(3)).replace("0.02", value)
+    found, monitor = look(write(tmp_path / "a.jsonl", [ppo(1), ppo(2), line]))
+    (run,) = found["runs"]
+    assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": None, "finite": False, "step": 3}
+    json.dumps(found, allow_nan=False)
+    assert re.search(r"policy KL +not finite", write_text(found, monitor, NOW))
+
+
+def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
+    lines = [{"step": step, "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1}} for step in (1, 2)]
+    found, _ = look(write(tmp_path / "a.jsonl", lines))
+    assert found["runs"][0]["indicators"]["log_prob"]["value"] == -0.25
+
+
+def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path: Path) -> None:
+    rewards = (1.0, 3.0, 3.0, float("nan"), 2.0)
+    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=r) for step, r in enumerate(rewards, 1)])
+    assert look(tmp_path / "run")[0]["runs"][0]["best"]["checkpoint"] is None
+    (tmp_path / "run" / "global_step_2").mkdir()
+    (tmp_path / "run" / "global_step_3").mkdir()
+    best = look(tmp_path / "run")[0]["runs"][0]["best"]
+    assert best == {
+        "indicator": "reward",
+        "step": 2,
+        "value": 3.0,
+        "checkpoint": str(tmp_path / "run" / "global_step_2"),
+    }
+
+
+def test_no_reward_no_best(tmp_path: Path) -> None:
+    found, monitor = look(write(tmp_path / "a.jsonl", [{"scope": "ppo", "step": 1, "policy_loss": -0.1}]))
+    assert found["runs"][0]["best"] is None
+    assert "best reward" not in write_text(found, monitor, NOW)
+
+
+@pytest.mark.parametrize(
+    ("severity", "code"), [("", HEALTHY), ("info", HEALTHY), ("warning", WARNING), ("critical", CRITICAL)]
+)
+def test_the_exit_code_is_that_of_the_worst_finding(severity: str, code: int) -> None:
+    assert exit_code(of(severity)) == code
+
+
+def test_the_exit_code_looks_at_all_runs() -> None:
+    runs = [run for severity in ("", "critical", "warning") for run in of(severity)["runs"]]
+    assert exit_code({"version": 1, "runs": runs}) == CRITICAL
+
+
+def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "verl_logs.jsonl", ["{broken", "{broken too"])
+    write(tmp_path / "run" / "config.yaml", ["a: 1"])
+    found, _ = look(tmp_path / "run" / "verl_logs.jsonl")
+    assert [run["step"] for run in found["runs"]] == [None]
+    assert exit_code(found) == NOTHING_READABLE
+    assert exit_code({"version": 1, "runs": []}) == NOTHING_READABLE
+
+
+def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
+    lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
+    write(tmp_path / "run_a" / "verl_logs.jsonl", [*lines, "{broken", "[1]", "{again", "{and again"])
+    write(tmp_path / "run_a" / "config.yaml", ["trainer:", "  total_training_steps: 80"])
+    text = note(tmp_path / "run_a")
+    assert text.startswith("run_a: running, step 40 of 80 (50%), last record just now\n")
+    assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
+    assert "  best reward 2.5 at step 1; no checkpoint of that step\n" in text
+    worst = text.index("critical circuit-breaker-kl, since step 20: ")
+    assert worst < text.index("warning kl-high, since step 20: ")
+    assert "    advice: " in text
+    assert "    source: verl tutorials' indicator guide\n" in text
+    assert re.search(r"^  not judged, --json says why: .*rollout-kl", text, re.MULTILINE)
+    path = tmp_path / "run_a" / "verl_logs.jsonl"
+    assert f"  read {path}: tutorial JSONL, 40 records, 4 unreadable lines\n" in text
+    assert f"    {path}:41: not JSON: " in text
+    assert f"    {path}:42: a JSON list, not an object\n" in text
+    assert "    and 1 more\n" in text
+
+
+def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 100}"])
+    data = [{"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}} for step in range(1, 11)]
+    write(tmp_path / "run" / "exp.jsonl", data)
+    assert note(tmp_path / "run").startswith("run: running, step 10 of 100 (10%), about 1h 30m left, last record")
+
+
+def test_dumps_of_many_steps_share_a_line(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(1)])
+    for step in range(1, 6):
+        dump = {"input": "2+2?", "output": "4", "score": 1.0, "step": step}
+        write(tmp_path / "run" / "rollouts" / f"{step}.jsonl", [dump, dump])
+    assert re.search(r"^  read 5 files in .*rollouts: rollout dump, 10 records$", note(tmp_path / "run"), re.MULTILINE)
+
+
+def test_runs_stand_apart(tmp_path: Path) -> None:
+    write(tmp_path / "run_a" / "verl_logs.jsonl", [ppo(1)])
+    write(tmp_path / "run_b" / "verl_logs.jsonl", [ppo(2)])
+    found, monitor = look(tmp_path)
+    assert [run["name"] for run in found["runs"]] == ["run_a", "run_b"]
+    assert "\n\nrun_b: running, step 2" in write_text(found, monitor, NOW)
+
+
+def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
+    write(tmp_path / "[red]run[/red] :smile:" / "verl_logs.jsonl", [ppo(1), "{\x1b[31mred"])
+    (tmp_path / "odd\x1b[2Jname").mkdir()
+    write(tmp_path / "odd\x1b[2Jname" / "verl_logs.jsonl", [ppo(1)])
+    text = note(tmp_path)
+    assert "[red]run[/red] :smile:: " in text
+    assert "\x1b" not in text
+
+
+def test_colour_and_width_only_where_asked(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [ppo(step, kl=0.3) for step in range(1, 31)])
+    assert "\x1b" not in note(path)
+    assert "\x1b[1;31mcritical" in note(path, colour=True)
+    assert max(map(len, note(path).splitlines())) > 80
+    wrapped = note(path, width=60)
+    assert "\x1b" not in wrapped
+    assert max(map(len, wrapped.splitlines())) <= 60
+    assert "".join(wrapped.split()) == "".join(note(path).split())
+
+
+@pytest.mark.parametrize("module", ["verl_tui.check", "verl_tui.cli", "verl_tui.exporters.csv", "verl_tui.monitor"])
+def test_headless_modules_load_no_textual(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('textual' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,497 @@
+"""The command line: which command is meant, what it exits with, and one clear sentence where it cannot go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import verl_tui
+from verl_tui.arguments import CommandError
+from verl_tui.cli import build_parser, main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.config import Config
+
+Watch = list[tuple[list[str], "Config", dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty configuration, and no terminal."""
+    config = tmp_path / "config.toml"
+    config.write_text("", encoding="utf-8")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Return a writer of tutorial logs: one value of policy KL a step."""
+
+    def write(*kl: float, name: str = "run") -> Path:
+        path = tmp_path / "logs" / name / "verl_logs.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        records = [
+            {"scope": "rollout", "step": step, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": value}
+            for step, value in enumerate(kl, 1)
+        ]
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Record what the app would be started with, on what looks like a terminal."""
+    calls: Watch = []
+
+    def watch(specs: Sequence[str], config: Config, **how: Any) -> int:
+        calls.append((list(specs), config, how))
+        return 0
+
+    monkeypatch.setattr("verl_tui.tui.watch", watch)
+    monkeypatch.setattr("verl_tui.cli._need_terminal", lambda: None)
+    return calls
+
+
+def run(*argv: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "verl_tui", *argv]
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **settings)
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what was said on standard error: exactly one line."""
+    text = capsys.readouterr().err
+    assert text.startswith("verl-tui: ")
+    assert text.count("\n") == 1
+    return text.removeprefix("verl-tui: ").rstrip()
+
+
+# -- which command ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argv", "paths"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["watch", "a"], ["a"]),
+        (["--ascii", "a"], ["a"]),
+        (["a", "--no-mouse", "b"], ["a", "b"]),
+        (["--size", "80x24", "--config", "c", "a"], ["a"]),
+        (["--size=80x24", "a"], ["a"]),
+        (["./check"], ["./check"]),
+        (["a", "check"], ["a", "check"]),
+        (["--", "check", "--json"], ["check", "--json"]),
+        (["-"], ["-"]),
+        (["http://host:9090"], ["http://host:9090"]),
+    ],
+)
+def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
+    options = build_parser().read(argv)
+    assert options.run.__name__ == "_watch"
+    assert options.paths == paths
+
+
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        (["check", "a"], "_check"),
+        (["--config", "c", "check", "a"], "_check"),
+        (["check", "a", "--json"], "_check"),
+        (["export", "csv", "a", "-o", "b", "c"], "_export_csv"),
+        (["demo"], "_demo"),
+        (["guide"], "_guide"),
+        (["config"], "_config"),
+        (["--print-completion", "bash"], "_completion"),
+    ],
+)
+def test_commands_are_found(argv: list[str], command: str) -> None:
+    assert build_parser().read(argv).run.__name__ == command
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--frobnicate", "a"],
+        ["check", "--frobnicate", "a"],
+        ["export"],
+        ["export", "xml", "a"],
+        ["a", "--size", "wide"],
+        ["a", "--size", "3x3"],
+        ["a", "--snapshot", "frame.png"],
+        ["--snap", "frame.svg", "a"],
+        ["demo", "--pace", "0"],
+        ["demo", "--pace", "soon"],
+        ["demo", "--seed", "x"],
+        ["guide", "a"],
+    ],
+)
+def test_what_makes_no_sense_exits_64(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CommandError):
+        build_parser().read(argv)
+    assert main(argv) == 64
+    assert "see `verl-tui " in complaint(capsys)
+
+
+@pytest.mark.parametrize("argv", [[], ["check"], ["export", "csv"], ["--ascii"]])
+def test_without_a_path_there_is_an_example(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 64
+    said = complaint(capsys)
+    assert "for example: verl-tui " in said
+    assert "verl-tui demo" in said
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"verl-tui {verl_tui.__version__}\n"
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"    {name} " in text for name in build_parser().commands)
+    assert "PATH..." in text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion_scripts_know_commands_and_paths(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--print-completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in build_parser().commands)
+    assert "print-completion" in script
+    assert {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "n/check/f/"}[shell] in script
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_bash_completes_commands_beside_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--print-completion", "bash"])
+    (tmp_path / "script").write_text(capsys.readouterr().out, encoding="utf-8")
+    (tmp_path / "chosen.log").touch()
+    words = (
+        'source ./script; COMP_WORDS=(verl-tui ch) COMP_CWORD=1; _shtab_verl_tui 2>/dev/null; echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == ["chosen.log", "check"]
+
+
+# -- watch and demo --------------------------------------------------------------------------------------------------
+
+
+def test_watch_hands_on_what_was_asked(log: Callable[..., Path], watched: Watch, tmp_path: Path) -> None:
+    path = str(log(0.02))
+    assert main(["--ascii", path, "--no-mouse"]) == 0
+    assert main([path, "--snapshot", str(tmp_path / "a.svg"), "--size", "80x24"]) == 0
+    (specs, config, how), (_, plain, drawn) = watched
+    assert specs == [path]
+    assert (config.ascii, config.mouse) == (True, False)
+    assert how == {"snapshot": None, "size": (120, 40)}
+    assert (plain.ascii, plain.mouse) == (None, True)
+    assert drawn == {"snapshot": tmp_path / "a.svg", "size": (80, 24)}
+
+
+def test_watch_waits_for_what_may_come(tmp_path: Path, watched: Watch) -> None:
+    assert main([str(tmp_path / "run_*")]) == 0
+    assert len(watched) == 1
+
+
+def test_watch_warns_of_paths_that_lead_nowhere(
+    log: Callable[..., Path], watched: Watch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(log(0.02)), "/nonexistent"]) == 0
+    assert complaint(capsys) == "/nonexistent: no such file or directory"
+    assert len(watched) == 1
+
+
+def test_watch_of_nothing_exits_3(watched: Watch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["/nonexistent"]) == 3
+    assert complaint(capsys) == "/nonexistent: no such file or directory"
+    assert watched == []
+
+
+def test_a_snapshot_that_cannot_be_written(
+    log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def watch(specs: Sequence[str], config: Config, *, snapshot: Path, size: tuple[int, int]) -> int:
+        snapshot.write_text("", encoding="utf-8")
+        return 0
+
+    monkeypatch.setattr("verl_tui.tui.watch", watch)
+    assert main([str(log(0.02)), "--snapshot", str(tmp_path / "nowhere" / "a.txt")]) == 73
+    assert complaint(capsys).endswith("a.txt: no such file or directory")
+
+
+def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
+    path = str(log(0.02))
+    code = (
+        "import sys; from verl_tui.cli import main; code = main(sys.argv[1:]);"
+        "sys.exit('textual was imported' if 'textual' in sys.modules else code)"
+    )
+    for argv in ([path], ["demo"]):
+        command = [sys.executable, "-c", code, *argv]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        assert done.returncode == 3
+        assert done.stderr.startswith("verl-tui: no terminal here")
+        assert "verl-tui check PATH" in done.stderr
+        assert "--snapshot" in done.stderr
+
+
+def test_a_dumb_terminal_is_none(
+    log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert main([str(log(0.02))]) == 3
+    assert "TERM=dumb" in complaint(capsys)
+
+
+def test_interrupting_exits_130(log: Callable[..., Path], watched: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("verl_tui.tui.watch", interrupted)
+    assert main([str(log(0.02))]) == 130
+
+
+def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched: Watch) -> None:
+    assert main(["demo", "--pace", "0.001"]) == 0
+    ((specs, _, _),) = watched
+    assert len(specs) == 1
+    assert specs[0].endswith("/run_*")
+    assert not os.path.exists(os.path.dirname(specs[0]))  # noqa: PTH110, PTH120 - the pattern is no path
+
+
+def test_a_demo_in_a_directory_of_ones_own_stays(
+    watched: Watch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "demo[1]"
+    assert main(["demo", "--dir", str(home)]) == 0
+    assert capsys.readouterr().out == f"the simulated runs are in {home}\n"
+    assert len(list(home.glob("run_*"))) == 3
+    # The pattern finds the runs although the directory's name looks like a pattern itself.
+    assert main(["check", watched[0][0][0], "--json"]) in (0, 1, 2)
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 3
+    assert main(["demo", "--dir", str(home)]) == 73
+    assert "already holds run_" in capsys.readouterr().err
+
+
+def test_a_headless_demo_writes_until_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("verl_tui.demo.Simulation.run", lambda self, stop, pace_s: self.write_all())
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert main(["demo", "--headless", "--dir", str(tmp_path / "demo")]) == 0
+    assert "verl-tui " in capsys.readouterr().out
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+def test_check_exits_with_the_runs_health(log: Callable[..., Path]) -> None:
+    assert main(["check", str(log(*[0.02] * 30))]) == 0
+    assert main(["check", str(log(*[0.15] * 30))]) == 1
+    assert main(["check", str(log(*[0.3] * 30))]) == 2
+
+
+def test_check_writes_json(log: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--json", str(log(0.02, 0.021))]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["version"] == 1
+    assert found["runs"][0]["indicators"]["policy_kl"]["value"] == 0.021
+
+
+def test_check_of_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/nonexistent"]) == 3
+    assert complaint(capsys) == "/nonexistent: no such file or directory"
+
+
+def test_check_json_of_nothing_is_still_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/nonexistent", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out) == {"version": 1, "runs": []}
+
+
+def test_check_of_an_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["check", str(tmp_path / "empty")]) == 3
+    assert "no log in this directory yet" in complaint(capsys)
+
+
+@pytest.mark.parametrize(("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")])
+def test_check_of_what_is_no_log(tmp_path: Path, content: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(content)
+    assert main(["check", str(path)]) == 3
+    assert said in complaint(capsys)
+
+
+def test_check_of_a_log_without_a_readable_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("{broken\n{broken\n", encoding="utf-8")
+    assert main(["check", str(path)]) == 3
+    captured = capsys.readouterr()
+    assert captured.err == "verl-tui: nothing readable so far in a\n"
+    assert f"{path}:1: not JSON" in captured.out
+
+
+@pytest.fixture
+def nobody(tmp_path: Path) -> Iterator[None]:
+    """Be an ordinary user: root may read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for directory in (tmp_path, *list(tmp_path.parents)[:2]):
+        directory.chmod(0o755)
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
+
+
+def test_check_without_permission(
+    log: Callable[..., Path], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, directory, inside = log(0.02), log(0.02, name="closed").parent, log(0.02, name="inside")
+    file.chmod(0)
+    directory.chmod(0)
+    inside.parent.chmod(0)
+    request.getfixturevalue("nobody")
+    try:
+        for path in (file, directory, inside):
+            assert main(["check", str(path)]) == 3
+            assert complaint(capsys) == f"{path}: permission denied"
+    finally:
+        if os.getuid() == 0:
+            os.seteuid(0)
+        directory.chmod(0o755)
+        inside.parent.chmod(0o755)
+
+
+def test_check_goes_on_where_some_paths_are_fine(log: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/nonexistent", str(log(0.02))]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "verl-tui: /nonexistent: no such file or directory\n"
+    assert "step 1" in captured.out
+
+
+def test_a_path_cannot_play_with_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "/no\x1b[2J\nsuch\x07"]) == 3
+    assert "\x1b" not in complaint(capsys)
+
+
+def test_piped_text_has_no_escape_sequences(log: Callable[..., Path]) -> None:
+    environment = {**os.environ, "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TTY_COMPATIBLE": "1"}
+    done = run("check", str(log(*[0.3] * 30)), env=environment)
+    assert done.returncode == 2
+    assert "critical circuit-breaker-kl" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_output_that_cannot_be_encoded_is_no_error(log: Callable[..., Path]) -> None:
+    path = log(*[0.3] * 30, name="训练")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    assert run("check", str(path), env=environment).returncode == 2
+    done = run("check", str(path.parent), "--json", env=environment)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["runs"][0]["name"] == "训练"
+
+
+def test_a_reader_that_leaves_early_changes_nothing(log: Callable[..., Path]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        for argv, code in ((["check", str(log(*[0.3] * 30))], 2), (["guide"], 141)):
+            command = [sys.executable, "-m", "verl_tui", *argv]
+            done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+            assert (done.returncode, done.stderr) == (code, "")
+
+
+# -- export, guide, config -------------------------------------------------------------------------------------------
+
+
+def test_export_to_standard_output_and_to_a_file(
+    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(log(0.02, 0.021))
+    assert main(["export", "csv", path]) == 0
+    text = capsys.readouterr().out
+    assert text == "step,rollout/reward_mean,rollout/kl_div\n1,2.51,0.02\n2,2.52,0.021\n"
+    assert main(["export", "csv", path, "-o", str(tmp_path / "out.csv")]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"wrote {tmp_path / 'out.csv'}\n")
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == text
+
+
+def test_export_of_several_runs(log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log(0.02, name="a")
+    log(0.03, name="b")
+    assert main(["export", "csv", str(tmp_path / "logs")]) == 64
+    assert complaint(capsys) == "2 runs (a, b) do not go into one file: name a directory with -o"
+    assert main(["export", "csv", str(tmp_path / "logs"), "-o", str(tmp_path / "out")]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.csv", "b.csv"]
+
+
+def test_export_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "csv", str(tmp_path / "nowhere"), "-o", str(tmp_path / "out.csv")]) == 3
+    assert "no numbers to export" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_export_where_nothing_can_be_written(
+    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "csv", str(log(0.02)), "-o", str(tmp_path / "nowhere" / "out.csv")]) == 73
+    assert "no such file or directory" in complaint(capsys)
+
+
+def test_the_guide_names_rules_thresholds_and_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n', encoding="utf-8")
+    assert main(["guide", "--config", str(mine)]) == 0
+    text = capsys.readouterr().out
+    assert "\nkl-high (warning)\n    policy_kl: above, threshold 0.3, over " in text
+    assert "source: verl tutorials' indicator guide, changed in your settings" in text
+    assert "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50 %, over " in text
+
+
+def test_config_prints_where_and_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"# {tmp_path / 'config.toml'}\n")
+    assert "\n#refresh = 0.5\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
+        ("[guide.rules.kl-high]\nthreshold = 'x'", "rule `kl-high`, field `threshold`: must be a number, not 'x'"),
+        ("[guide]\nsilence = ['nonsense']", "health settings, field `silence`: there is no rule `nonsense`"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "watch"])
+def test_a_broken_configuration_stops_every_command(
+    command: str, text: str, said: str, tmp_path: Path, log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(text, encoding="utf-8")
+    assert main([command, str(log(0.02)), "--config", str(mine)]) == 64
+    assert complaint(capsys) == f"{mine}: {said}"
+
+
+def test_the_module_is_the_command() -> None:
+    begun = time.monotonic()
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"verl-tui {verl_tui.__version__}\n")
+    assert time.monotonic() - begun < 30

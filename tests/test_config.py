@@ -1,0 +1,158 @@
+"""The configuration: defaults, every type, and errors that say which file, which key and what is expected."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.config import Config, ConfigError, config_path, documented_defaults, load_config
+from verl_tui.health import load_guide
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nobody's own configuration is read."""
+    monkeypatch.delenv("VERL_TUI_CONFIG", raising=False)
+    monkeypatch.setattr("platformdirs.user_config_path", lambda name: tmp_path / "home" / name)
+    return tmp_path / "home"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "my.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(tmp_path: Path, text: str) -> str:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+def test_defaults_without_a_file() -> None:
+    assert load_config() == Config()
+
+
+def test_every_field_can_be_set(tmp_path: Path) -> None:
+    config = load_config(
+        written(
+            tmp_path,
+            'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\n'
+            'theme = "nord"\nascii = false\nmouse = false\n[keys]\nquit = "ctrl+q"\n'
+            '[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n',
+        )
+    )
+    assert config.charts == ("reward", "timing_s/gen")
+    assert config.response_limit == 2048
+    assert config.refresh == 1.0
+    assert type(config.refresh) is float
+    assert (config.gpu_interval, config.theme, config.ascii, config.mouse) == (5.5, "nord", False, False)
+    assert config.keys == {"quit": "ctrl+q"}
+    guide = load_guide(config.guide)
+    assert guide.response_limit == 2048
+    assert guide.silenced == {"gpu-idle"}
+    kl_high = guide.rule("kl-high")
+    assert kl_high is not None
+    assert kl_high.threshold == 0.3
+
+
+def test_the_limit_of_responses_reaches_the_guide() -> None:
+    assert load_guide(Config(response_limit=1024).guide).response_limit == 1024
+    assert load_guide(Config().guide).response_limit is None
+    assert dataclasses.replace(Config(response_limit=1024), ascii=True).guide == {"response_limit": 1024}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
+        ('refresh = "fast"', '`refresh` must be a number of seconds, at least 0.05, not "fast"'),
+        ("refresh = 0", "`refresh` must be a number of seconds, at least 0.05, not 0"),
+        ("refresh = nan", "`refresh` must be a number of seconds, at least 0.05, not nan"),
+        ("refresh = true", "`refresh` must be a number of seconds, at least 0.05, not true"),
+        ("response_limit = 1.5", "`response_limit` must be a whole number, at least 1, not 1.5"),
+        ("response_limit = -3", "`response_limit` must be a whole number, at least 1, not -3"),
+        ('charts = "reward"', '`charts` must be a list of texts, not "reward"'),
+        ("charts = [1]", "`charts` must be a list of texts, not [1]"),
+        ("mouse = 1", "`mouse` must be true or false, not 1"),
+        ('ascii = "yes"', '`ascii` must be true or false, not "yes"'),
+        ("theme = 3", "`theme` must be a text, not 3"),
+        ("[keys]\nquit = 1", "`keys` must be a table of texts, not a table"),
+        ("guide = 1", "`guide` must be a table, not 1"),
+        ("[guide]\nresponse_limit = 3", "`response_limit` stands at the top of the file, not in [guide]"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    assert refusal(tmp_path, text) == message
+
+
+def test_a_far_away_key_lists_the_known_ones(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "zzz = 1")
+    assert all(item.name in message for item in dataclasses.fields(Config))
+
+
+def test_broken_toml_says_where(tmp_path: Path) -> None:
+    assert re.match(r"is not valid TOML: .*line 2", refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n'))
+
+
+def test_a_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.toml: no such configuration file"):
+        load_config(tmp_path / "nowhere.toml")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "elsewhere.toml"))
+    with pytest.raises(ConfigError, match=r"elsewhere\.toml: no such configuration file"):
+        load_config()
+
+
+def test_a_directory_and_other_encodings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a directory"):
+        load_config(tmp_path)
+    (tmp_path / "latin.toml").write_bytes('theme = "é"'.encode("latin-1"))
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        load_config(tmp_path / "latin.toml")
+
+
+def test_which_file_is_in_force(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config_path() == home / "verl-tui" / "config.toml"
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "b.toml"))
+    assert config_path() == tmp_path / "b.toml"
+    assert config_path(tmp_path / "c.toml") == tmp_path / "c.toml"
+
+
+def test_the_usual_file_is_read(home: Path) -> None:
+    (home / "verl-tui").mkdir(parents=True)
+    (home / "verl-tui" / "config.toml").write_text('theme = "gruvbox"\n', encoding="utf-8")
+    assert load_config().theme == "gruvbox"
+
+
+def test_the_manual_describes_every_field_and_changes_nothing() -> None:
+    text = documented_defaults()
+    for item in dataclasses.fields(Config):
+        assert re.search(rf"^#(?:{item.name} = |\[{item.name}\]$)", text, re.MULTILINE), item.name
+    assert tomllib.loads(text) == {}
+    assert text.count("\n\n") >= len(dataclasses.fields(Config)) - 1
+
+
+def test_the_manual_is_a_working_configuration_once_uncommented(tmp_path: Path) -> None:
+    text = re.sub(r"^#(?! )", "", documented_defaults(), flags=re.MULTILINE)
+    config = load_config(written(tmp_path, text))
+    load_guide(config.guide)
+    defaults = Config()
+    examples = {item.name for item in dataclasses.fields(Config) if item.metadata.get("example")}
+    for item in dataclasses.fields(Config):
+        if item.name not in examples:
+            assert getattr(config, item.name) == getattr(defaults, item.name)

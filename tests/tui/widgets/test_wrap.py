@@ -1,0 +1,118 @@
+"""Rows never exceed their width, and no text is lost on the way."""
+
+from __future__ import annotations
+
+from itertools import islice
+from time import perf_counter
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from verl_tui.text import safe
+from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
+
+TEXTS = st.text() | st.text(st.sampled_from("ab  \n好，🙂e\u0301🇩👩\u200d\ufe0f\u202e[]/")) | st.text("ab ", max_size=60)
+FAMILY = "👨\u200d👩\u200d👧\u200d👦 family"
+
+
+def rows(text: str, width: int) -> list[str]:
+    return list(wrap(text, width))
+
+
+def test_breaks_at_spaces() -> None:
+    assert rows("the quick brown fox", 9) == ["the quick", "brown fox"]
+    assert rows("the quick brown fox", 10) == ["the quick", "brown fox"]
+    assert rows("the quick brown fox", 8) == ["the", "quick", "brown", "fox"]
+
+
+def test_breaks_long_words() -> None:
+    assert rows("abcdefgh ij", 3) == ["abc", "def", "gh", "ij"]
+
+
+def test_keeps_newlines_and_indentation() -> None:
+    assert rows("a\n\n    b\n", 10) == ["a", "", "    b", ""]
+    assert rows("    abcdef", 6) == ["    ab", "cdef"]
+    assert rows("", 5) == [""]
+
+
+def test_wide_characters() -> None:
+    assert rows("你好世界", 5) == ["你好", "世界"]
+    assert rows("我 用用用用用用", 6) == ["我 用", "用用用", "用用"]
+    assert rows("ab你好", 3) == ["ab", "你", "好"]
+    assert rows("word你好", 5) == ["word", "你好"]
+
+
+def test_marks_stay_with_their_letter() -> None:
+    assert rows("aaae\u0301bbb", 4) == ["aaae\u0301", "bbb"]
+
+
+def test_no_room() -> None:
+    assert rows("abc", 0) == []
+    assert rows("abc", -3) == []
+    assert rows("你a", 1) == ["�", "a"]
+
+
+def test_marks_without_end_do_not_make_a_row_without_end() -> None:
+    assert max(map(len, wrap("a" + "\u0301" * 5000, 10))) <= 80
+
+
+@given(TEXTS, st.integers(1, 200))
+@example(FAMILY, 1)
+@example("☀\ufe0f" * 20, 7)
+@example("[/INST] [red]x[/red]", 5)
+def test_rows_fit_even_where_nobody_made_the_text_safe(text: str, width: int) -> None:
+    assert all(cell_len(row) <= width for row in wrap(text, width))
+
+
+@given(TEXTS.map(safe), st.integers(2, 200))
+@example(safe(FAMILY), 2)
+def test_nothing_is_lost(text: str, width: int) -> None:
+    at = 0
+    for number, row in enumerate(wrap(text, width)):
+        if number and text[at : at + 1] in {" ", "\n"}:
+            at += 1
+        assert "\n" not in row
+        assert text.startswith(row, at)
+        at += len(row)
+    assert at == len(text)
+
+
+@given(TEXTS.map(safe), st.integers(-1, 20))
+def test_one_line_fits(text: str, width: int) -> None:
+    line = text.replace("\n", " ")
+    room = max(0, width)
+    assert cell_len(fit(line, width)) <= room
+    assert cell_len(fit_left(line, width)) <= room
+    if cell_len(line) <= room:
+        assert fit(line, width) == fit_left(line, width) == line
+
+
+def test_cut_ends() -> None:
+    assert fit("the end", 5) == "the …"
+    assert fit("你好世界", 5) == "你好…"
+    assert fit_left("/a/long/path", 6) == "…/path"
+    assert fit_left("你好世界", 4) == "…界"
+    assert fit_left("你好世界", 5, "...") == "...界"
+    assert fit("abc", 2, "...") == ".."
+
+
+@pytest.mark.parametrize("unit", ["word and more ", "x", "你好世界", "naïve 你好 🙂 ", "a\n", "é", "Ж🙂"])
+@pytest.mark.parametrize("width", [20, 80, 198])
+def test_long_text_is_fast(unit: str, width: int) -> None:
+    text = (unit * 40_000)[:40_000]
+    best = 1.0
+    for _ in range(5):
+        start = perf_counter()
+        count = sum(1 for _ in wrap(text, width))
+        best = min(best, perf_counter() - start)
+    assert count > 40_000 // (2 * width)
+    assert best < 0.1  # 20 ms on a machine that does nothing else
+
+
+def test_works_only_as_far_as_asked() -> None:
+    text = "你" * 5_000_000
+    start = perf_counter()
+    assert len(list(islice(wrap(text, 80), 10))) == 10
+    assert perf_counter() - start < 0.1  # all of it would take seconds
