@@ -39,9 +39,7 @@ class Parser(argparse.ArgumentParser):
     def add_command(self, name: str, run: Callable[[argparse.Namespace], int] | None, help: str) -> Parser:
         """Add a command, or with `run=None` a group of commands."""
         if self._choice is None:
-            self._choice = self.add_subparsers(
-                title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
-            )
+            self._choice = self.add_subparsers(title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser)
         added = self.commands[name] = self._choice.add_parser(name, help=help, description=help)
         added.set_defaults(run=run)
         return added

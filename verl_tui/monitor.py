@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health import Judge, load_guide
-from verl_tui.health.finding import Verdict
 from verl_tui.records import Batch, GpuReading
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery import Discovery
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.config import Config
+    from verl_tui.health.finding import Verdict
 
 News = Batch | Discovery | GpuReading
 """What reaches the monitor from the reading threads."""
@@ -55,8 +55,8 @@ class Monitor:
     def judge(self, now: float) -> bool:
         """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
         changed = False
-        for name, run in self.runs.items():
-            verdict = self._judges[name].verdict(now)
+        for name, judge in self._judges.items():
+            verdict = judge.verdict(now)
             if verdict != self.verdicts.get(name):
                 self.verdicts[name] = verdict
                 changed = True

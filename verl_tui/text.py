@@ -41,7 +41,7 @@ def strip_ansi(line: bytes) -> bytes:
 
 
 def safe(text: str, limit: int | None = None) -> str:
-    """Return text that can go to any terminal: no escapes, no controls but newline, tabs expanded, at most `limit` long.
+    """Return text that can go to any terminal: no escapes, no controls but newline, tabs expanded, not too long.
 
     Args:
         text: Anything a log may hold.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import isnan
 
 _ZONES = 26 * 3600.0
 """Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
@@ -34,7 +35,7 @@ def trusted_time(stated: float | None, modified: float | None) -> float | None:
 
 def duration(seconds: float | None) -> str:
     """Return a duration as `8s`, `12m`, `3h 05m`, `2d 4h`; an en dash for None."""
-    if seconds is None or seconds != seconds or seconds < 0:
+    if seconds is None or isnan(seconds) or seconds < 0:
         return "–"
     if seconds == float("inf"):
         return "∞"

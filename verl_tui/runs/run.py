@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.indicators import dialect, resolve
-from verl_tui.records import Batch, Event, EventKind, Progress, Restart, Rows, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.records import (
+    Batch,
+    Event,
+    EventKind,
+    Progress,
+    Restart,
+    Rows,
+    Sample,
+    Settings,
+    SourceStatus,
+    Unreadable,
+)
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
 from verl_tui.runs.table import Table, precedence
@@ -114,7 +125,7 @@ class Run:
         valid = [state.ending for state in self.sources.values() if state.ending and self._holds(state, state.ending)]
         finished = [event for event in valid if event.kind is EventKind.FINISHED]
         fatal = [event for event in valid if event.kind is EventKind.FATAL]
-        return (finished or fatal or valid or [None])[0]
+        return next(iter(finished or fatal or valid), None)
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
         if ending.step is not None:

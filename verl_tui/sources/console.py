@@ -83,10 +83,11 @@ class ConsoleDecoder:
         """Return the records of one line."""
         out: list[Row | Record] = []
         prefix = b""
-        for part in strip_ansi(line).split(b"\r"):
-            if found := _PREFIX.match(part):
+        for written in strip_ansi(line).split(b"\r"):
+            found = _PREFIX.match(written)
+            if found is not None:
                 prefix = found.group()
-                part = part[found.end() :]
+            part = written[found.end() :] if found is not None else written
             if part:
                 self._part(out, prefix, part, number)
         return out
@@ -138,11 +139,11 @@ class ConsoleDecoder:
     def _bar(self, out: list[Row | Record], part: bytes) -> None:
         """Read a progress bar, or another line that tells how far the run is."""
         if b"%|" in part:
-            for found in _BAR.finditer(part):
-                at, total = int(found.group(4)), int(found.group(5))
-                if found.group(2) is not None:
+            for bar in _BAR.finditer(part):
+                at, total = int(bar.group(4)), int(bar.group(5))
+                if bar.group(2) is not None:
                     # Supervised fine-tuning starts a new bar each epoch.
-                    epoch, epochs = int(found.group(2)), int(found.group(3))
+                    epoch, epochs = int(bar.group(2)), int(bar.group(3))
                     at, total = (epoch - 1) * total + at, epochs * total
                 out.append(Progress(at, total))
         elif b"Total training steps" in part and (found := _TOTAL.search(part)):

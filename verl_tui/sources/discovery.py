@@ -94,9 +94,9 @@ class Finder:
         for spec in self.specs:
             paths = self._expand(spec)
             if not paths:
-                (waiting if glob.has_magic(spec) else problems).append(
-                    f"{one_line(spec)}: nothing matches yet" if glob.has_magic(spec) else f"{one_line(spec)}: no such file or directory"
-                )
+                pattern = glob.has_magic(spec)
+                why = "nothing matches yet" if pattern else "no such file or directory"
+                (waiting if pattern else problems).append(f"{one_line(spec)}: {why}")
             for path in paths:
                 self._look(path, folders, problems, waiting)
         return Discovery(tuple(_named(folders)), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting)))
@@ -115,7 +115,7 @@ class Finder:
         name = one_line(str(path))
         if path.is_dir():
             try:
-                os.listdir(path)
+                next(path.iterdir(), None)
             except OSError as error:
                 problems.append(f"{name}: {(error.strerror or str(error)).lower()}")
                 return
@@ -190,7 +190,8 @@ class Finder:
         return _grouped(here, below)
 
     def _hydra(self, directory: Path) -> list[FoundFile]:
-        return [FoundFile(directory / name, None) for name in ("overrides.yaml", "config.yaml") if (directory / name).is_file()]
+        paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
+        return [FoundFile(path, None) for path in paths if path.is_file()]
 
     def _dumps(self, directory: Path) -> list[FoundFile]:
         """Return the dumps in a directory that holds them, newest step first."""
@@ -201,7 +202,7 @@ class Finder:
         return sorted(found, key=lambda file: -int(file.path.stem))
 
     def _format(self, path: Path) -> Format | None:
-        """Return the format of a file, None where none matches; looks again only while a file is shorter than a head."""
+        """Return the format of a file, None where none matches; looks again only while the file is short."""
         if path.suffix.lower() not in _SUFFIXES:
             return None
         try:
@@ -292,17 +293,17 @@ def _named(folders: list[_Folder]) -> list[FoundRun]:
         if max(counts.values(), default=0) <= 1:
             break
         names = [
-            one_line("/".join([*folder.directory.resolve().parts[-depth:], *_last(folder, files)]), 200)
+            one_line("/".join([*folder.directory.resolve().parts[-depth:], *_last(folder, found)]), 200)
             if counts[name] > 1
             else name
-            for name, (folder, files) in zip(names, runs, strict=True)
+            for name, (folder, found) in zip(names, runs, strict=True)
         ]
     unique: dict[str, int] = {}
     out = []
-    for name, (folder, files) in zip(names, runs, strict=True):
+    for name, (folder, found) in zip(names, runs, strict=True):
         unique[name] = unique.get(name, 0) + 1
         final = name if unique[name] == 1 else f"{name} ({unique[name]})"
-        out.append(FoundRun(final, folder.directory, files))
+        out.append(FoundRun(final, folder.directory, found))
     return out
 
 

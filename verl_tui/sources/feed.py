@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
@@ -15,6 +14,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 _POLL = 1.0
 """Seconds between looks at the files' sizes: network file systems send no notices."""
@@ -179,10 +179,14 @@ class Feed:
                 continue
             ordinal = sum(1 for known, _ in self._readers if known == name)
             source: Source = (
-                SettingsSource(file.path, ordinal) if file.format is None else LineSource(file.path, file.format, ordinal)
+                SettingsSource(file.path, ordinal)
+                if file.format is None
+                else LineSource(file.path, file.format, ordinal)
             )
             self._readers[key] = _Reader(name, source)
-        if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in run.files):
+        if (name, run.directory) not in self._readers and any(
+            f.format is not None and f.format.anchor for f in run.files
+        ):
             self._readers[name, run.directory] = _Reader(name, CheckpointSource(run.directory))
 
 

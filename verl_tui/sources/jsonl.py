@@ -64,7 +64,14 @@ def _only_object(value: object) -> dict[str, Any]:
     return value
 
 
-_KINDS: dict[type, str] = {list: "list", str: "string", int: "number", float: "number", bool: "value", type(None): "null"}
+_KINDS: dict[type, str] = {
+    list: "list",
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "value",
+    type(None): "null",
+}
 
 
 def number(value: object) -> float | None:
@@ -123,7 +130,7 @@ class JsonDecoder:
         for record in found:
             try:
                 out.extend(self.read(record))
-            except ValueError as error:
+            except ValueError as error:  # noqa: PERF203 - one bad object must not cost its neighbours
                 out.append(unreadable(line, number, str(error)))
         return out
 

@@ -57,7 +57,16 @@ class SettingsSource:
         """Return how the source is doing; its file's age says nothing about the run's."""
         size = self._stamp[1] if self._stamp else 0
         return SourceStatus(
-            str(self.path), "settings", 0, self.ordinal, self._records, self._unreadable, size, size, None, self._problem
+            str(self.path),
+            "settings",
+            0,
+            self.ordinal,
+            self._records,
+            self._unreadable,
+            size,
+            size,
+            None,
+            self._problem,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import App, SystemCommand
@@ -37,8 +37,15 @@ class VerlApp(App[int]):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
-    ENABLE_COMMAND_PALETTE = True
-    BINDINGS: list[BindingType] = [
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+        (0, "-narrow"),
+        (60, "-medium"),
+        (120, "-wide"),
+        (170, "-huge"),
+    ]
+    """Columns from which on a layout holds; the dashboard's stylesheet says what it is."""
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-flat"), (18, "-low"), (30, "-tall")]
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
         Binding("question_mark", "help", "Help", key_display="?", id="help"),
         Binding("p", "pause", "Pause", id="pause"),
@@ -244,4 +251,7 @@ class VerlApp(App[int]):
         async def run() -> None:
             await self.run_action(action, self.focused or self.screen)
 
-        return lambda: self.call_later(run)
+        def start() -> None:
+            self.call_later(run)
+
+        return start

@@ -1,17 +1,36 @@
-"""The frame that is on the screen, as plain text."""
+"""The frame that is on the screen, as plain text or as a picture."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from textual.app import App
 
+_TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
 
-def screen_text(app: App[object]) -> str:
+
+def screen_text(app: App[Any]) -> str:
     """Return the rows of the screen without colours, trailing blanks cut."""
-    width, height = app.size
-    console = app.console
-    options = console.options.update(width=width, height=height)
-    rows = console.render_lines(app.screen._compositor.render_update(full=True), options, pad=False)  # noqa: SLF001
-    return "\n".join("".join(segment.text for segment in row).rstrip() for row in rows) + "\n"
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
+
+
+def screen_svg(app: App[Any], title: str) -> str:
+    """Return the screen as an SVG picture.
+
+    Rich gives every character the width of one cell; Chinese text would be squeezed to half its width.
+    """
+
+    def widen(found: re.Match[str]) -> str:
+        text = unescape(found[4])
+        if not text or cell_len(text) == len(text):
+            return found[0]
+        length = float(found[2]) / len(text) * cell_len(text)
+        return f"{found[1]}{length:.1f}{found[3]}{found[4]}{found[5]}"
+
+    return _TEXT.sub(widen, app.export_screenshot(title=title))

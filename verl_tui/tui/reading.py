@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 
@@ -51,11 +52,9 @@ class Reading:
 
     def take(self) -> Iterator[News]:
         """Yield what waits, without waiting."""
-        while True:
-            try:
+        with suppress(Empty):
+            while True:
                 yield self._queue.get_nowait()
-            except Empty:
-                return
 
     @property
     def waiting(self) -> bool:

@@ -13,7 +13,9 @@ from rich.cells import cell_len
 from verl_tui.text import safe
 from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
 
-TEXTS = st.text() | st.text(st.sampled_from("ab  \n好，🙂e\u0301🇩👩\u200d\ufe0f\u202e[]/")) | st.text("ab ", max_size=60)
+TEXTS = (
+    st.text() | st.text(st.sampled_from("ab  \n好，🙂e\u0301🇩👩\u200d\ufe0f\u202e[]/")) | st.text("ab ", max_size=60)
+)
 FAMILY = "👨\u200d👩\u200d👧\u200d👦 family"
 
 

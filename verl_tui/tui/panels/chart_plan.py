@@ -136,7 +136,9 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
     lines = [Line(main, label=found.label)] if main is not None else []
     for number, key in enumerate(found.points):
         if (extra := points(key)) is not None:
-            lines.append(Line(extra, "points", "validation" if not number else f"line-{number + 1}", describe(key).label))
+            lines.append(
+                Line(extra, "points", "validation" if not number else f"line-{number + 1}", describe(key).label)
+            )
     envelope = None
     if found.envelope is not None:
         low, high = points(found.envelope[0]), points(found.envelope[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.containers import Grid
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.tui.view import View
 
-_LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
+_LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
 _SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
 """Weights of the past that are offered, as in TensorBoard's slider."""
@@ -29,12 +29,12 @@ class ChartsPanel(Panel):
 
     TITLE = "charts"
     DEFAULT_CSS = """
-    ChartsPanel { 
+    ChartsPanel {
         & > Grid { grid-gutter: 0 1; }
         & Chart { height: 1fr; }
     }
     """
-    BINDINGS: list[BindingType] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),
         Binding("pagedown", "page(1)", "More charts", show=False, id="chart.page_down"),
@@ -43,7 +43,7 @@ class ChartsPanel(Panel):
         Binding("G", "jump(1)", "Last charts", show=False, id="chart.last"),
     ]
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.look = Look()
         """How charts are drawn: axis, scale, smoothing."""
@@ -120,7 +120,7 @@ class ChartsPanel(Panel):
         width, height = self.content_size
         columns = max(1, min(4, (width + 1) // (_LEAST_WIDTH + 1)))
         rows = max(1, height // _LEAST_HEIGHT)
-        if columns == 1 and width < 2 * _LEAST_WIDTH - 8:
+        if columns == 1 and width < 2 * _LEAST_WIDTH - 4:
             return 1, max(1, height)  # a column of single lines
         return columns, rows
 

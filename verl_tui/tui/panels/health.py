@@ -184,7 +184,7 @@ class HealthPanel(Panel):
         self._foot = 0
         if height <= _BADGE_ROWS:
             lines = [drawing.badges(findings) if findings else drawing.quiet(view)[0]]
-            chosen = [finding for finding in findings if _name(finding) == self._chosen]
+            chosen = [finding for finding in findings if _name(finding) == self._chosen] or findings[:1]
             lines += [row for finding in chosen for row in drawing.message(finding)][: height - 1]
             heads: list[int] = []
         else:

@@ -27,7 +27,7 @@ class Panel(Container):
 
     def on_mount(self) -> None:
         """Write the title."""
-        self.border_title = Content(self.TITLE)  # type: ignore[assignment]
+        self.border_title = Content(self.TITLE)
 
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""
@@ -37,4 +37,4 @@ class Panel(Container):
         """Write a few words into the lower edge of the frame; foreign text is no markup here."""
         content = Content(text)
         if self.border_subtitle != content.markup:
-            self.border_subtitle = content  # type: ignore[assignment]
+            self.border_subtitle = content

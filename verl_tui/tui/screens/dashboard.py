@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
@@ -42,12 +42,10 @@ _STATE_ROLES = {
 class Dashboard(Screen[None]):
     """Everything about the shown run at a glance. Which panels are in sight is decided by the stylesheet alone."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-medium"), (120, "-wide"), (170, "-huge")]
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (18, "-low"), (30, "-tall")]
     AUTO_FOCUS = ""
     ORDER = ("charts", "health", "samples", "gpus", "runs")
     """Panels in the order of the tab key."""
-    BINDINGS: list[BindingType] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
         Binding("shift+tab", "next_panel(-1)", "Previous panel", show=False, id="panel.previous"),
         Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
@@ -81,7 +79,7 @@ class Dashboard(Screen[None]):
 
         &.-wide, &.-huge {
             grid-size: 3 3;
-            grid-columns: 24 1fr 36;
+            grid-columns: 26 1fr 36;
             grid-rows: 5fr 2fr 3fr;
             & > #runs { row-span: 2; }
             & > #charts { row-span: 2; }
@@ -106,15 +104,19 @@ class Dashboard(Screen[None]):
         &.-medium.-low { grid-rows: 1fr 6; }
         &.-medium.-flat { grid-rows: 1fr 3; }
         &.-narrow {
-            grid-size: 1 3;
-            grid-rows: 1fr auto auto;
+            grid-size: 1 2;
+            grid-rows: 1fr 2;
             & > #status { padding: 0; }
             & > Footer { display: none; }
-            & > #runs, & > #samples { display: none; }
+            & > #runs, & > #samples, & > #gpus { display: none; }
             & > Panel { border: none; }
-            & > #health { height: 1; }
-            & > #gpus { height: auto; max-height: 3; }
         }
+        &.-narrow.-gpus {
+            grid-size: 1 3;
+            grid-rows: 1fr 2 3;
+            & > #gpus { display: block; }
+        }
+        &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
         &.-zoomed {
             grid-size: 1 1;
             grid-rows: 1fr;
@@ -154,7 +156,9 @@ class Dashboard(Screen[None]):
     def show(self, view: View) -> None:
         """Draw the newest state in every panel that is in sight."""
         self._view = view
-        self.query_one("#status", Line).show(*_status(view))
+        self.query_one("#status", Line).show(*_status(view, self.size.width))
+        # Nothing is known of GPUs in most side panes: no room is given to saying so.
+        self.set_class(bool(view.monitor.gpus and view.monitor.gpus.gpus), "-gpus")
         for panel in self.query(Panel):
             if panel.display:
                 panel.show(view)
@@ -184,7 +188,9 @@ class Dashboard(Screen[None]):
     def action_next_panel(self, way: int) -> None:
         """Focus the next panel; one that is out of sight fills the screen."""
         current = self.zoomed or self._focused_panel()
-        at = self.ORDER.index(current.id) if current is not None and current.id in self.ORDER else (-1 if way > 0 else 0)
+        at = (
+            self.ORDER.index(current.id) if current is not None and current.id in self.ORDER else (-1 if way > 0 else 0)
+        )
         self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
 
     def action_show_panel(self, name: str) -> None:
@@ -319,11 +325,15 @@ class Dashboard(Screen[None]):
         self._again()
 
 
-def _status(view: View) -> tuple[list[Piece], list[Piece]]:
+_BRANDED = 60
+"""Columns from which on the first line has room for more than the run."""
+
+
+def _status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
     """Return the first line of the screen: the shown run at a glance."""
-    left: list[Piece] = [("verl-tui ", "dim")]
+    left: list[Piece] = [("verl-tui ", "dim")] if width >= _BRANDED else []
     if view.run is not None:
-        left.extend(_run_pieces(view))
+        left.extend(_run_pieces(view, width))
     elif view.monitor.waiting or view.monitor.problems:
         left.append((one_line("; ".join((*view.monitor.problems, *view.monitor.waiting))), "warning"))
     elif view.loading:
@@ -336,11 +346,12 @@ def _status(view: View) -> tuple[list[Piece], list[Piece]]:
     unreadable = view.run.unreadable if view.run is not None else 0
     if unreadable:
         right.append((f" {unreadable:,} unreadable lines (i)", "warning"))
-    right.append((" ? help", "dim"))
+    if width >= _BRANDED:
+        right.append((" ? help", "dim"))
     return left, right
 
 
-def _run_pieces(view: View) -> Iterator[Piece]:
+def _run_pieces(view: View, width: int) -> Iterator[Piece]:
     run, now = view.run, view.now
     assert run is not None
     current = state(run, now)
@@ -348,7 +359,8 @@ def _run_pieces(view: View) -> Iterator[Piece]:
     yield f"  {current.value}", _STATE_ROLES.get(current, "dim")
     if run.step is not None:
         total = run.total_steps
-        yield f"  step {run.step}" + (f"/{total} {min(1.0, run.step / total):.0%}" if total else ""), ""
+        word = "step " if width >= _BRANDED else ""
+        yield f"  {word}{run.step}" + (f"/{total} {int(100 * min(1.0, run.step / total))}%" if total else ""), ""
     if (left := remaining(run, now)) is not None:
         yield f"  ETA {duration(left)}", ""
     if (quiet := silence(run, now)) is not None:

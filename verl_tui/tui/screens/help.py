@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.binding import Binding
@@ -38,7 +38,7 @@ _KEYS = {
 class HelpScreen(ModalScreen[None]):
     """A list of all keys, everywhere first, then panel by panel."""
 
-    BINDINGS: list[BindingType] = [Binding("escape,q,question_mark", "dismiss", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Back", show=False)]
     DEFAULT_CSS = """
     HelpScreen {
         align: center middle;
@@ -90,7 +90,7 @@ def _lines(owner: type[DOMNode], app: App[object]) -> Iterator[Text]:
     for binding in owner.BINDINGS:
         if not isinstance(binding, Binding) or not binding.description or binding.id in _MANY:
             continue
-        keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key  # noqa: SLF001
+        keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key
         shown = " ".join(_KEYS.get(key, key) for key in keys.split(","))
         if binding.id == "run.1":
             shown = "1 … 9"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.screen import Screen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ZoomScreen(Screen[None]):
     """A chart as large as the terminal."""
 
-    BINDINGS: list[BindingType] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "dismiss", "Back", id="zoom.back"),
         Binding("x", "look('axis')", "X axis", id="zoom.axis"),
         Binding("y", "look('log')", "Log scale", id="zoom.log"),

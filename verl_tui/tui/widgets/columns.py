@@ -148,12 +148,15 @@ def value_at(points: Points, step: int) -> tuple[int, float] | None:
 
 
 def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
-    """Return the step of the nearest point in the columns left (-1) or right (1) of that of `step`, None if none."""
+    """Return the step of the last point in the next column left (-1) or right (1) of that of `step`, None if none."""
     column = (step - window.start) // window.per
     if direction < 0:
         i = bisect_left(points.steps, window.start + column * window.per) - 1
     else:
         i = bisect_left(points.steps, window.start + (column + 1) * window.per)
+        if i < len(points.steps):
+            column = (points.steps[i] - window.start) // window.per
+            i = bisect_left(points.steps, window.start + (column + 1) * window.per) - 1
     return points.steps[i] if 0 <= i < len(points.steps) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _READING = 10
 """Cells kept for value and trend in a chart of one row."""
+_UNITS = 56
+"""Cells from which on a chart of one row has room for the unit."""
 
 
 class Symbols(NamedTuple):
@@ -73,6 +76,10 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
     """
     reading = _reading(data, cursor, symbols)
     used = sum(cell_len(text) for text, _ in reading)
+    if data.unit and cell_len(data.title) + used + 4 > width:
+        # A name cut short says less than a value without its unit.
+        reading = _reading(replace(data, unit=""), cursor, symbols)
+        used = sum(cell_len(text) for text, _ in reading)
     mark = f"{symbols.focus} " if focus else ""
     name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
     parts = [(name, "title")]
@@ -94,7 +101,8 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
 
 def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False) -> Text:
     """Write a whole chart in one row: name, sparkline, value and trend; charts of one width stand in columns."""
-    reading = _reading(data, cursor, symbols) or [(fit(data.empty, width // 2, symbols), "key")]
+    told = data if width >= _UNITS else replace(data, unit="")
+    reading = _reading(told, cursor, symbols) or [(fit(data.empty, width // 2, symbols), "key")]
     used = max(_READING, sum(cell_len(text) for text, _ in reading))
     name_width = min(18, width // 3)
     room = width - name_width - used - 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual.strip import Strip
@@ -18,7 +18,9 @@ Piece = tuple[str, str]
 class Line(Widget):
     """One line: pieces on the left, pieces on the right, the left ones give way."""
 
-    COMPONENT_CLASSES = {f"line--{role}" for role in ("strong", "dim", "good", "warning", "critical", "accent")}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"line--{role}" for role in ("strong", "dim", "good", "warning", "critical", "accent")
+    }
     DEFAULT_CSS = """
     Line {
         height: 1;
@@ -32,7 +34,7 @@ class Line(Widget):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._left: tuple[Piece, ...] = ()
         self._right: tuple[Piece, ...] = ()

@@ -209,12 +209,9 @@ class Plot(Widget, can_focus=True):
         if shown is not None:
             self._move(min(max(step, shown[0]), shown[1]))
 
-    def on_focus(self) -> None:
-        """Show the focus."""
-        self._redraw()
-
-    def on_blur(self) -> None:
-        """Show that the focus went."""
+    def watch_has_focus(self, has_focus: bool) -> None:  # noqa: FBT001 - Textual's signature
+        """Show the focus, or that it went."""
+        super().watch_has_focus(has_focus)
         self._redraw()
 
     def _move(self, step: int | None) -> None:

@@ -23,7 +23,11 @@ _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
 _STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}
 """Only trouble has a colour."""
+_USUAL = (State.RUNNING, State.FINISHED)
+"""States that may go unsaid: the bar tells."""
 _LEAST_NAME = 8
+_WHOLE_NAME = 18
+"""Names up to here are shown whole at the cost of other words: names that differ at the end look alike when cut."""
 _INDENT = 4
 """Cells of badge and number, with the spaces after them."""
 
@@ -85,10 +89,13 @@ def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Piec
     for entry in entries:
         state = _state_word(entry, 0)
         since = dot + entry.age if entry.age else ""
-        if width - _INDENT - 2 - len(state[0]) - len(since) < _LEAST_NAME:
+        if width - _INDENT - 2 - len(state[0]) - len(since) < min(cell_len(entry.name), _WHOLE_NAME):
             since = ""
         name = width - _INDENT - 2 - len(state[0]) - len(since)
-        rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
+        if name < min(cell_len(entry.name), _WHOLE_NAME) and entry.state in _USUAL:
+            rows.append(_head(entry, width - _INDENT, ascii_only=ascii_only))
+        else:
+            rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
         row: Pieces = [(" " * _INDENT, "")]
         if plan["bar"]:
             row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
@@ -126,7 +133,7 @@ def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
     """One row without columns, `● 1 run  step 120/500 24% ETA 1h`; the least needed words go first."""
     end = f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value
     steps = f"step {entry.steps}" if entry.steps else ""
-    room = width - _INDENT - 2 - min(cell_len(entry.name), _LEAST_NAME)
+    room = width - _INDENT - 2 - min(cell_len(entry.name), _WHOLE_NAME)
     choices = (
         (steps, entry.percent, end),
         (steps, end),

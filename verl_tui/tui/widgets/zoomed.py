@@ -200,7 +200,9 @@ class _Sketch:
         for height in edges:
             line(height, orientation=0, style="double", pixel=_pixel(plotext, "band"))
         for mark in self._data.marks:
-            if mark.role == "restart" and window.start <= mark.step <= window.end:
+            # Two lines in one column would merge into one of neither style: the cursor's is the one to see.
+            beside = cursor is None or window.column(mark.step) != window.column(cursor)
+            if mark.role == "restart" and beside and window.start <= mark.step <= window.end:
                 line(window.column(mark.step), orientation=1, style="dotted", pixel=_pixel(plotext, "restart"))
         if cursor is not None and window.start <= cursor <= window.end:
             line(window.column(cursor), orientation=1, style="heavy", pixel=_pixel(plotext, "cursor"))

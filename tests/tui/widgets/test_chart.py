@@ -1,0 +1,295 @@
+"""The chart as it stands on the screen."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from math import inf, nan
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.app import App
+
+from verl_tui.runs.pyramid import Pyramid
+from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, Line, Mark
+from verl_tui.tui.widgets.drawing import Drawing
+
+SIZES = [(1, 1), (2, 1), (1, 5), (5, 2), (7, 3), (20, 4), (23, 9), (24, 6), (40, 12), (80, 1), (80, 2), (200, 50)]
+
+
+class Column:
+    """A series as a chart wants it."""
+
+    def __init__(self, steps, values):
+        self.steps, self.values = array("q", steps), array("d", values)
+        self._pyramid = Pyramid(self.steps, self.values)
+
+    def add(self, step, value):
+        self.steps.append(step)
+        self.values.append(value)
+
+    @property
+    def pyramid(self):
+        self._pyramid.catch_up()
+        return self._pyramid
+
+
+class Watched(Chart):
+    """A chart that notes which regions it asks to repaint."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.refreshed = []
+
+    def refresh(self, *regions, **kwargs):
+        if hasattr(self, "refreshed"):
+            self.refreshed.append(regions)
+        return super().refresh(*regions, **kwargs)
+
+
+class Screen(App):
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, chart):
+        super().__init__()
+        self.chart = chart
+        self.moves = []
+
+    def compose(self):
+        yield self.chart
+
+    def on_chart_cursor_moved(self, event):
+        self.moves.append(event.step)
+
+    @property
+    def lines(self):
+        return ["".join(segment.text for segment in strip) for strip in self.chart.render_lines(self.chart.size.region)]
+
+
+def rows(data, width=60, height=12, **kwargs):
+    drawing = Drawing(ascii_only=kwargs.pop("ascii_only", False))
+    return ["".join(text for text, _ in row) for row in drawing.rows(data, width, height, **kwargs)]
+
+
+def ramp(count=200):
+    return Column(range(count), [i / count for i in range(count)])
+
+
+def everything(points):
+    return ChartData(
+        "critic/rewards/mean",
+        "Reward [/red] 漢字\n",
+        unit="s",
+        lines=(
+            Line(points, label="first"),
+            Line(points, role="line-2", label="second"),
+            Line(points, "points", "validation"),
+            Line(points, "points", "line-9", "more"),
+        ),
+        envelope=(points, points),
+        band=(-0.5, 0.7),
+        marks=tuple(Mark(step, role) for step in (-5, 3, 70, 10**9) for role in ("breach", "restart", "checkpoint")),
+        cursor=20,
+    )
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("points", [Column([], []), Column([3], [1]), ramp(), Column(range(9), [nan] * 9)])
+def test_every_size_is_filled_exactly(points, width, height, ascii_only):
+    from rich.cells import cell_len
+
+    for data in (everything(points), replace(everything(points), smoothing=0.9, log_y=True)):
+        drawn = rows(data, width, height, ascii_only=ascii_only, focus=True)
+        assert len(drawn) == height
+        assert all(cell_len(row) <= width for row in drawn)
+        assert not ascii_only or all(row.isascii() for row in drawn)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+async def test_every_size_on_a_screen(width, height):
+    app = Screen(Chart(everything(ramp())))
+    async with app.run_test(size=(width, height)) as pilot:
+        await pilot.press("tab", "left", "home", "end", "escape")
+        await pilot.resize_terminal(max(1, width // 2), max(1, height // 2))
+        await pilot.pause()
+        assert len(app.lines) == app.chart.size.height
+
+
+@given(
+    values=st.lists(st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]), max_size=50),
+    gap=st.sampled_from([1, 7, 1000]),
+    log_y=st.booleans(),
+    smoothing=st.sampled_from([0.0, 0.9]),
+)
+@settings(max_examples=60)
+def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
+    points = Column(range(0, len(values) * gap, gap), values)
+    data = replace(everything(points), log_y=log_y, smoothing=smoothing, band=(1e308, -1e308))
+    for width, height in ((80, 15), (30, 5), (20, 1)):
+        rows(data, width, height)
+
+
+async def test_a_new_point_repaints_few_rows():
+    points = Column(range(1000), [0.5 + (i % 7) / 20 for i in range(1000)])
+    data = ChartData("reward", lines=(Line(points),))
+    app = Screen(Watched(data))
+    async with app.run_test(size=(60, 15)) as pilot:
+        await pilot.pause()
+        app.chart.refreshed.clear()
+        points.add(1000, 0.6)
+        app.chart.show(data)
+        regions = [region for call in app.chart.refreshed for region in call]
+        assert 0 < len(regions) <= 6
+        assert all(region.height == 1 for region in regions)
+
+
+async def test_nothing_new_repaints_nothing():
+    data = ChartData("reward", lines=(Line(ramp()),))
+    app = Screen(Watched(data))
+    async with app.run_test(size=(60, 15)) as pilot:
+        await pilot.pause()
+        app.chart.refreshed.clear()
+        app.chart.show(replace(data))
+        assert app.chart.refreshed == []
+
+
+async def test_what_is_repainted_is_what_a_fresh_chart_shows():
+    points = ramp(100)
+    data = ChartData("reward", lines=(Line(points),), smoothing=0.9)
+    app = Screen(Chart(data))
+    async with app.run_test(size=(60, 15)) as pilot:
+        for step in range(100, 140):
+            points.add(step, step / 100 if step % 9 else nan)
+            app.chart.show(data)
+            await pilot.pause()
+        shown = app.lines
+        assert [line.rstrip() for line in shown[1:]] == [line.rstrip() for line in rows(data, 60, 15)[1:]], (
+            "the columns remembered differ from those read anew"
+        )
+
+
+def test_a_value_replaced_at_the_end_is_drawn_anew():
+    points = ramp(100)
+    data = ChartData("reward", lines=(Line(points),), smoothing=0.5)
+    drawing = Drawing()
+    before = drawing.rows(data, 60, 15)
+    points.values[99] = 0.1
+    points.pyramid.update(99)
+    after = drawing.rows(data, 60, 15)
+    assert after != before
+    assert after == Drawing().rows(data, 60, 15)
+
+
+def test_values_that_are_no_numbers_are_marked():
+    values = [i / 200 for i in range(200)]
+    values[100], values[199] = nan, -inf
+    points = Column(range(200), values)
+    drawn = rows(ChartData("kl", lines=(Line(points),)))
+    assert drawn[-3].count("✗") == 2
+    assert "-inf" in drawn[0]
+    assert any("✗" in row for row in rows(ChartData("kl", lines=(Line(Column(range(5), [nan] * 5)),))))
+
+
+def test_marks_stand_on_the_axis():
+    marks = (Mark(20, "breach"), Mark(60, "restart"), Mark(100, "checkpoint"), Mark(100, "breach"), Mark(999, "breach"))
+    data = ChartData("kl", lines=(Line(ramp()),), marks=marks)
+    axis = rows(data)[-2]
+    assert [axis.count(glyph) for glyph in "▲↻■"] == [2, 1, 0]
+    assert all(row.isascii() for row in rows(data, ascii_only=True))
+
+
+def test_several_lines_are_told_apart_without_colour():
+    lines = (Line(ramp(), label="one"), Line(Column(range(200), [0.2] * 200), role="line-2", label="two"))
+    drawn = rows(ChartData("reward", lines=(*lines, Line(Column([50, 150], [0.9, 0.8]), "points", label="val"))))
+    assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
+    assert all(sum(row.count(sign) for row in drawn[1:]) == 1 for sign in "ab")
+    assert sum(row.count("◆") for row in drawn[1:]) == 2
+
+
+@pytest.mark.parametrize("size", [(60, 1), (60, 2), (60, 5), (60, 12)])
+def test_a_chart_without_points_says_so(size):
+    assert any("no data yet" in row for row in rows(ChartData("reward", "Reward"), *size))
+
+
+def test_a_zoom_shows_its_steps_and_no_others():
+    data = ChartData("reward", lines=(Line(ramp(1000)),), first_step=400, last_step=500)
+    drawing = Drawing()
+    drawing.rows(data, 60, 12)
+    assert drawing.window.start <= 400
+    assert 500 <= drawing.window.end < 700
+
+
+def test_a_logarithmic_axis_takes_what_is_not_positive():
+    points = Column(range(100), [-1, 0, *[10.0 ** -(i // 20) for i in range(98)]])
+    drawn = rows(ChartData("loss", lines=(Line(points),), log_y=True))
+    assert drawn[1].lstrip().startswith("1┤")
+    assert rows(ChartData("loss", lines=(Line(Column([1, 2], [-1, -2])),), log_y=True))
+
+
+def test_an_axis_of_time():
+    axis = Axis("time", lambda second: f"{second // 3600}h", time=True)
+    drawn = rows(ChartData("reward", lines=(Line(Column(range(0, 36_000, 60), [1] * 600)),), axis=axis))
+    assert "3h" in drawn[-1]
+
+
+def test_the_scale_of_another_series_is_not_kept():
+    drawing = Drawing()
+    drawing.rows(ChartData("reward", lines=(Line(ramp()),)), 60, 12)
+    other = ChartData("reward", lines=(Line(Column(range(9), [0.5, *[0.9] * 8])),))
+    assert drawing.rows(other, 60, 12) == Drawing().rows(other, 60, 12)
+
+
+async def test_the_cursor_reads_values_point_by_point():
+    app = Screen(Chart(ChartData("kl", lines=(Line(Column([1, 5, 9], [0.1, 0.2, 0.3])),))))
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.press("tab", "right", "left")
+        assert "0.2 @ 5" in app.lines[0]
+        await pilot.press("home", "left", "end", "escape", "escape")
+        assert app.moves == [9, 5, 1, 9, None]
+        assert "@" not in app.lines[0]
+
+
+async def test_only_a_change_by_the_owner_moves_the_cursor():
+    data = ChartData("kl", lines=(Line(ramp()),))
+    app = Screen(Chart(data))
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.press("tab", "home")
+        app.chart.show(data)
+        assert app.chart.cursor == 0
+        app.chart.show(replace(data, cursor=50))
+        assert app.chart.cursor == 50
+        await pilot.press("escape")
+        app.chart.show(replace(data, cursor=50))
+        assert app.chart.cursor is None
+
+
+async def test_a_click_puts_the_cursor():
+    app = Screen(Chart(ChartData("kl", lines=(Line(ramp()),))))
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.click(Chart, offset=(20, 5))
+        assert app.moves[-1] is not None
+        await pilot.click(Chart, offset=(59, 5))
+        assert app.moves[-1] == 199
+
+
+async def test_the_focus_shows_without_colour():
+    app = Screen(Chart(ChartData("kl", lines=(Line(ramp()),))))
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.screen.set_focus(None)
+        await pilot.pause()
+        assert not app.lines[0].startswith("▸")
+        app.chart.focus()
+        await pilot.pause()
+        assert app.lines[0].startswith("▸ kl")
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark", "solarized-light"])
+async def test_a_change_of_theme_restyles(theme):
+    app = Screen(Chart(everything(ramp())))
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.theme = theme
+        await pilot.pause()
+        styles = {segment.style for strip in app.chart.render_lines(app.chart.size.region) for segment in strip}
+        assert len(styles) > 4

@@ -1,0 +1,160 @@
+"""The large chart: plotext must see nothing that it cannot take, since a nan ends the process."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from dataclasses import replace
+from math import inf, isfinite, nan
+
+import pytest
+from textual.app import App
+
+from verl_tui.runs.pyramid import Pyramid
+from verl_tui.tui.widgets import zoomed
+from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+from verl_tui.tui.widgets.zoomed import ZoomedChart
+
+
+class Column:
+    def __init__(self, steps, values):
+        self.steps, self.values = array("q", steps), array("d", values)
+        self.pyramid = Pyramid(self.steps, self.values)
+
+
+class Screen(App):
+    def __init__(self, chart):
+        super().__init__()
+        self.chart = chart
+        self.moves = []
+
+    def compose(self):
+        yield self.chart
+
+    def on_chart_cursor_moved(self, event):
+        self.moves.append(event.step)
+
+    @property
+    def lines(self):
+        return ["".join(segment.text for segment in strip) for strip in self.chart.render_lines(self.chart.size.region)]
+
+
+def data_of(values, gap=1, **changes):
+    points = Column(range(0, len(values) * gap, gap), values)
+    validation = Line(Column(points.steps[::10], points.values[::10]), "points", "validation")
+    marks = (Mark(30, "breach"), Mark(50, "restart"), Mark(-9, "restart"), Mark(70, "checkpoint"))
+    data = ChartData("actor/loss", "Loss [/red]", lines=(Line(points), validation), marks=marks, band=(0.2, None))
+    return replace(data, envelope=(points, points), **changes)
+
+
+WAVE = [0.5 + (i % 40) / 80 for i in range(200)]
+ADVERSARIES = {
+    "nothing": [],
+    "one": [0.5],
+    "constant": [0.25] * 100,
+    "huge": [1e308, -1e308, 1.7e308] * 30,
+    "denormal": [5e-324, 0.0, 1e-310] * 30,
+    "only nan": [nan] * 50,
+    "mixed": [nan, 1.0, inf, -1.0, -inf, 0.0, 1e308, 5e-324] * 20,
+    "negative": [-float(i) for i in range(100)],
+    "one huge": [*WAVE, 1e300],
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize(
+    "changes", [{}, {"log_y": True}, {"smoothing": 0.9}, {"cursor": 20}, {"band": (1e308, -1e308)}]
+)
+@pytest.mark.parametrize("gap", [1, 1000])
+async def test_nothing_ends_the_process(name, changes, gap):
+    app = Screen(ZoomedChart(data_of(ADVERSARIES[name], gap, **changes)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("tab", "left", "home", "end")
+        assert len(app.lines) == 24
+        assert all(len(line) == 80 for line in app.lines)
+        assert "Loss [/red]" in app.lines[0]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 2), (20, 6), (30, 10), (31, 11), (80, 24), (200, 50)])
+async def test_sizes(size):
+    app = Screen(ZoomedChart(data_of(WAVE)))
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        assert len(app.lines) == size[1]
+        assert "\x1b" not in "".join(app.lines)
+
+
+async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
+    seen = []
+    trace = zoomed._Trace
+
+    def noted(role, glyph, x, y, starts):
+        seen.append(found := trace(role, glyph, x, y, starts))
+        return found
+
+    monkeypatch.setattr(zoomed, "_Trace", noted)
+    values = [nan if i % 97 == 0 else (i % 1000) * (-1) ** i for i in range(50_000)]
+    app = Screen(ZoomedChart(data_of(values)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+    assert any(found.x for found in seen)
+    for found in seen:
+        assert len(found.x) == len(found.y) <= 400
+        assert all(isfinite(y) and 0 <= y <= 1 for y in found.y)
+
+
+async def test_what_is_no_number_has_its_own_row():
+    values = WAVE[:]
+    values[100] = nan
+    app = Screen(ZoomedChart(data_of(values)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        broken = next(line for line in app.lines if line.lstrip().startswith("nan"))
+        assert broken.count("✗") >= 1
+
+
+async def test_marks_stand_below_what_they_mark():
+    app = Screen(ZoomedChart(data_of(WAVE, cursor=50)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        marks = next(line for line in app.lines if line.startswith("marks"))
+        assert [marks.count(glyph) for glyph in "▲↻■"] == [1, 1, 1]
+        cursor = {line.index("┃") for line in app.lines if "┃" in line}  # where no grid line crosses it
+        assert cursor == {marks.index("↻")}
+        assert "@ 50" in app.lines[0]
+
+
+async def test_the_cursor_moves_by_keys():
+    app = Screen(ZoomedChart(data_of(WAVE)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("tab", "end", "left", "right", "home")
+        assert app.moves == [199, 197, 199, 0]
+
+
+async def test_an_unchanged_picture_is_not_drawn_twice(monkeypatch):
+    drawn = []
+    draw = zoomed._Sketch.draw
+    monkeypatch.setattr(zoomed._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
+    data = data_of(WAVE)
+    app = Screen(ZoomedChart(data))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        before = len(drawn)
+        app.chart.show(replace(data))
+        assert len(drawn) == before == 1
+
+
+async def test_without_plotext_there_is_a_chart_all_the_same(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotext", None)
+    app = Screen(ZoomedChart(data_of(WAVE)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert "└" in app.lines[-2]
+        assert "┌" not in "".join(app.lines)
+
+
+async def test_ascii():
+    app = Screen(ZoomedChart(data_of(WAVE), ascii_only=True))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert "".join(app.lines).isascii()
