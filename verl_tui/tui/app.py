@@ -37,14 +37,14 @@ class VerlApp(App[int]):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it otherwise
         (0, "-narrow"),
         (60, "-medium"),
         (120, "-wide"),
         (170, "-huge"),
     ]
     """Columns from which on a layout holds; the dashboard's stylesheet says what it is."""
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-flat"), (18, "-low"), (30, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (18, "-low"), (30, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
         Binding("question_mark", "help", "Help", key_display="?", id="help"),

@@ -111,7 +111,8 @@ class GpusPanel(Panel):
                 self.refresh(layout=True)
         self._rows.set_rows([self._text(line) for line in lines])
         reading = view.monitor.gpus
-        old = reading is not None and view.now - reading.time > _STALE
+        # A host without devices is read once: its silence is no news.
+        old = reading is not None and bool(reading.gpus) and view.now - reading.time > _STALE
         self.subtitle(f"read {age(view.now - reading.time)} ago" if old and reading else "")
 
     def _lines(self, width: int, height: int) -> list[Pieces]:

@@ -33,6 +33,7 @@ class Glyph(NamedTuple):
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _RUNS = tuple(tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4)) for column in _DOTS)
 """Bits of a run within one cell: [left or right][first row][last row]."""
+_GLYPH, _STYLE = itemgetter(0), itemgetter(1)
 _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
 
@@ -220,4 +221,4 @@ def _mixed_row(
 
 def join(cells: Iterable[tuple[str, str]]) -> Text:
     """Put neighbouring cells of one style together."""
-    return tuple(("".join(glyph for glyph, _ in group), style) for style, group in groupby(cells, itemgetter(1)))
+    return tuple(("".join(map(_GLYPH, group)), style) for style, group in groupby(cells, _STYLE))

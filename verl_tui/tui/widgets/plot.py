@@ -209,7 +209,7 @@ class Plot(Widget, can_focus=True):
         if shown is not None:
             self._move(min(max(step, shown[0]), shown[1]))
 
-    def watch_has_focus(self, has_focus: bool) -> None:  # noqa: FBT001 - Textual's signature
+    def watch_has_focus(self, has_focus: bool) -> None:
         """Show the focus, or that it went."""
         super().watch_has_focus(has_focus)
         self._redraw()
