@@ -99,7 +99,8 @@ class ConsoleDecoder:
             row = self._row(found, sure=inside)
             if row is not None:
                 self._step = row.step
-                self._sample.leave()
+                if inside:
+                    self._sample.leave()
                 self._events.step()
                 self._bar(out, part[: found.start()])
                 out.append(row)

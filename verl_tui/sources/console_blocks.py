@@ -17,6 +17,7 @@ _LONGEST_CONFIG = 3000
 _LONGEST_SAMPLE = 2000
 """Lines after which a block that did not end is given up."""
 _QUOTED = re.compile(rb"'[^']*'|\"[^\"]*\"")
+_LITERAL = re.compile(rb"^ +['\"{(\[\-\d]")
 _OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values that are no literals, as `repr` writes them."""
 _FIELD = re.compile(rb"^\[(prompt|response|ground_truth|score)\] ?")
@@ -33,8 +34,8 @@ class ConfigBlock:
         self._done = False
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Tell whether a line belongs to the block: same actor, indented. Bars on stderr come in between."""
-        return bool(self._lines) and prefix == self._prefix and part.startswith(b" ")
+        """Tell whether a line belongs to the block: same actor, indented, a literal. Bars and warnings come between."""
+        return bool(self._lines) and prefix == self._prefix and _LITERAL.match(part) is not None
 
     def feed(self, prefix: bytes, part: bytes) -> Settings | None:
         """Take a line; return the settings with the block's last one."""

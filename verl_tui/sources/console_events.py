@@ -39,6 +39,8 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
         EventKind.WARNING,
     ),
 )
+_LOGGING = re.compile(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")
+"""What Python's logging puts before a message; an ERROR line is the logger's word, not the driver's end."""
 _GENERIC, _RAY, _CAUSE = 1, 2, 3
 """How much a fatal line says of the cause: that there was an error, that Ray reports one, which one."""
 _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
@@ -84,6 +86,7 @@ class EventReader:
         """
         if not _WORTH_A_LOOK.search(part):
             return
+        part = _LOGGING.sub(b"", part)
         if part.startswith(b"Exception ignored in"):
             self._ignored = prefix
             return

@@ -29,7 +29,7 @@ class Decoder(Protocol):
         ...
 
     def restart(self) -> Iterable[Row | Record]:
-        """Forget everything: the file starts anew. Return what is to be told beside the restart itself."""
+        """Forget everything: the file starts anew. Return what is to be told instead of a new segment, if anything."""
         ...
 
 

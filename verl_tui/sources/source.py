@@ -60,8 +60,7 @@ class LineSource:
             return (), False
         self._problem = None
         if chunk.restarted is not None:
-            self._gather.add((Restart(chunk.restarted),))
-            self._gather.add(self._decoder.restart())
+            self._gather.add(self._decoder.restart() or (Restart(chunk.restarted),))
         decode, add = self._decoder.decode, self._gather.add
         for number, line in enumerate(chunk.lines, chunk.first):
             add(decode(line, number))

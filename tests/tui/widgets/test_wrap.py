@@ -78,7 +78,7 @@ def test_nothing_is_lost(text: str, width: int) -> None:
         assert "\n" not in row
         assert text.startswith(row, at)
         at += len(row)
-    assert at == len(text)
+    assert text[at:] in {"", " "}  # a space at a break, with nothing after it
 
 
 @given(TEXTS.map(safe), st.integers(-1, 20))

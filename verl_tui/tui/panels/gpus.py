@@ -36,7 +36,7 @@ _MOST = 40
 _STALE = 30.0
 """Seconds after which a reading is called old."""
 _GAUGE = 8
-_LEAST_SPARK = 8
+_LEAST_SPARK = 6
 _MOST_SPARK = 24
 
 
@@ -200,16 +200,16 @@ def _logged_rows(logged: list[_Logged], width: int, *, ascii_only: bool) -> list
     """Write a row for each value: label, bar, value, sparkline, in columns."""
     values = max(5, *(cell_len(item.value) for item in logged))
     label = min(max(cell_len(item.label) for item in logged), max(width - values - 1 - _LEAST_SPARK - 2, 8))
-    spare = width - label - values - 2
-    bars = any(item.share is not None for item in logged) and spare >= _GAUGE + 1 + _LEAST_SPARK + 2
-    spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 1 if bars else 0))
+    spare = width - label - values - 1
+    bars = any(item.share is not None for item in logged) and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
+    spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 2 if bars else 0))
     rows = []
     for item in logged:
         name = middle(item.label, label, ascii_only=ascii_only)
-        row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 2), "")]
+        row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
         if bars:
             filled = " " * _GAUGE if item.share is None else gauge(item.share, _GAUGE, ascii_only=ascii_only)
-            row += [(filled, "" if item.share is None else "gauge"), (" ", "")]
+            row += [(" ", ""), (filled, "" if item.share is None else "gauge"), (" ", "")]
         row.append((item.value.rjust(values), item.role))
         if spark >= 4:
             text = sparkline(item.series, spark, ascii_only=ascii_only)

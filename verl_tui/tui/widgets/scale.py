@@ -40,10 +40,13 @@ class Scale:
         """Return the row of each value among `count` rows, from the top; None stays None."""
         low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
         if self.log:
-            values = [None if v is None else self._project(v) for v in values]
-            return [None if v is None else min(count - 1, max(0, int(bottom - (v - low) * factor))) for v in values]
+            values = [None if v is None else self._project(v) * 2 for v in values]
         # Halves, because the difference of two huge numbers would overflow.
-        return [None if v is None else min(count - 1, max(0, int(bottom - (v / 2 - low) * factor))) for v in values]
+        rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
+        known = [row for row in rows if row is not None]
+        if known and (min(known) < 0 or max(known) >= count):
+            return [None if row is None else min(count - 1, max(0, row)) for row in rows]
+        return rows
 
     def ticks(self, count: int) -> list[float]:
         """Return about `count` round values within the scale, ascending."""

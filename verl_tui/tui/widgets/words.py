@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, set_cell_size
+
+from verl_tui.tui.widgets.wrap import fit, wrap
 
 Pieces = list[tuple[str, str]]
 """One row: texts, each with its role, which a theme colours."""
@@ -29,7 +31,7 @@ def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
         return text
     mark = "~" if ascii_only else "…"
     if cells < 5:
-        return set_cell_size(text, cells - 1).rstrip() + mark if cells > 0 else ""
+        return fit(text, cells, mark)
     head = set_cell_size(text, cells // 2).rstrip()
     tail, room = len(text), cells - cell_len(head) - 1
     while cell_len(text[tail - 1 :]) <= room:
@@ -39,21 +41,9 @@ def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
 
 @lru_cache(1024)
 def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ...]:
-    """Return text in lines of at most `cells` cells, broken between words, and within those that are too long."""
-    if cells < 2:  # no room for a wide character
-        return ()
-    lines: list[str] = []
-    line = ""
-    for word in printable(text, ascii_only=ascii_only).split():
-        joined = f"{line} {word}" if line else word
-        if cell_len(joined) <= cells:
-            line = joined
-            continue
-        if line:
-            lines.append(line)
-        *full, line = chop_cells(word, cells)
-        lines += full
-    return (*lines, line) if line else tuple(lines)
+    """Return text as one paragraph in lines of at most `cells` cells."""
+    text = printable(text, ascii_only=ascii_only)
+    return tuple(wrap(text, cells)) if text else ()
 
 
 def cut(pieces: Pieces, cells: int) -> Pieces:

@@ -113,8 +113,8 @@ def _reach(line: str, start: int, width: int) -> int:
         return min(start + width, len(line))
     used, sizes = 0, _SIZES
     last = min(len(line), start + _MOST_MARKS * max(1, width))
-    for at, character in enumerate(line[start:last], start):
-        used += sizes[character]
+    for at in range(start, last):
+        used += sizes[line[at]]
         if used > width:
             return at
     return last

@@ -172,6 +172,9 @@ class _Sketch:
             figure.draw(signal)
         rows = [_split(line) for line in figure.build().string().split("\n")[: self._size[1]]]
         figure.clear.data()
+        if cursor is not None and self.window.start <= cursor <= self.window.end:
+            x = self.left + self.window.column(cursor) // 2
+            rows = [_restyled(row, x, "cursor") for row in rows]  # the line's dots hide the cursor that crosses them
         return rows
 
     def _frame(self, plotext: Any) -> None:
@@ -241,3 +244,11 @@ def _split(line: str) -> Text:
         elif part in ("", "0"):
             role = ""
     return tuple(stretches)
+
+
+def _restyled(row: Text, x: int, role: str) -> Text:
+    """Return a row with the style of the cell in column `x` changed."""
+    cells = [(glyph, style) for text, style in row for glyph in text]
+    if x < len(cells):
+        cells[x] = (cells[x][0], role)
+    return join(cells)

@@ -1,0 +1,66 @@
+"""Reads logs as the monitor does, without judging them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Batch
+from verl_tui.runs.run import Run
+from verl_tui.sources.feed import Feed
+from verl_tui.sources.source import LineSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.format import Format
+
+NOW = 1_800_000_000.0
+
+
+def read_runs(*paths: Path | str) -> dict[str, Run]:
+    """Return the runs behind paths, read to the end."""
+    feed = Feed([str(path) for path in paths])
+    feed.scan()
+    runs: dict[str, Run] = {}
+    for batch in (*feed.read(), *feed.finish()):
+        runs.setdefault(batch.run, Run(batch.run)).apply(batch, NOW)
+    return runs
+
+
+def read_run(*paths: Path | str) -> Run:
+    """Return the only run behind paths."""
+    (run,) = read_runs(*paths).values()
+    return run
+
+
+def drain(source: LineSource) -> list[Record]:
+    """Return everything a source can give now."""
+    records: list[Record] = []
+    more = True
+    while more:
+        found, more = source.read()
+        records.extend(found)
+    return records
+
+
+def values(run: Run, key: str) -> dict[int, float]:
+    """Return a metric's values by step."""
+    series = run.series(key)
+    assert series is not None, f"{key} is not in {run.keys}"
+    return dict(zip(series.steps, series.values, strict=True))
+
+
+def feed_in_pieces(path: Path, format_: Format, data: bytes, cuts: list[int]) -> tuple[Run, list[Record]]:
+    """Write data piece by piece, reading after each; return the run and all records."""
+    path.write_bytes(b"")
+    source = LineSource(path, format_, chunk=97)
+    run, records = Run("r"), []
+    edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    for start, stop in zip(edges, edges[1:], strict=False):
+        with path.open("ab") as file:
+            file.write(data[start:stop])
+        found = drain(source)
+        records.extend(found)
+        run.apply(Batch("r", source.status(), tuple(found)), NOW)
+    return run, records

@@ -1,0 +1,280 @@
+"""Every format on a small file of its own, and on any bytes in any pieces."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.reading import drain, feed_in_pieces, read_run, values
+from verl_tui.records import EventKind, Restart, Sample, Unreadable
+from verl_tui.runs.state import State, state
+from verl_tui.sources import FORMATS, console, filelogger, rollouts, samples, tutorial
+from verl_tui.sources.source import LineSource
+
+DATA = Path(__file__).parents[1] / "data"
+FILES = {
+    "console_v01.log": console,
+    "console_v04.log": console,
+    "console_v09.log": console,
+    "console_sft.log": console,
+    "filelogger_v06.jsonl": filelogger,
+    "filelogger_v07.jsonl": filelogger,
+    "tutorial.jsonl": tutorial,
+    "rollout_v1.jsonl": rollouts,
+    "rollout_v06.jsonl": rollouts,
+}
+UNSAFE = {*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {0x0A}
+nan = math.nan
+
+
+def texts(record: object) -> list[str]:
+    """Return every text of a record."""
+    found: list[str] = []
+    for name in getattr(record, "__slots__", ()):
+        value = getattr(record, name)
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(part for part in value if isinstance(part, str))
+        elif isinstance(value, dict):
+            found.extend(part for pair in value.items() for part in pair if isinstance(part, str))
+    return found
+
+
+def numbers(run) -> dict[str, list[tuple[int, str]]]:
+    return {key: [(step, repr(value)) for step, value in values(run, key).items()] for key in run.keys}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_recognised(name, tmp_path):
+    path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
+    head = (DATA / name).read_bytes()
+    assert next(f for f in FORMATS if f.matches(path, head)) is FILES[name]
+
+
+def test_console_of_v09():
+    run = read_run(DATA / "console_v09.log")
+    assert run.dialect == "verl"
+    assert values(run, "val-core/math/acc/mean@1") == {0: 0.25}
+    assert values(run, "actor/lr") == {1: 1e-6, 2: 1e-6}
+    assert values(run, "training/num_turns/mean") == {1: 2.0, 2: 2.0}
+    assert repr(values(run, "actor/pg_loss")) == repr({1: -0.01, 2: nan})
+    assert values(run, "flag") == {1: 1.0, 2: 0.0}
+    assert values(run, "odd") == {2: math.inf}
+    assert run.total_steps == 20
+    assert run.settings["actor_rollout_ref.actor.kl_loss_coef"] == 0.001
+    assert run.settings["data.max_response_length"] == 1024
+    assert run.checkpoints == {2: "checkpoints/p/e/global_step_2/actor"}
+    assert state(run, 0.0) is State.FINISHED
+    assert [e.kind for e in run.events] == [
+        EventKind.STARTED, EventKind.STARTED, EventKind.CHECKPOINT, EventKind.FINISHED, EventKind.WARNING,
+    ]  # fmt: skip
+
+
+def test_a_data_source_with_the_separator_in_its_name_costs_no_other_metric():
+    run = read_run(DATA / "console_v09.log")
+    assert values(run, "critic/score/mean")[1] == 0.5
+    assert any(key.endswith("c/acc/mean@1") for key in run.keys)
+
+
+def test_console_of_older_versions():
+    old = read_run(DATA / "console_v01.log")
+    assert values(old, "timing/gen") == {0: 18.859, 1: 17.1}
+    assert values(old, "actor/lr(1e-4)") == {0: 0.01, 1: 0.01}
+    assert old.indicators["validation"] == "test_score/openai/gsm8k"
+    run = read_run(DATA / "console_v04.log")
+    assert values(run, "global_seqlen/min") == {1: 484245.0, 2: 484246.0}
+    assert math.isnan(values(run, "actor/pg_loss")[2])
+
+
+def test_step_lines_glued_to_bars():
+    run = read_run(DATA / "console_sft.log")
+    assert values(run, "train/loss") == {1: 2.25, 2: 2.0, 3: 1.5}
+    assert values(run, "val/loss") == {3: 1.75}
+    assert values(run, "train/lr(1e-3)")[2] == 0.001
+    assert run.total_steps == 20
+
+
+def test_file_logger_of_both_eras():
+    new = read_run(DATA / "filelogger_v07.jsonl")
+    assert list(new.keys) == [
+        "val-core/math/acc/mean@1", "critic/score/mean", "actor/pg_loss", "actor/kl_loss", "training/epoch",
+    ]  # fmt: skip
+    assert repr(values(new, "actor/kl_loss")) == repr({1: nan, 2: 0.001})
+    assert values(new, "val-core/math/acc/mean@1") == {0: 0.25, 2: 0.5}
+    old = read_run(DATA / "filelogger_v06.jsonl")
+    assert values(old, "actor/grad_norm") == {1: math.inf, 2: -math.inf}
+    assert math.isnan(values(old, "actor/pg_loss")[1])
+
+
+def test_tutorial_records():
+    run = read_run(DATA / "tutorial.jsonl")
+    assert run.dialect == "tutorial"
+    assert values(run, "rollout/reward_mean") == {120: 2.41, 121: 2.5}
+    assert values(run, "ppo/policy_loss") == {120: -0.182, 121: -0.3}, "in ppo the last record of a step holds"
+    assert values(run, "reward/reward") == {120: 1.5}, "rewards of one step are averaged"
+    assert values(run, "system/gpu_util") == {0: 50.0, 120: 85.0}, "no step: the last one seen"
+    assert run.series("reward/reward").counts[-1] == 2
+    assert values(run, "train/epoch") == {122: 1.0}, "global_step beats step"
+    assert run.indicators["policy_kl"] == "ppo/kl_div"
+    assert [(s.prompt, s.response, s.score, s.ground_truth) for s in run.samples.at(120)] == [("2+2?", "4", 2.0, "4")]
+    (source,) = [s for s in run.sources.values() if s.status.format == "tutorial JSONL"]
+    assert [(u.line, u.excerpt) for u in source.unreadable] == [(14, "this is no record")]
+    assert run.restarts == []
+
+
+def test_policy_kl_of_the_rollout_scope_where_ppo_has_none(tmp_path):
+    path = tmp_path / "verl_logs.jsonl"
+    path.write_text('{"scope":"rollout","step":1,"kl_div":0.02}\n')
+    assert read_run(path).indicators["policy_kl"] == "rollout/kl_div"
+
+
+def test_steps_that_restart_each_epoch_are_no_restart(tmp_path):
+    path = tmp_path / "verl_logs.jsonl"
+    lines = []
+    for whole in range(6):
+        lines.append({"scope": "ppo", "step": whole % 3, "policy_loss": -whole})
+        lines.append({"scope": "train", "epoch": whole // 3, "step": whole % 3, "global_step": whole, "x": 1})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = read_run(path)
+    assert run.restarts == []
+    assert values(run, "ppo/policy_loss") == {n: -float(n) for n in range(6)}
+
+
+def test_rollout_dumps(tmp_path):
+    for name, step in (("rollout_v1.jsonl", "7"), ("rollout_v06.jsonl", "8")):
+        (tmp_path / "rollouts").mkdir(exist_ok=True)
+        (tmp_path / "rollouts" / f"{step}.jsonl").write_bytes((DATA / name).read_bytes())
+    run = read_run(tmp_path)
+    first, second = run.samples.at(7)[:2]
+    assert (first.response, first.score, first.ground_truth, first.group) == ("12\n#### 12", 1.0, "12", "aa-bb")
+    assert second.response == "这个这个问题"
+    assert len(run.samples) == 4, "the row that pads the batch is left out"
+    old = run.samples.at(8)[0]
+    assert math.isnan(old.score)
+    assert old.extras == {"reward": 1.0, "acc": True, "pred": "a"}
+
+
+def test_samples_that_reward_managers_print():
+    text = b"(T pid=1) [prompt] Count.\nstep:9 - a:1\n(T pid=1) [response] step:3 - a:1 - b:2\n" \
+        b"(T pid=1) Traceback (most recent call last):\n(T pid=1) [ground_truth] 3\n(T pid=1) [score] 1.0\n"  # fmt: skip
+    decoder = console.decoder(Path("x"))
+    found = [r for n, line in enumerate(text.splitlines(), 1) for r in decoder.decode(line, n)]
+    (sample,) = [r for r in found if isinstance(r, Sample)]
+    assert sample.response == "step:3 - a:1 - b:2\nTraceback (most recent call last):"
+    assert (sample.ground_truth, sample.score, sample.step) == ("3", 1.0, 10)
+    assert not [r for r in found if getattr(r, "kind", None)]
+
+
+@pytest.mark.parametrize("actor", ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""])
+def test_any_actor_may_print_steps(actor):
+    line = f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
+    (row,) = console.decoder(Path("x")).decode(line, 1)
+    assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        ("", State.ENDED),
+        ("Error executing job with overrides: ['a=b']\nTraceback (most recent call last):\n  x\nValueError: bad\n", State.CRASHED),
+        ("(T pid=1) Traceback (most recent call last):\n(T pid=1) ImportError: optional\nstep:2 - a:1\n", State.ENDED),
+        ("\x1b[33m(raylet)\x1b[0m A worker died or was killed while executing a task by an unexpected system error.\n", State.ENDED),
+        ("Exception ignored in: <x>\nTraceback (most recent call last):\nAttributeError: x\n", State.ENDED),
+        ('tool says isError: true and "Error" in a sentence\n', State.ENDED),
+        ("训练完成！\n", State.ENDED),
+        ("'Final validation metrics: None'\nTraceback (most recent call last):\nOSError: at exit\n", State.FINISHED),
+        ("[rank7]:[E1 ProcessGroupNCCL.cpp:616] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL\n", State.ENDED),
+        ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n", State.CRASHED),
+    ],
+)  # fmt: skip
+def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):
+    path = tmp_path / "train.log"
+    path.write_text("step:1 - a:1\n" + tail)
+    run = read_run(path)
+    assert state(run, path.stat().st_mtime + 5 * 3600) is expected
+
+
+@pytest.mark.parametrize("name", FILES)
+@given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_gives_the_same_run(tmp_path, name, cuts):
+    path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
+    data = (DATA / name).read_bytes()
+    whole, _ = feed_in_pieces(path, FILES[name], data, [])
+    pieces, _ = feed_in_pieces(path, FILES[name], data, cuts)
+    assert numbers(pieces) == numbers(whole)
+    assert pieces.samples.steps == whole.samples.steps
+    assert [repr(pieces.samples.at(s)) for s in pieces.samples.steps] == [repr(whole.samples.at(s)) for s in whole.samples.steps]
+    assert pieces.settings == whole.settings
+    assert pieces.unreadable == whole.unreadable
+    assert (pieces.step, pieces.total_steps, pieces.outcome) == (whole.step, whole.total_steps, whole.outcome)
+
+
+ODD = st.binary(max_size=300) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+LINES = st.lists(
+    ODD
+    | st.sampled_from([(DATA / name).read_bytes()[:500] for name in FILES])
+    | st.builds(
+        lambda key, text: json.dumps({"scope": "sample", "step": 1, "prompt": text, "response": text, key: 1.5, "x": {"y": text}}).encode(),
+        st.text(max_size=10), st.text(max_size=30),
+    )
+    | st.builds(lambda text: b"[prompt] " + text.encode("utf-8", "replace") + b"\n[response] a\n[score] 1", st.text(max_size=20)),
+    max_size=8,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("format_", [*FORMATS], ids=lambda f: f.name)
+@given(lines=LINES, cuts=st.lists(st.integers(0, 10**6), max_size=4))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_survived_and_made_safe(tmp_path, format_, lines, cuts):
+    path = tmp_path / ("3.jsonl" if format_ is rollouts else "any.log")
+    run, records = feed_in_pieces(path, format_, b"\n".join(lines) + b"\n", cuts)
+    for record in records:
+        for text in texts(record):
+            assert not {ord(c) for c in text} & UNSAFE, (record, text)
+    for key in run.keys:
+        run.series(key)
+
+
+def test_json_that_only_python_writes(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(
+        b'\xef\xbb\xbf{"step":1,"data":{"a":1}}\r\n\0\0\0\n{"step":2,"data":{"a":NaN,"b":1e999}}\n[1]\n{"step":3}\n'
+        b'{"step":4,"data":{"a":12345678901234567890123}}\n{"step":"5","data":{"a":true}}\n'
+    )
+    source = LineSource(path, filelogger)
+    reasons = [(r.line, r.reason) for r in drain(source) if isinstance(r, Unreadable)]
+    assert reasons == [
+        (2, "only zero bytes: a hole left by a crash"),
+        (4, "a JSON list, not an object"),
+        (5, 'no "step" with "data"'),
+    ]
+    run = read_run(path)
+    assert repr(values(run, "a")) == repr({1: 1.0, 2: nan, 4: 1.2345678901234568e22, 5: 1.0})
+    assert values(run, "b") == {2: math.inf}
+
+
+def test_a_dump_written_again_replaces_its_samples(tmp_path):
+    path = tmp_path / "rollouts" / "3.jsonl"
+    path.parent.mkdir()
+    path.write_text('{"input":"q","output":"old","score":0}\n')
+    source = LineSource(path, rollouts)
+    assert [r.response for r in drain(source)] == ["old"]
+    path.write_text('{"input":"q","output":"a new one","score":0}\n')
+    restart, sample = drain(source)
+    assert (restart, sample.response) == (Restart("dump written again", 3), "a new one")
+
+
+def test_conversations(tmp_path):
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}, {"role": "user", "content": "so"}]
+    path = tmp_path / "eval.jsonl"
+    path.write_text(json.dumps({"reward": 1.0, "conversations": turns}) + "\n")
+    assert samples.matches(path, path.read_bytes())
+    (sample,) = drain(LineSource(path, samples))
+    assert (sample.prompt, sample.response) == ("user: hi", "assistant: yo\n\nuser: so")

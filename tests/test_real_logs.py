@@ -1,0 +1,152 @@
+"""Real logs of strangers, held against regular expressions that share nothing with the readers.
+
+They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; without them these tests skip.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.reading import read_run, read_runs, values
+from verl_tui.runs.state import State, state
+
+LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
+pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason=f"no real logs in {LOGS}: set VERL_TUI_LOGS")
+
+AGENT = "HappynessI__verl-for-AgentGym/Verl-Data/outputs"
+QWEN = "diqiuzhuanzhuan__verldata/run_logs/qwen2-7b_math.log"
+WEBSHOP = f"{AGENT}/webshop_grpo_test/logs/test_20251213_235103.log"
+SFT = f"{AGENT}/textcraft_sft/logs/train_20251217_085640.log"
+LOGIC = "zhiyuanhubj__logic-rl-formula/wandb/run-20250302_115218-wntzruuo/files/output.log"
+MADE = "made-with-verl-0.9.1/run_7/train.log"
+FILES = ("HanlinDu__verl/verl_examples__gsm8k.jsonl", "made-with-verl-0.9.1/run_7/proj/exp.jsonl")
+EVALUATION = f"{AGENT}/textcraft_eval"
+
+
+def console_truth(path: Path) -> dict[str, dict[int, float]]:
+    """Read a console log in another way: from its decoded text, key by key from the right."""
+    truth: dict[str, dict[int, float]] = {}
+    text = re.sub(r"\x1b\[[0-9;]*m", "", path.read_bytes().decode("utf-8", "replace"))
+    for line in re.split(r"[\r\n]", text):
+        found = re.search(r"(?:^|[\s\]])step:(\d+) - (?=\S+?:(?:np\.|[-\d.]))(.*)", line)
+        if found is None:
+            continue
+        for key, _, number in re.findall(r"(\S.*?):((?:np\.\w+\()?)([-+.\w]+)\)?(?: - |$)", found[2]):
+            truth.setdefault(key, {})[int(found[1])] = float(number)
+    return truth
+
+
+def same(a: dict[int, float], b: dict[int, float]) -> bool:
+    return a.keys() == b.keys() and all(a[s] == b[s] or (math.isnan(a[s]) and math.isnan(b[s])) for s in a)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "keys"),
+    [(QWEN, range(211), 57), (WEBSHOP, range(3), 75), (SFT, range(1, 201), 4), (LOGIC, range(2), 49), (MADE, range(1, 41), 8)],
+)
+def test_console_says_what_a_regular_expression_says(name, steps, keys):
+    truth = console_truth(LOGS / name)
+    run = read_run(LOGS / name)
+    assert len(truth) == keys
+    assert set(run.keys) == set(truth)
+    assert {step for key in truth for step in truth[key]} == set(steps)
+    for key in truth:
+        assert same(values(run, key), truth[key]), key
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_logger_says_what_json_says(name):
+    truth: dict[str, dict[int, float]] = {}
+    for line in (LOGS / name).read_text().splitlines():
+        record = json.loads(line)
+        for key, value in record["data"].items():
+            if not isinstance(value, str | list):
+                truth.setdefault(key, {})[record["step"]] = math.nan if value is None else float(value)
+    run = read_run(LOGS / name)
+    assert list(run.keys) == list(truth)
+    for key in truth:
+        assert same(values(run, key), truth[key]), key
+    assert run.unreadable == 0
+
+
+def test_console_and_file_logger_of_one_run_agree():
+    """Console and file say the same, but for NaN, which the file writes as null: both are nan here."""
+    console, file = read_run(LOGS / MADE), read_run(LOGS / FILES[1])
+    for key in file.keys:
+        assert same(values(console, key), values(file, key)), key
+    assert math.isnan(values(file, "actor/pg_loss")[33])
+
+
+def test_the_directory_of_that_run_is_one_run():
+    run = read_run(LOGS / "made-with-verl-0.9.1/run_7")
+    assert run.name == "run_7"
+    assert {s.status.format for s in run.sources.values()} == {"verl console", "verl file logger", "checkpoints"}
+    assert run.restarts == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "step", "total", "words"),
+    [
+        (QWEN, State.FINISHED, 210, 210, "Final validation metrics"),
+        (SFT, State.FINISHED, 200, 200, "Final validation metrics"),
+        (WEBSHOP, State.CRASHED, 2, 12, "ChunkedEncodingError"),
+        ("boris-dotv__search-r1.v/logs/10665_ppo_train.log", State.CRASHED, 1, 1005, "CUDA out of memory"),
+        ("boris-dotv__search-r1.v/logs/10566_train.log", State.CRASHED, 50, 1005, "ActorDiedError"),
+        ("KotoHanon__VERL-Maze/verl_demo.log", State.CRASHED, None, 30, "NotImplementedError"),
+    ],
+)
+def test_states_are_what_people_say_of_these_runs(name, expected, step, total, words):
+    run = read_run(LOGS / name)
+    written = (LOGS / name).stat().st_mtime
+    assert state(run, written + 30) is expected
+    assert (run.step, run.total_steps) == (step, total)
+    assert run.outcome is not None
+    assert words in run.outcome.text
+
+
+def test_a_log_that_breaks_off_is_not_called_crashed():
+    run = read_run(LOGS / LOGIC)
+    assert state(run, (LOGS / LOGIC).stat().st_mtime + 5 * 3600) is State.ENDED
+
+
+def test_settings_are_those_printed_on_the_console():
+    text = (LOGS / WEBSHOP).read_text(errors="replace")
+    run = read_run(LOGS / WEBSHOP)
+    for name in ("data.max_response_length", "data.train_batch_size", "trainer.test_freq"):
+        printed = re.search(rf"'{name.split('.')[1]}': (\d+)[,}}]", text)
+        assert printed is not None
+        assert run.settings[name] == int(printed[1])
+    assert run.settings_origin["trainer.test_freq"] == "console"
+
+
+def test_samples_of_an_evaluation():
+    (path,) = (LOGS / EVALUATION).rglob("*.jsonl")
+    truth = [json.loads(line) for line in path.read_text().splitlines()]
+    run = read_run(path)
+    samples = run.samples.at(run.samples.steps[0])
+    assert [sample.score for sample in samples] == [record["reward"] for record in truth]
+    assert truth[0]["conversations"][0]["content"][:40] in samples[0].prompt
+    assert run.unreadable == 0
+
+
+def test_samples_on_the_console():
+    text = re.sub(r"\x1b\[[0-9;]*m", "", (LOGS / QWEN).read_text(errors="replace"))
+    scores = [float(s) for s in re.findall(r"\) \[score\] ([-\d.]+)", text)]
+    run = read_run(LOGS / QWEN)
+    found = [sample.score for step in run.samples.steps for sample in run.samples.at(step)]
+    assert sorted(found) == sorted(scores)
+
+
+def test_all_logs_at_once_give_every_run_once():
+    runs = read_runs(LOGS)
+    files = [path for run in runs.values() for path, s in run.sources.items() if s.status.format != "checkpoints"]
+    assert len(files) == len(set(files))
+    expected = {str(LOGS / name) for name in (QWEN, WEBSHOP, SFT, LOGIC, MADE, *FILES)}
+    assert expected <= set(files)
+    assert len(runs) == len(files) - 1  # run_7 has two files
