@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch
@@ -57,7 +58,7 @@ def feed_in_pieces(path: Path, format_: Format, data: bytes, cuts: list[int]) ->
     source = LineSource(path, format_, chunk=97)
     run, records = Run("r"), []
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         with path.open("ab") as file:
             file.write(data[start:stop])
         found = drain(source)

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,14 +17,12 @@ import pytest
 import verl_tui
 from verl_tui.arguments import CommandError
 from verl_tui.cli import build_parser, main
+from verl_tui.config import Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
-    from verl_tui.config import Config
-
-Watch = list[tuple[list[str], "Config", dict[str, Any]]]
+Watch = list[tuple[list[str], Config, dict[str, Any]]]
 
 
 @pytest.fixture(autouse=True)
@@ -347,35 +347,34 @@ def test_check_of_a_log_without_a_readable_line(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.fixture
-def nobody(tmp_path: Path) -> Iterator[None]:
-    """Be an ordinary user: root may read everything."""
-    if os.geteuid() != 0:
-        yield
-        return
-    for directory in (tmp_path, *list(tmp_path.parents)[:2]):
+def as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Return a function that makes an ordinary user of root, who may read everything."""
+    monkeypatch.setattr("verl_tui.cli.load_config", lambda path: Config())
+
+    def become() -> None:
+        for directory in (tmp_path, *tmp_path.parents):
+            if directory == Path(tempfile.gettempdir()):
+                break
+            directory.chmod(0o755)
+        os.seteuid(65534)
+
+    yield become if os.getuid() == 0 else lambda: None
+    if os.getuid() == 0:
+        os.seteuid(0)
+    for directory in (tmp_path / "logs").iterdir():
         directory.chmod(0o755)
-    os.seteuid(65534)
-    yield
-    os.seteuid(0)
 
 
+@pytest.mark.parametrize("closed", ["file", "directory", "parent"])
 def test_check_without_permission(
-    log: Callable[..., Path], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+    closed: str, log: Callable[..., Path], as_nobody: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, directory, inside = log(0.02), log(0.02, name="closed").parent, log(0.02, name="inside")
-    file.chmod(0)
-    directory.chmod(0)
-    inside.parent.chmod(0)
-    request.getfixturevalue("nobody")
-    try:
-        for path in (file, directory, inside):
-            assert main(["check", str(path)]) == 3
-            assert complaint(capsys) == f"{path}: permission denied"
-    finally:
-        if os.getuid() == 0:
-            os.seteuid(0)
-        directory.chmod(0o755)
-        inside.parent.chmod(0o755)
+    file = log(0.02)
+    (file if closed == "file" else file.parent).chmod(0)
+    path = file.parent if closed == "directory" else file
+    as_nobody()
+    assert main(["check", str(path)]) == 3
+    assert complaint(capsys) == f"{path}: permission denied"
 
 
 def test_check_goes_on_where_some_paths_are_fine(log: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:

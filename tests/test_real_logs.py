@@ -48,7 +48,13 @@ def same(a: dict[int, float], b: dict[int, float]) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "steps", "keys"),
-    [(QWEN, range(211), 57), (WEBSHOP, range(3), 75), (SFT, range(1, 201), 4), (LOGIC, range(2), 49), (MADE, range(1, 41), 8)],
+    [
+        (QWEN, range(211), 57),
+        (WEBSHOP, range(3), 75),
+        (SFT, range(1, 201), 4),
+        (LOGIC, range(2), 49),
+        (MADE, range(1, 41), 8),
+    ],
 )
 def test_console_says_what_a_regular_expression_says(name, steps, keys):
     truth = console_truth(LOGS / name)
@@ -70,8 +76,8 @@ def test_file_logger_says_what_json_says(name):
                 truth.setdefault(key, {})[record["step"]] = math.nan if value is None else float(value)
     run = read_run(LOGS / name)
     assert list(run.keys) == list(truth)
-    for key in truth:
-        assert same(values(run, key), truth[key]), key
+    for key, expected in truth.items():
+        assert same(values(run, key), expected), key
     assert run.unreadable == 0
 
 

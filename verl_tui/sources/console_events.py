@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WORTH_A_LOOK = re.compile(
     rb"Error|Exception|Traceback|validation metrics|global_step|checkpoint|Ray instance|from scratch|not finite"
-    rb"|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd|Killed|queue termination|Exit"
+    rb"|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd|illegal memory|Killed|queue termination|Exit"
     rb"|exception was the direct cause|another exception occurred"
 )
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
@@ -53,6 +53,8 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"^ray\.exceptions\.RayTaskError"), _RAY),
     (re.compile(rb"^ray\.exceptions\.\w+"), _CAUSE),
 )
+_HARD = re.compile(rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access")
+"""What takes a worker down for good; others hang, so nothing more may be printed."""
 _EXCEPTION = re.compile(rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died)\b(?::|\(|\s*$)")
 _TRACEBACK = b"Traceback (most recent call last):"
 _CHAINED = (b"The above exception was the direct cause", b"During handling of the above exception, another")
@@ -107,6 +109,9 @@ class EventReader:
         yield from self._failure(prefix, part, number)
 
     def _failure(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        if prefix and _HARD.search(part):
+            yield _event(EventKind.TRACEBACK, part, number)
+            return
         if not prefix:
             # What a worker reports may have been caught; the driver's own words are final.
             for pattern, told in _FATAL:

@@ -238,6 +238,10 @@ def _skipped(name: str) -> bool:
 def _grouped(here: _Folder, below: list[_Folder]) -> list[_Folder]:
     """Decide what a directory and what was found below it are: one run, several, or part of a run above."""
     runs = [folder for folder in below if folder.anchors]
+    kept_by_wandb = [folder for folder in runs if folder.directory.relative_to(here.directory).parts[0] == "wandb"]
+    if here.anchors or len(kept_by_wandb) < len(runs):
+        # W&B keeps a copy of the console of runs that have logs of their own.
+        runs = [folder for folder in runs if folder not in kept_by_wandb]
     for folder in below:
         if not folder.anchors:
             here.extras.extend(folder.extras)

@@ -56,7 +56,9 @@ def read_sample(record: Mapping[str, Any], step: int | None = None, *, validatio
         score=number(record[score_key]) if score_key is not None else None,
         ground_truth=safe(_text(record[truth_key]), _LONGEST_EXTRA) if truth_key is not None else None,
         group=_group(record.get("uid")),
-        extras={safe(str(key)): _extra(value) for key, value in record.items() if key not in used},
+        extras={
+            safe(str(key)): _extra(value) for key, value in record.items() if key not in used and value is not None
+        },
         validation=validation,
     )
 

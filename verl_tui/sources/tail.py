@@ -44,6 +44,8 @@ class Tail:
         self.line = 0
         """Complete lines read so far."""
         self._identity: tuple[int, int] | None = None
+        self._stamp: tuple[int, ...] = ()
+        """What the file looked like when it was last opened."""
         self._head = b""
         self._before = b""
         self._partial: list[bytes] = []
@@ -68,8 +70,11 @@ class Tail:
         stat = self.path.stat()
         self.size, self.modified = stat.st_size, stat.st_mtime
         identity = (stat.st_dev, stat.st_ino)
-        if self._identity == identity and stat.st_size == self.offset:
+        # An inode may be used again at once, so the time belongs to what makes a file the same.
+        stamp = (*identity, stat.st_size, stat.st_mtime_ns)
+        if self._stamp == stamp and stat.st_size == self.offset:
             return Chunk([], self.line + 1)
+        self._stamp = stamp
         with self.path.open("rb", buffering=0) as file:
             restarted = self._check(file.fileno(), identity, stat.st_size)
             data = os.pread(file.fileno(), limit, self.offset)

@@ -1,0 +1,145 @@
+"""From paths to runs, in the layouts that trainings leave behind."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from verl_tui.sources.discovery import Finder
+
+CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
+METRICS = '{"step":1,"data":{"a":1}}\n'
+TUTORIAL = '{"scope":"ppo","step":1,"policy_loss":-0.1}\n'
+SAMPLE = '{"input":"q","output":"a","score":1}\n'
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Make files from a mapping of names to contents."""
+
+    def make(**files):
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_DOT_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return make
+
+
+def found(*specs):
+    """Return run names with the names of their files."""
+    discovery = Finder([str(spec) for spec in specs]).scan()
+    return {run.name: sorted(file.path.name for file in run.files) for run in discovery.runs}
+
+
+def test_a_run_directory_with_everything(tree):
+    top = tree(
+        run__train_DOT_log=CONSOLE,
+        run__proj__exp_DOT_jsonl=METRICS,
+        run__rollouts__1_DOT_jsonl=SAMPLE,
+        run__rollouts__10_DOT_jsonl=SAMPLE,
+        run__validation__10_DOT_jsonl=SAMPLE,
+        run__config_DOT_yaml="a: 1",
+        run___DOT_hydra__overrides_DOT_yaml="- a=1",
+        run__checkpoints__global_step_10__x_DOT_log=CONSOLE,
+        run__notes_DOT_md="step:1 - a:1",
+    )
+    files = ["1.jsonl", "10.jsonl", "10.jsonl", "config.yaml", "exp.jsonl", "overrides.yaml", "train.log"]
+    assert found(top / "run") == {"run": files}
+    assert found(top) == {top.name: files}, "a directory that holds one run is that run"
+
+
+def test_a_directory_of_runs(tree):
+    top = tree(run_1__train_DOT_log=CONSOLE, run_2__verl_logs_DOT_jsonl=TUTORIAL, run_3__a__exp_DOT_jsonl=METRICS)
+    assert found(top) == {"run_1": ["train.log"], "run_2": ["verl_logs.jsonl"], "run_3/a": ["exp.jsonl"]}
+    assert found(f"{top}/run_[12]") == {"run_1": ["train.log"], "run_2": ["verl_logs.jsonl"]}
+
+
+def test_two_logs_of_one_kind_in_a_directory_are_two_runs(tree):
+    top = tree(a_DOT_log=CONSOLE, b_DOT_log=CONSOLE)
+    assert found(top) == {"a": ["a.log"], "b": ["b.log"]}
+
+
+def test_projects_of_the_file_logger(tree):
+    top = tree(verl__gsm8k_DOT_jsonl=METRICS, verl__math_DOT_jsonl=METRICS)
+    assert found(top) == {"gsm8k": ["gsm8k.jsonl"], "math": ["math.jsonl"]}
+
+
+def test_names_that_clash_tell_where_they_are(tree):
+    top = tree(x__logs__train_DOT_log=CONSOLE, y__logs__train_DOT_log=CONSOLE)
+    names = list(found(top / "x/logs/train.log", top / "y/logs/train.log"))
+    assert len(set(names)) == 2
+    assert ["x" in names[0], "y" in names[1]] == [True, True]
+
+
+def test_a_file_named_twice_is_one_run(tree):
+    top = tree(run__train_DOT_log=CONSOLE)
+    assert found(top / "run/train.log", top / "run") == {"train": ["train.log"]}
+
+
+def test_a_link_to_the_latest_run_is_no_second_run(tree):
+    top = tree(wandb__run__files__output_DOT_log=CONSOLE)
+    (top / "wandb" / "latest-run").symlink_to(top / "wandb" / "run")
+    assert len(found(top)) == 1
+
+
+def test_the_console_that_wandb_kept_is_no_second_run(tree):
+    top = tree(train_DOT_log=CONSOLE, wandb__run_1__files__output_DOT_log=CONSOLE)
+    assert found(top) == {top.name: ["train.log"]}
+
+
+def test_settings_and_dumps_beside_a_file_named_by_the_user(tree):
+    top = tree(train_DOT_log=CONSOLE, config_DOT_yaml="a: 1", dumps__3_DOT_jsonl=SAMPLE)
+    assert found(top / "train.log") == {"train": ["3.jsonl", "config.yaml", "train.log"]}
+
+
+def test_samples_alone_are_a_run(tree):
+    top = tree(eval__results_DOT_jsonl=SAMPLE)
+    assert found(top / "eval") == {"eval": ["results.jsonl"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("events.out.tfevents.1.host.1.0", b"x", "is TensorBoard events, a format verl-tui does not read"),
+        ("run-x.wandb", b":W&B", "is a W&B transaction log, a format verl-tui does not read"),
+        ("model.bin", bytes(range(256)) * 10, "is a binary file, not a log"),
+    ],
+)
+def test_files_that_are_no_logs_say_so(tmp_path, name, data, words):
+    (tmp_path / name).write_bytes(data)
+    discovery = Finder([str(tmp_path / name)]).scan()
+    assert discovery.problems == (f"{tmp_path / name}: {words}",)
+    assert discovery.runs == ()
+
+
+def test_what_is_missing_and_what_is_waited_for(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "blank.log").touch()
+    discovery = Finder([str(tmp_path / name) for name in ("gone", "empty", "blank.log", "later_*")]).scan()
+    assert discovery.problems == (f"{tmp_path}/gone: no such file or directory",)
+    assert [sentence.split(": ", 1)[1] for sentence in discovery.waiting] == [
+        "no log in this directory yet (*.jsonl, *.log, *.out, *.txt)",
+        "empty so far",
+        "nothing matches yet",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read(tmp_path):
+    tmp_path.chmod(0)
+    try:
+        assert Finder([str(tmp_path)]).scan().problems == (f"{tmp_path}: permission denied",)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):
+    top = tree(train_DOT_log="hello\n")
+    finder = Finder([str(top)])
+    assert finder.scan().runs == ()
+    with (top / "train.log").open("a") as file:
+        file.write(CONSOLE)
+    assert [run.name for run in finder.scan().runs] == [top.name]

@@ -1,0 +1,293 @@
+"""Files as they grow, shrink, vanish and come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.reading import NOW, drain, values
+from verl_tui.records import Batch, Restart, Rows, Unreadable
+from verl_tui.runs.run import Run
+from verl_tui.sources import filelogger, tail
+from verl_tui.sources.feed import Feed
+from verl_tui.sources.source import LineSource
+from verl_tui.sources.tail import Tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.sources.discovery import Discovery
+
+
+def line(step: int, value: float = 0.5) -> str:
+    return json.dumps({"step": step, "data": {"a": value}}, separators=(",", ":")) + "\n"
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+class Followed:
+    """A file, its source, and the run it feeds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.source = LineSource(path, filelogger)
+        self.run = Run("r")
+
+    def read(self) -> list[object]:
+        records = drain(self.source)
+        self.run.apply(Batch("r", self.source.status(), tuple(records)), NOW)
+        return records
+
+    def values(self) -> dict[int, float]:
+        return values(self.run, "a")
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "log.jsonl").touch()
+    return Followed(tmp_path / "log.jsonl")
+
+
+def test_only_appended_bytes_are_read(log, monkeypatch):
+    append(log.path, line(1) + line(2))
+    log.read()
+    asked = []
+    real = os.pread
+    monkeypatch.setattr(tail.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at))
+    append(log.path, line(3))
+    log.read()
+    assert log.values() == {1: 0.5, 2: 0.5, 3: 0.5}
+    assert max(at for n, at in asked if n == tail.CHUNK) == len(line(1) * 2)
+    asked.clear()
+    assert log.read() == []
+    assert asked == [], "nothing new costs a stat and nothing else"
+
+
+def test_half_a_line_waits(log):
+    append(log.path, line(1) + line(2)[:9])
+    log.read()
+    assert log.values() == {1: 0.5}
+    append(log.path, line(2)[9:])
+    log.read()
+    assert log.values() == {1: 0.5, 2: 0.5}
+
+
+def test_a_last_line_without_an_end_is_taken_when_nobody_will_look_again(log):
+    append(log.path, line(1) + line(2).rstrip())
+    log.read()
+    (rows,) = log.source.finish()
+    assert list(rows.steps) == [2]
+    append(log.path, "\n" + line(3))
+    assert [list(r.steps) for r in log.read()] == [[3]], "it is not read twice"
+
+
+def test_half_an_object_at_the_end_is_no_error(log):
+    append(log.path, line(1) + line(2)[:9])
+    log.read()
+    assert log.source.finish() == ()
+    assert log.source.status().unreadable == 0
+
+
+def test_truncated_on_resume_keeps_the_old_points(log):
+    """Verl opens its log with `wb`, also when it resumes."""
+    append(log.path, "".join(line(n) for n in range(1, 8)))
+    log.read()
+    log.path.write_text(line(5, 0.9) + line(6, 0.9))
+    first = log.read()[0]
+    assert first == Restart("file was truncated")
+    assert log.values() == {1: 0.5, 2: 0.5, 3: 0.5, 4: 0.5, 5: 0.9, 6: 0.9, 7: 0.5}
+    assert [(mark.step, mark.reason) for mark in log.run.restarts] == [(5, "file was truncated")]
+    assert log.run.step == 6
+
+
+def test_rewritten_longer_between_two_looks(log):
+    append(log.path, line(1))
+    log.read()
+    log.path.write_text(line(5, 0.9) + line(6, 0.9) + line(7, 0.9))
+    assert log.read()[0] == Restart("file was rewritten")
+    assert log.values() == {1: 0.5, 5: 0.9, 6: 0.9, 7: 0.9}
+
+
+def test_rewritten_at_the_same_size(log):
+    append(log.path, line(1))
+    log.read()
+    log.path.write_text(line(4, 0.7))
+    log.read()
+    assert log.values() == {1: 0.5, 4: 0.7}
+
+
+def test_replaced_by_another_file(log, tmp_path):
+    append(log.path, line(1) + line(2))
+    log.read()
+    other = tmp_path / "new"
+    other.write_text(line(1, 0.1) + line(2, 0.1) + line(3, 0.1))
+    other.rename(log.path)
+    assert log.read()[0] == Restart("file was replaced")
+    assert log.values() == {1: 0.1, 2: 0.1, 3: 0.1}
+
+
+def test_replaced_by_a_longer_copy_of_itself(log, tmp_path):
+    append(log.path, line(1) + line(2))
+    log.read()
+    copy = tmp_path / "copy"
+    copy.write_text(log.path.read_text() + line(3))
+    copy.rename(log.path)
+    assert [list(r.steps) for r in log.read()] == [[3]]
+    assert log.run.restarts == []
+
+
+def test_deleted_and_made_again(log):
+    append(log.path, line(1))
+    log.read()
+    log.path.unlink()
+    assert log.read() == []
+    assert log.source.status().problem == "no such file or directory"
+    log.path.write_text(line(2))
+    log.read()
+    assert log.source.status().problem is None
+    assert log.values() == {1: 0.5, 2: 0.5}
+
+
+def test_a_line_that_never_ends_is_given_up(log, monkeypatch):
+    monkeypatch.setattr(tail, "LONGEST_LINE", 5000)
+    append(log.path, line(1))
+    for _ in range(20):
+        append(log.path, "x" * 1000)
+        log.read()
+    append(log.path, "\n" + line(2))
+    log.read()
+    assert log.values() == {1: 0.5, 2: 0.5}
+    assert log.run.unreadable == 1
+
+
+def test_line_numbers_and_crlf(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"a\r\nb\r\nhalf")
+    followed = Tail(path)
+    chunk = followed.read()
+    assert (chunk.lines, chunk.first, followed.partial) == ([b"a\r", b"b\r"], 1, b"half")
+    assert followed.read().lines == []
+    with path.open("ab") as file:
+        file.write(b"!\nc\n")
+    chunk = followed.read()
+    assert (chunk.lines, chunk.first) == ([b"half!", b"c"], 3)
+
+
+def test_many_unreadable_lines_are_counted_and_only_the_first_told(log):
+    append(log.path, "x\n" * 5000)
+    told = [record for record in log.read() if isinstance(record, Unreadable)]
+    assert len(told) == 1000
+    assert log.source.status().unreadable == 5000
+
+
+def test_late_rows_are_no_restart(log):
+    append(log.path, line(10) + line(20) + line(30) + line(25) + line(40))
+    log.read()
+    assert log.run.restarts == []
+    assert list(log.values()) == [10, 20, 25, 30, 40]
+
+
+def test_steps_that_go_back_in_one_file_are_a_restart(log):
+    append(log.path, "".join(line(n) for n in (1, 2, 3, 4, 3, 4, 5)))
+    log.read()
+    assert [mark.step for mark in log.run.restarts] == [3]
+
+
+def test_several_records_of_one_step_are_merged(log):
+    records = [{"a": 1}, {"b": 2}, {"a": 3}]
+    append(log.path, "".join(json.dumps({"step": 1, "data": data}) + "\n" for data in records))
+    log.read()
+    assert log.values() == {1: 3.0}
+    assert values(log.run, "b") == {1: 2.0}
+    assert log.run.restarts == []
+
+
+# -- everything behind a path, in a thread ---------------------------------------------------------------------------
+
+
+class Live:
+    """A feed that follows in a thread, and what it delivered."""
+
+    def __init__(self, *specs: object) -> None:
+        self.news: queue.Queue[Batch | Discovery] = queue.Queue()
+        self.runs: dict[str, Run] = {}
+        self.waiting: tuple[str, ...] = ()
+        self.stop = threading.Event()
+        feed = Feed([str(spec) for spec in specs])
+        self.thread = threading.Thread(target=feed.follow, args=(self.stop, self.news.put, time.time), daemon=True)
+
+    def __enter__(self) -> Live:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.thread.join(10)
+        assert not self.thread.is_alive(), "following ends when it is told to"
+
+    def until(self, condition) -> None:
+        """Take in news until a condition holds; fail after a quarter of a minute without any."""
+        while not condition():
+            news = self.news.get(timeout=15)
+            if isinstance(news, Batch):
+                self.runs.setdefault(news.run, Run(news.run)).apply(news, NOW)
+            else:
+                self.waiting = news.waiting
+
+    def step(self, name: str) -> int | None:
+        return self.runs[name].step if name in self.runs else None
+
+
+def test_what_is_appended_arrives(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text(line(1))
+    with Live(path) as live:
+        live.until(lambda: live.step("log") == 1)
+        append(path, line(2))
+        live.until(lambda: live.step("log") == 2)
+        assert live.runs["log"].last_record == NOW, "what is appended has its time of arrival"
+
+
+def test_runs_that_appear_later(tmp_path):
+    with Live(f"{tmp_path}/run_*") as live:
+        live.until(lambda: live.waiting)
+        assert live.waiting == (f"{tmp_path}/run_*: nothing matches yet",)
+        (tmp_path / "run_1").mkdir()
+        (tmp_path / "run_1" / "log.jsonl").write_text(line(1))
+        live.until(lambda: live.step("run_1") == 1)
+        (tmp_path / "run_2" / "deep").mkdir(parents=True)
+        (tmp_path / "run_2" / "deep" / "log.jsonl").write_text(line(7))
+        live.until(lambda: live.step("run_2") == 7)
+        append(tmp_path / "run_1" / "log.jsonl", line(2))
+        live.until(lambda: live.step("run_1") == 2)
+
+
+def test_a_source_that_fails_costs_its_neighbour_nothing(tmp_path):
+    good, bad = tmp_path / "train.log", tmp_path / "p" / "e.jsonl"
+    bad.parent.mkdir()
+    good.write_text("step:1 - a:1\n")
+    bad.write_text(line(1) + "garbage\n")
+    with Live(tmp_path) as live:
+        name = tmp_path.name
+        live.until(lambda: name in live.runs and len(live.runs[name].sources) == 3)
+        bad.unlink()
+        append(good, "step:2 - a:2\n")
+        live.until(lambda: live.step(name) == 2)
+        live.until(lambda: live.runs[name].sources[str(bad)].status.problem is not None)
+        assert values(live.runs[name], "a") == {1: 0.5, 2: 2.0}
+
+
+def test_rows_are_handed_on_in_blocks(log):
+    append(log.path, "".join(line(n) for n in range(500)))
+    rows = [record for record in log.read() if isinstance(record, Rows)]
+    assert sum(len(r.steps) for r in rows) == 500
+    assert len(rows) == 1

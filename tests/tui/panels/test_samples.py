@@ -1,0 +1,461 @@
+"""The samples panel: which sample it shows, how it looks, and what hostile text does to it: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.app import App, ComposeResult
+
+from verl_tui.records import Batch, Restart, Sample, SourceStatus
+from verl_tui.runs.run import Run
+from verl_tui.text import safe
+from verl_tui.tui.panels.sample_rows import body_rows, header_height, header_rows, marks
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.view import View
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.panels.sample_rows import Row
+
+HOSTILE = (
+    "[red]not red[/red] [/INST] [@click=app.quit]quit[/] [/",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \x00\x07\x08 a\rb\tc",
+    "\u202ereversed\u202c \u2066isolated\u2069 \u200f",
+    "👨\u200d👩\u200d👧\u200d👦 ☀\ufe0f 👍🏽 🇩🇪 e\u0301\u0301\u0301 各種文字 한국어 ไทย",
+    "x" * 100_000,
+    "汉" * 50_000,
+    "\n" * 20_000,
+    "",
+)
+STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
+
+
+class Host(App[None]):
+    """Nothing but the panel."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self.view = view
+
+    def compose(self) -> ComposeResult:
+        yield SamplesPanel()
+
+    def on_mount(self) -> None:
+        self.query("SamplesPanel Rows.-body").first(Rows).focus()
+        self.panel.show(self.view)
+
+    @property
+    def panel(self) -> SamplesPanel:
+        return self.query_one(SamplesPanel)
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen as text."""
+        strips = self.screen._compositor.render_strips()
+        assert {strip.cell_length for strip in strips} == {self.size.width}
+        return [strip.text for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def subtitle_words(self) -> str:
+        return str(self.panel.border_subtitle or "")
+
+
+def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sample:
+    more = {"prompt": f"prompt {step}-{index}", "response": f"response {step}-{index}", **more}
+    return Sample(step=step, score=float(index % 2) if score is None else score, **more)
+
+
+def add(run: Run, *samples: Sample) -> None:
+    run.apply(Batch(run.name, STATUS, samples), 1000.0)
+
+
+def steps_of_three(*steps: int) -> Run:
+    run = Run("grpo")
+    add(run, *(sample(step, index) for step in steps for index in range(3)))
+    return run
+
+
+def view_of(run: Run | None, **more: Any) -> View:
+    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=()))
+    return View(monitor, run, 1000.0, **more)
+
+
+def texts(rows: Sequence[Row]) -> list[str]:
+    return ["".join(text for text, _ in row) for row in rows]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_header() -> None:
+    group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
+    (row,) = texts(header_rows(120, group, 1, 120, 1))
+    assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · group 2/4 · validation · step mean 0.5 ")
+    assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
+    assert cell_len(row) == 120
+    assert texts(header_rows(120, group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
+    assert texts(header_rows(120, group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
+    assert texts(header_rows(120, group, 1, 60, 1, ascii=True)) == [
+        "step 120 | sample 2/8 | + score 1 | group 2/4 | validation"
+    ]
+
+
+def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
+    group = [sample(1, i, prompt="same") for i in range(3)] + [sample(1, 3, prompt="other")]
+    assert "group 3/3" in texts(header_rows(1, group, 2, 80, 2))[0]
+    assert "group" not in texts(header_rows(1, group, 3, 80, 2))[0]
+
+
+def test_many_glyphs_are_cut_around_the_shown_one() -> None:
+    many = [sample(1, i, prompt=f"{i // 4}") for i in range(512)]
+    for index in (0, 255, 511):
+        _, glyphs = header_rows(1, many, index, 40, 2)
+        assert len("".join(texts([glyphs]))) <= 40
+        assert sum(role.startswith("here-") for _, role in glyphs) == 1
+
+
+def test_marks() -> None:
+    def judged(*scores: float | None) -> list[tuple[str, str]]:
+        return marks([Sample(1, "p", "r", score) for score in scores])
+
+    assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "even")]
+    assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
+    assert judged(None, 0.7) == [("·", "even"), ("=", "even")]
+    assert judged(float("nan"), 1.0) == [("!", "critical"), ("✓", "good")]
+    assert all(glyph.isascii() for glyph, _ in marks([Sample(1, "", "", s) for s in (1.0, 2.0, 1.5, None)], ascii=True))
+
+
+def test_training_and_validation_have_their_own_means() -> None:
+    both = [Sample(1, "p", "r", 0.1), Sample(1, "p", "r", 0.3), Sample(1, "p", "r", 1.0, validation=True)]
+    assert [glyph for glyph, _ in marks(both)] == ["▼", "▲", "✓"]
+
+
+def test_body() -> None:
+    shown = sample(
+        1, 1, prompt="one\ntwo", ground_truth="42", extras={"acc": 1.0, "format": 0.5, "pred": "41", "no": None}
+    )
+    assert texts(body_rows(shown, 80, 10)) == [
+        "prompt    one",
+        "          two",
+        "response  response 1-1",
+        "truth     42",
+        "extras    acc 1 · format 0.5",
+        "          pred: 41",
+    ]
+    assert texts(body_rows(shown, 30, 10))[:3] == ["prompt one", "two", "response response 1-1"]
+    assert texts(body_rows(shown, 80, 40))[2] == ""  # where there is room, the parts stand apart
+
+
+def test_a_long_prompt_is_folded_to_its_end() -> None:
+    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(17)))
+    assert texts(body_rows(shown, 80, 10))[:4] == [
+        "prompt    … 14 lines above, u unfolds",
+        "          line 14",
+        "          line 15",
+        "          line 16",
+    ]
+    assert texts(body_rows(shown, 38, 4))[:2] == ["prompt … 16 lines above, u unfolds", "line 16"]
+    assert texts(body_rows(shown, 80, 10, unfolded=True))[0] == "prompt    line 0"
+    assert len(body_rows(shown, 80, 10, unfolded=True)) == 18
+
+
+def test_a_single_line_is_not_hidden_behind_another() -> None:
+    shown = sample(1, 1, prompt="a\nb\nc\nd")
+    assert texts(body_rows(shown, 80, 10))[0] == "prompt    a"
+
+
+@pytest.mark.parametrize(
+    "opening", ["assistant", "<|im_start|>assistant", "Assistant: <think>", "assistant\n<think>\n"]
+)
+def test_what_opens_the_models_turn_takes_no_room_in_the_folded_prompt(opening: str) -> None:
+    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(9)) + f"\n{opening}\n")
+    assert texts(body_rows(shown, 80, 10))[3] == "          line 8"
+
+
+def test_empty_texts_say_so() -> None:
+    rows = texts(body_rows(Sample(1, "", " \n"), 80, 10))
+    assert rows == ["prompt    (empty)", "response  (empty)"]
+
+
+def test_endless_texts_end() -> None:
+    rows = texts(body_rows(Sample(1, "p", "a\n" * 20_000), 80, 10))
+    assert len(rows) < 6000
+    assert rows[-1].strip() == "the rest is not shown"
+
+
+TEXTS = st.one_of(st.text(max_size=80), st.sampled_from(HOSTILE).map(lambda text: text[:400])).map(safe)
+SAMPLES = st.builds(
+    Sample,
+    step=st.just(1),
+    prompt=TEXTS,
+    response=TEXTS,
+    score=st.none() | st.floats(),
+    ground_truth=st.none() | TEXTS,
+    group=st.none() | st.sampled_from("ab"),
+    extras=st.dictionaries(TEXTS, st.none() | st.booleans() | st.floats() | st.integers() | TEXTS, max_size=3),
+    validation=st.booleans(),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(1, 200), st.integers(0, 50), st.booleans(), st.booleans())
+@example([sample(1, 0)], 1, 1, True, True)
+def test_everything_fits(samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool) -> None:
+    wanted = header_height(width, height)
+    header = header_rows(1, samples, len(samples) - 1, width, wanted, ascii=ascii)
+    assert len(header) <= wanted
+    body = body_rows(samples[0], width, height, unfolded=unfolded, ascii=ascii)
+    for row in texts([*header, *body]):
+        assert cell_len(row) <= width
+        assert "\n" not in row
+
+
+# -- the panel --------------------------------------------------------------------------------------------------------
+
+
+async def test_follows_the_newest_step_until_the_user_moves() -> None:
+    run = steps_of_three(10)
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        assert app.panel.shown == (10, 0)
+        assert app.subtitle_words == "following"
+        add(run, sample(20, 0))
+        app.panel.show(view_of(run))
+        assert app.panel.shown == (20, 0)
+        await pilot.pause()
+        assert "response 20-0" in app.text
+        await pilot.press("n")
+        assert app.panel.shown == (10, 0)
+        add(run, sample(30, 0))
+        app.panel.show(view_of(run))
+        assert app.panel.shown == (10, 0)
+        assert app.subtitle_words == "step 1 of 3 · f follows"
+        await pilot.press("f")
+        assert app.panel.shown == (30, 0)
+        await pilot.press("f")
+        assert not app.panel.following
+
+
+async def test_walks_through_samples_and_steps() -> None:
+    app = Host(view_of(steps_of_three(10, 20, 30)))
+    async with app.run_test(size=(100, 14)) as pilot:
+        seen = []
+        for key in ["n", "n", "n", "n", "p", "p", "N", "N", "N", "n", "P", "P", "P", "p", "p", "p"]:
+            await pilot.press(key)
+            seen.append(app.panel.shown)
+        assert seen == [
+            *((30, 1), (30, 2), (20, 0), (20, 1), (20, 0), (30, 2)),  # n p
+            *((20, 2), (10, 2), (10, 2), (10, 2)),  # N, then n at the very end
+            *((20, 2), (30, 2), (30, 2)),  # P
+            *((30, 1), (30, 0), (30, 0)),
+        ]
+
+
+async def test_best_and_worst() -> None:
+    run = Run("grpo")
+    add(run, *(sample(1, i, score) for i, score in enumerate([0.5, 0.1, 0.9, float("nan"), 0.9, 0.1])))
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        seen = []
+        for key in "bbbwww":
+            await pilot.press(key)
+            seen.append(app.panel.shown)
+        assert [index for _, index in seen if index is not None] == [2, 4, 2, 5, 1, 5]
+
+
+async def test_keys_do_nothing_where_there_is_nothing() -> None:
+    app = Host(view_of(Run("empty")))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.press("n", "p", "N", "P", "b", "w", "f", "u", "j", "k", "pagedown", "G", "g")
+        assert app.panel.shown is None
+        app.panel.go_to(5)
+        add(cast("Run", app.view.run), sample(7, 0))
+        app.panel.show(app.view)
+        assert app.panel.following  # what was asked of an empty panel is forgotten
+
+
+async def test_goes_to_the_nearest_step() -> None:
+    app = Host(view_of(steps_of_three(10, 20, 30)))
+    async with app.run_test(size=(100, 14)) as pilot:
+        app.panel.go_to(18)
+        assert app.panel.shown == (20, 0)
+        assert not app.panel.following
+        await pilot.pause()
+        assert "step 20" in app.text
+
+
+async def test_goes_to_a_step_before_it_was_ever_drawn() -> None:
+    class Late(Host):
+        def on_mount(self) -> None:
+            self.panel.go_to(11)
+
+    app = Late(view_of(steps_of_three(10, 20)))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        app.panel.show(app.view)
+        assert app.panel.shown == (10, 0)
+
+
+async def test_who_scrolls_keeps_the_sample() -> None:
+    run = Run("grpo")
+    add(run, sample(1, 0, response="\n".join(map(str, range(100)))))
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.press("j", "j")
+        await pilot.pause()
+        assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 2
+        add(run, sample(2, 0))
+        app.panel.show(view_of(run))
+        assert app.panel.shown == (1, 0)
+        assert "f follows" in app.subtitle_words
+        await pilot.press("G")
+        await pilot.pause()
+        assert "99" in app.text
+        await pilot.press("p")
+        await pilot.pause()
+        assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 0
+
+
+async def test_each_run_keeps_its_place() -> None:
+    one, other = steps_of_three(10, 20), Run("other")
+    add(other, sample(5, 0))
+    app = Host(view_of(one))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.press("N")
+        app.panel.show(view_of(other))
+        assert app.panel.shown == (5, 0)
+        assert app.panel.following
+        app.panel.show(view_of(one))
+        assert app.panel.shown == (10, 0)
+
+
+async def test_unfolds_the_prompt() -> None:
+    run = Run("grpo")
+    add(run, sample(1, 0, prompt="\n".join(f"line {n}" for n in range(9))))
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.pause()
+        assert "6 lines above, u unfolds" in app.text
+        for key in ("u", "enter"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert ("line 0" in app.text) is (key == "u")
+
+
+async def test_a_dump_written_again_does_not_lose_the_place() -> None:
+    run = steps_of_three(10, 20)
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.press("n", "n")
+        run.apply(Batch(run.name, STATUS, (Restart("again", 20),)), 1000.0)
+        app.panel.show(view_of(run))
+        assert app.panel.shown == (10, 2)
+        add(run, *(sample(20, index, response=f"new {index}") for index in range(3)))
+        app.panel.show(view_of(run))
+        assert app.panel.shown == (20, 2)
+        await pilot.pause()
+        assert "new 2" in app.text
+
+
+async def test_says_why_there_are_no_samples() -> None:
+    app = Host(view_of(None))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        assert "No run yet." in app.text
+        run = Run("grpo")
+        app.panel.show(view_of(run, loading=True))
+        await pilot.pause()
+        assert "still reading" in app.text
+        app.panel.show(view_of(run))
+        await pilot.pause()
+        assert "trainer.rollout_data_dir" in app.text
+        run.settings["trainer.rollout_data_dir"] = "/data/[red]dumps"
+        app.panel.show(view_of(run))
+        await pilot.pause()
+        assert "/data/[red]dumps" in app.text
+        add(run, sample(1, 0))
+        app.panel.show(view_of(run))
+        await pilot.pause()
+        assert "response 1-0" in app.text
+
+
+async def test_what_has_not_changed_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = steps_of_three(10)
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        calls: list[object] = []
+        monkeypatch.setattr(Rows, "set_strips", lambda self, strips: calls.append(self))
+        app.panel.show(view_of(run))
+        assert calls == []
+        add(run, sample(10, 3))
+        app.panel.show(view_of(run))
+        assert len(calls) == 1  # `1/3` has become `1/4`, the sample itself is the same
+        app.theme = "textual-light"
+        await pilot.pause()
+        assert len(calls) == 3
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_hostile_text(text: str) -> None:
+    run = Run("[/red]")
+    text = safe(text)
+    add(
+        run,
+        sample(
+            1,
+            0,
+            prompt=text,
+            response=text,
+            ground_truth=text[:2000],
+            group=text[:100],
+            extras={text[:50]: text[:2000]},
+        ),
+    )
+    app = Host(view_of(run))
+    async with app.run_test(size=(80, 20)) as pilot:
+        await pilot.press("u", "G", "pageup", "n", "b")
+        await pilot.pause()
+        assert len(app.lines) == 20
+        assert not {"\x1b", "\x9b", "\u202e", "\u200d"} & set(app.text)
+
+
+async def test_every_size() -> None:
+    run = steps_of_three(10, 20)
+    add(run, sample(30, 0, prompt="汉字" * 200, response="🙂 and words " * 50))
+    app = Host(view_of(run))
+    async with app.run_test(size=(80, 20)) as pilot:
+        for size in [(1, 1), (2, 2), (3, 3), (5, 2), (10, 4), (40, 8), (200, 12), (140, 45), (20, 1)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert len(app.lines) == size[1]
+            assert app.panel.shown == (30, 0)
+
+
+async def test_cheap_to_show_again() -> None:
+    run = Run("grpo")
+    add(run, *(sample(1, i, response="汉" * 40_000) for i in range(3)))
+    app = Host(view_of(run))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        for _ in range(100):
+            app.panel.show(view_of(run))
+        assert loop.time() - start < 1.0
