@@ -186,7 +186,7 @@ def test_any_actor_may_print_steps(actor):
         ("", State.ENDED),
         ("Error executing job with overrides: ['a=b']\nTraceback (most recent call last):\nE: bad\n", State.CRASHED),
         ("(T pid=1) Traceback (most recent call last):\n(T pid=1) ImportError: optional\nstep:2 - a:1\n", State.ENDED),
-        ("\x1b[33m(raylet)\x1b[0m A worker died or was killed while executing a task by an unexpected …\n", State.ENDED),
+        ("\x1b[33m(raylet)\x1b[0m A worker died or was killed while executing a task by an …\n", State.ENDED),
         ("Exception ignored in: <x>\nTraceback (most recent call last):\nAttributeError: x\n", State.ENDED),
         ('tool says isError: true and "Error" in a sentence\n', State.ENDED),
         ("训练完成！\n", State.ENDED),

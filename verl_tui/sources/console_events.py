@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _WORTH_A_LOOK = re.compile(
     rb"Error|Exception|Traceback|validation metrics|global_step|checkpoint|Ray instance|from scratch|not finite"
-    rb"|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd|illegal memory|Killed|queue termination|Exit"
-    rb"|exception was the direct cause|another exception occurred"
+    rb"|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd|illegal memory|Killed|Exit"
+    rb"|queue termination|exception was the direct cause|another exception occurred"
 )
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),

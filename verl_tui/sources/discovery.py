@@ -103,7 +103,13 @@ class Finder:
 
     def _expand(self, spec: str) -> list[Path]:
         expanded = os.path.expanduser(spec)  # noqa: PTH111 - pathlib normalises the pattern away
-        if Path(expanded).exists():
+        try:
+            Path(expanded).stat()
+        except PermissionError:
+            return [Path(expanded)]  # below a directory one may not enter: the look at it says so
+        except (OSError, ValueError):
+            pass
+        else:
             return [Path(expanded)]
         if not glob.has_magic(expanded):
             return []
@@ -113,7 +119,7 @@ class Finder:
 
     def _look(self, path: Path, folders: list[_Folder], problems: list[str], waiting: list[str]) -> None:
         name = one_line(str(path))
-        if path.is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - pathlib's raises where one may not look
             try:
                 next(path.iterdir(), None)
             except OSError as error:

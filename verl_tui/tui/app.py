@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.monitor import Monitor
+from verl_tui.text import one_line
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.reading import Reading
 from verl_tui.tui.screens.dashboard import Dashboard
@@ -102,7 +103,11 @@ class VerlApp(App[int]):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        self.theme = self.config.theme or self.theme
+        if self.config.theme in self.available_themes:
+            self.theme = self.config.theme
+        else:
+            names = ", ".join(sorted(self.available_themes))
+            self.notify(f"no theme is called {one_line(self.config.theme)}: there are {names}", markup=False)
         self.set_keymap(dict(self.config.keys))
         for number in (signal.SIGTERM, signal.SIGHUP):
             # Without this the terminal stays in the alternate screen with mouse reports on.

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 if TYPE_CHECKING:
     from textual.app import App
 
+_BRAILLE = re.compile("[\u2801-\u28ff]")
 _TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
 
 
@@ -27,10 +28,13 @@ def screen_svg(app: App[Any], title: str) -> str:
     """
 
     def widen(found: re.Match[str]) -> str:
-        text = unescape(found[4])
-        if not text or cell_len(text) == len(text):
+        text, shown = unescape(found[4]), found[4]
+        if _BRAILLE.search(text):
+            # Fonts rarely give blanks and dots the same width, and a plot whose columns drift apart tells lies.
+            shown = shown.replace("&#160;", "\u2800")
+        elif not text or cell_len(text) == len(text):
             return found[0]
         length = float(found[2]) / len(text) * cell_len(text)
-        return f"{found[1]}{length:.1f}{found[3]}{found[4]}{found[5]}"
+        return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"
 
     return _TEXT.sub(widen, app.export_screenshot(title=title))

@@ -7,24 +7,17 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from verl_tui.records import Batch, Restart, Sample, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.text import safe
-from verl_tui.tui.panels.sample_rows import body_rows, header_height, header_rows, marks
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.view import View
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.monitor import Monitor
-    from verl_tui.tui.panels.sample_rows import Row
 
 HOSTILE = (
     "[red]not red[/red] [/INST] [@click=app.quit]quit[/] [/",
@@ -91,141 +84,6 @@ def steps_of_three(*steps: int) -> Run:
 def view_of(run: Run | None, **more: Any) -> View:
     monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=()))
     return View(monitor, run, 1000.0, **more)
-
-
-def texts(rows: Sequence[Row]) -> list[str]:
-    return ["".join(text for text, _ in row) for row in rows]
-
-
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
-def test_header() -> None:
-    group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
-    (row,) = texts(header_rows(120, group, 1, 120, 1))
-    assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · group 2/4 · validation · step mean 0.5 ")
-    assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
-    assert cell_len(row) == 120
-    assert texts(header_rows(120, group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
-    assert texts(header_rows(120, group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
-    assert texts(header_rows(120, group, 1, 60, 1, ascii=True)) == [
-        "step 120 | sample 2/8 | + score 1 | group 2/4 | validation"
-    ]
-
-
-def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
-    group = [sample(1, i, prompt="same") for i in range(3)] + [sample(1, 3, prompt="other")]
-    assert "group 3/3" in texts(header_rows(1, group, 2, 80, 2))[0]
-    assert "group" not in texts(header_rows(1, group, 3, 80, 2))[0]
-
-
-def test_many_glyphs_are_cut_around_the_shown_one() -> None:
-    many = [sample(1, i, prompt=f"{i // 4}") for i in range(512)]
-    for index in (0, 255, 511):
-        _, glyphs = header_rows(1, many, index, 40, 2)
-        assert len("".join(texts([glyphs]))) <= 40
-        assert sum(role.startswith("here-") for _, role in glyphs) == 1
-
-
-def test_marks() -> None:
-    def judged(*scores: float | None) -> list[tuple[str, str]]:
-        return marks([Sample(1, "p", "r", score) for score in scores])
-
-    assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
-    assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
-    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "even")]
-    assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
-    assert judged(None, 0.7) == [("·", "even"), ("=", "even")]
-    assert judged(float("nan"), 1.0) == [("!", "critical"), ("✓", "good")]
-    assert all(glyph.isascii() for glyph, _ in marks([Sample(1, "", "", s) for s in (1.0, 2.0, 1.5, None)], ascii=True))
-
-
-def test_training_and_validation_have_their_own_means() -> None:
-    both = [Sample(1, "p", "r", 0.1), Sample(1, "p", "r", 0.3), Sample(1, "p", "r", 1.0, validation=True)]
-    assert [glyph for glyph, _ in marks(both)] == ["▼", "▲", "✓"]
-
-
-def test_body() -> None:
-    shown = sample(
-        1, 1, prompt="one\ntwo", ground_truth="42", extras={"acc": 1.0, "format": 0.5, "pred": "41", "no": None}
-    )
-    assert texts(body_rows(shown, 80, 10)) == [
-        "prompt    one",
-        "          two",
-        "response  response 1-1",
-        "truth     42",
-        "extras    acc 1 · format 0.5",
-        "          pred: 41",
-    ]
-    assert texts(body_rows(shown, 30, 10))[:3] == ["prompt one", "two", "response response 1-1"]
-    assert texts(body_rows(shown, 80, 40))[2] == ""  # where there is room, the parts stand apart
-
-
-def test_a_long_prompt_is_folded_to_its_end() -> None:
-    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(17)))
-    assert texts(body_rows(shown, 80, 10))[:4] == [
-        "prompt    … 14 lines above, u unfolds",
-        "          line 14",
-        "          line 15",
-        "          line 16",
-    ]
-    assert texts(body_rows(shown, 38, 4))[:2] == ["prompt … 16 lines above, u unfolds", "line 16"]
-    assert texts(body_rows(shown, 80, 10, unfolded=True))[0] == "prompt    line 0"
-    assert len(body_rows(shown, 80, 10, unfolded=True)) == 18
-
-
-def test_a_single_line_is_not_hidden_behind_another() -> None:
-    shown = sample(1, 1, prompt="a\nb\nc\nd")
-    assert texts(body_rows(shown, 80, 10))[0] == "prompt    a"
-
-
-@pytest.mark.parametrize(
-    "opening", ["assistant", "<|im_start|>assistant", "Assistant: <think>", "assistant\n<think>\n"]
-)
-def test_what_opens_the_models_turn_takes_no_room_in_the_folded_prompt(opening: str) -> None:
-    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(9)) + f"\n{opening}\n")
-    assert texts(body_rows(shown, 80, 10))[3] == "          line 8"
-
-
-def test_empty_texts_say_so() -> None:
-    rows = texts(body_rows(Sample(1, "", " \n"), 80, 10))
-    assert rows == ["prompt    (empty)", "response  (empty)"]
-
-
-def test_endless_texts_end() -> None:
-    rows = texts(body_rows(Sample(1, "p", "a\n" * 20_000), 80, 10))
-    assert len(rows) < 6000
-    assert rows[-1].strip() == "the rest is not shown"
-
-
-TEXTS = st.one_of(st.text(max_size=80), st.sampled_from(HOSTILE).map(lambda text: text[:400])).map(safe)
-SAMPLES = st.builds(
-    Sample,
-    step=st.just(1),
-    prompt=TEXTS,
-    response=TEXTS,
-    score=st.none() | st.floats(),
-    ground_truth=st.none() | TEXTS,
-    group=st.none() | st.sampled_from("ab"),
-    extras=st.dictionaries(TEXTS, st.none() | st.booleans() | st.floats() | st.integers() | TEXTS, max_size=3),
-    validation=st.booleans(),
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(1, 200), st.integers(0, 50), st.booleans(), st.booleans())
-@example([sample(1, 0)], 1, 1, True, True)
-def test_everything_fits(samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool) -> None:
-    wanted = header_height(width, height)
-    header = header_rows(1, samples, len(samples) - 1, width, wanted, ascii=ascii)
-    assert len(header) <= wanted
-    body = body_rows(samples[0], width, height, unfolded=unfolded, ascii=ascii)
-    for row in texts([*header, *body]):
-        assert cell_len(row) <= width
-        assert "\n" not in row
-
-
-# -- the panel --------------------------------------------------------------------------------------------------------
 
 
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
@@ -317,6 +175,7 @@ async def test_who_scrolls_keeps_the_sample() -> None:
     add(run, sample(1, 0, response="\n".join(map(str, range(100)))))
     app = Host(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
         await pilot.press("j", "j")
         await pilot.pause()
         assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 2

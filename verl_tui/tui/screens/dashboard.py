@@ -118,11 +118,12 @@ class Dashboard(Screen[None]):
         }
         &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
         &.-zoomed {
-            grid-size: 1 1;
-            grid-rows: 1fr;
-            grid-columns: 1fr;
-            & > Panel { display: none; }
-            & > Panel.-zoomed { display: block; row-span: 1; column-span: 1; height: 1fr; max-height: 100%; }
+            layout: vertical !important;
+            & > Panel { display: none !important; }
+            & > Panel.-zoomed {
+                display: block !important;
+                height: 1fr !important;
+            }
         }
     }
     """

@@ -52,10 +52,16 @@ class Line(Widget):
         if y > 0 or width < 1:
             return Strip.blank(width, self.rich_style)
         right = self._text(self._right)
-        left = self._text(self._left)
-        if left.cell_len + right.cell_len + 1 > width:
-            right = Text() if right.cell_len > width // 2 else right
-            left.truncate(max(0, width - right.cell_len - (1 if right else 0)), overflow="ellipsis")
+        if right.cell_len > width // 2:
+            right = Text()
+        room = max(0, width - right.cell_len - (1 if right else 0))
+        pieces = list(self._left)
+        left = self._text(pieces)
+        while left.cell_len > room and len(pieces) > 2:
+            # Half a word at the end says less than nothing: the last pieces matter least.
+            pieces.pop()
+            left = self._text(pieces)
+        left.truncate(room, overflow="ellipsis")
         line = left + Text(" " * max(0, width - left.cell_len - right.cell_len)) + right
         strip = Strip(line.render(self.app.console)).adjust_cell_length(width)
         return strip.apply_style(self.rich_style)

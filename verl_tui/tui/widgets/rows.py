@@ -86,6 +86,7 @@ class Rows(ScrollView, can_focus=True):
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
             self.virtual_size = Size(width, len(strips))
+            self._scroll_update(self.virtual_size)  # Textual forgets a scroll bar that is no longer needed
         top = self.scroll_offset.y
         for y in range(self.size.height):
             at = top + y
@@ -124,7 +125,7 @@ class Rows(ScrollView, can_focus=True):
         if self.choosing:
             self._choose((self.chosen if self.chosen is not None else -1 if by > 0 else 1) + by)
         else:
-            self.scroll_relative(y=by, animate=False)
+            self.scroll_relative(y=by, animate=False, immediate=True)
 
     def action_page(self, by: int) -> None:
         """Move by a screenful."""
@@ -132,7 +133,7 @@ class Rows(ScrollView, can_focus=True):
         if self.choosing:
             self._choose((self.chosen or 0) + by * rows)
         else:
-            self.scroll_relative(y=by * rows, animate=False)
+            self.scroll_relative(y=by * rows, animate=False, immediate=True)
 
     def action_end(self, way: int) -> None:
         """Go to the first or last row."""

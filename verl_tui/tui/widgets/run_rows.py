@@ -96,18 +96,23 @@ def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Piec
             rows.append(_head(entry, width - _INDENT, ascii_only=ascii_only))
         else:
             rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
-        row: Pieces = [(" " * _INDENT, "")]
-        if plan["bar"]:
-            row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
-        row.append((f"{entry.steps:>{steps}}"[: width - _INDENT], "name"))
-        if plan["percent"]:
-            row.append((f" {entry.percent:>4}", "dim"))
-        if plan["eta"]:
-            row.append(("  " + (_labelled(entry.eta) if plan["label"] else entry.eta).ljust(plan["eta"]), "dim"))
-        if plan["spark"]:
-            row += [("  ", ""), *_spark(entry, plan["spark"], ascii_only=ascii_only)]
-        rows.append(row)
+        rows.append(_progress(entry, width, steps, plan, ascii_only=ascii_only))
     return rows
+
+
+def _progress(entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, ascii_only: bool) -> Pieces:
+    """Write the second row: bar, steps, share, end, reward, as far as the plan has room for them."""
+    row: Pieces = [(" " * _INDENT, "")]
+    if plan["bar"]:
+        row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
+    row.append((f"{entry.steps:>{steps}}"[: width - _INDENT], "name"))
+    if plan["percent"]:
+        row.append((f" {entry.percent:>4}", "dim"))
+    if plan["eta"]:
+        row.append(("  " + (_labelled(entry.eta) if plan["label"] else entry.eta).ljust(plan["eta"]), "dim"))
+    if plan["spark"]:
+        row += [("  ", ""), *_spark(entry, plan["spark"], ascii_only=ascii_only)]
+    return row
 
 
 def _plan(width: int, steps: int, eta: int) -> dict[str, int]:

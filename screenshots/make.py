@@ -1,0 +1,123 @@
+"""Draws the pictures of the README from the real app on the demo's logs.
+
+    python screenshots/make.py            draws them
+    python screenshots/make.py --check    tells whether they are stale, by their text (exit code 1)
+
+The clock, the seed and the time zone are fixed, so that the same program draws the same pictures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.config import Config
+from verl_tui.demo import Simulation
+from verl_tui.monitor import load
+from verl_tui.records import Gpu, GpuReading
+from verl_tui.tui.app import VerlApp
+from verl_tui.tui.frame import screen_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+NOW = 1_767_312_000.0
+"""The moment at which all pictures are taken, seconds since the epoch."""
+STEPS = 42
+"""Steps the demo has gone on for: far enough for the collapse to be seen."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: its size, and the keys that lead to what it shows."""
+
+    name: str
+    size: tuple[int, int]
+    keys: tuple[str, ...] = ()
+
+
+PICTURES = (
+    Picture("dashboard", (140, 45), ("2",)),
+    Picture("medium", (80, 24), ("2",)),
+    Picture("narrow", (40, 12), ("2",)),
+    Picture("zoom", (110, 32), ("2", "enter")),
+    Picture("samples", (110, 30), ("1", "f6", "z")),
+)
+
+
+def main() -> int:
+    """Draw the pictures, or compare them."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    stale = []
+    with tempfile.TemporaryDirectory() as directory:
+        write_logs(Path(directory))
+        for name, svg in draw(Path(directory)):
+            path = HERE / f"{name}.svg"
+            if "--check" not in sys.argv:
+                path.write_text(svg, encoding="utf-8")
+            elif not path.exists() or words(path.read_text(encoding="utf-8")) != words(svg):
+                stale.append(path.name)
+    if stale:
+        print(f"stale, draw them with python screenshots/make.py: {', '.join(stale)}")
+    return 1 if stale else 0
+
+
+def write_logs(directory: Path) -> None:
+    """Write the demo's logs as they are some time after its start."""
+    moment = NOW - STEPS
+    simulation = Simulation(directory, seed=7, now=lambda: moment)
+    simulation.prepare()
+    for _ in range(STEPS):
+        moment += 1
+        simulation.advance()
+    for path in directory.rglob("*"):
+        os.utime(path, (NOW - 2, NOW - 2))
+
+
+def draw(directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the SVG of each picture."""
+    specs = [f"{directory}/run_*"]
+    for picture in PICTURES:
+        monitor = load(specs, Config(), NOW)
+        monitor.apply(GpuReading(NOW, gpus()), NOW)
+        app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
+        yield picture.name, asyncio.run(_frame(app, picture))
+
+
+async def _frame(app: VerlApp, picture: Picture) -> str:
+    async with app.run_test(size=picture.size) as pilot:
+        await pilot.pause()
+        for key in picture.keys:
+            await pilot.press(key)
+            await pilot.pause()
+        await pilot.pause()
+        return screen_svg(app, "verl-tui")
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """Return devices for the pictures: most machines that draw them have none."""
+    gib = 2**30
+    return tuple(
+        Gpu(str(i), "NVIDIA H100 80GB HBM3", 92.0 - 3 * i, (58 + i) * gib, 80 * gib, 61.0 + i, 540.0 + 9 * i, 700.0)
+        for i in range(4)
+    )
+
+
+def words(svg: str) -> list[str]:
+    """Return the text of a picture: colours and positions may change with the libraries that draw it."""
+    found = [html.unescape(text).replace("\xa0", " ").replace("\u2800", " ") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+    return "".join(found).split()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

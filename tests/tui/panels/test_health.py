@@ -1,0 +1,233 @@
+"""The health panel: findings worst first, what unfolds, badges where there is little room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from panel_host import HOSTILE, SIZES, Host, count_paints, make_run, make_view
+
+from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.view import View
+
+COLLAPSE = Finding(
+    "policy-collapse",
+    Severity.CRITICAL,
+    "The reward fell from 3.1 to 0.4 within 60 steps.",
+    4990,
+    4930,
+    ("reward 0.41 at step 4990",),
+    "Set kl_coef to 0.02.",
+    "verl tutorial",
+)
+KL_HIGH = Finding(
+    "kl-high", Severity.WARNING, "The KL is above 0.02.", 4990, 4700, ("0.031",), "Raise it.", "doc", "kl"
+)
+LONG = Finding("response-long", Severity.INFO, "Responses grow.", 4990, 4400)
+SKIPPED = tuple(NotJudged(rule, f"the log has no {rule}") for rule in ("kl-low", "gpu-idle"))
+
+
+def view(*findings: Finding, skipped: tuple[NotJudged, ...] = SKIPPED, steps: int = 120) -> View:
+    return make_view(make_run(steps=steps), verdicts={"grpo": Verdict(findings, skipped)})
+
+
+def sick() -> View:
+    return view(COLLAPSE, KL_HIGH, LONG)
+
+
+async def shown(what: View, size: tuple[int, int], *keys: str) -> str:
+    app = Host(HealthPanel())
+    async with app.run_test(size=size) as pilot:
+        app.panel.show(what)
+        await pilot.press(*keys)
+        await pilot.pause()
+        return app.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_any_size_and_any_text(size: tuple[int, int], ascii_only: bool) -> None:
+    findings = [
+        Finding(text, Severity(i % 3), text, i, i * 10**8, (text, text), text, text, key=text)
+        for i, text in enumerate(HOSTILE)
+    ]
+    what = view(*findings, skipped=tuple(NotJudged(text, text) for text in HOSTILE))
+    assert await shown(replace(what, ascii=ascii_only), size, "j", "space", "v", "G", "enter", "k", "v", "pagedown")
+    for quiet in (view(), make_view(), replace(view(), loading=True)):
+        assert await shown(replace(quiet, ascii=ascii_only), size, "v")
+
+
+async def test_findings_with_their_message_and_step() -> None:
+    text = await shown(sick(), (44, 16))
+    assert text.index("✖ policy-collapse") < text.index("▲ kl-high") < text.index("• response-long")
+    assert "since step 4930" in text
+    assert "The reward fell from 3.1 to 0.4" in text
+    assert "kl_coef" not in text
+    assert "2 rules not judged (v shows why)" in text
+    assert "the log has no" not in text
+
+
+async def test_findings_stand_apart_only_where_there_is_room() -> None:
+    roomy = (await shown(sick(), (60, 20))).split("\n")
+    tight = (await shown(sick(), (60, 10))).split("\n")
+    distance = [
+        next(i for i, line in enumerate(lines) if "kl-high" in line)
+        - next(i for i, line in enumerate(lines) if "policy-collapse" in line)
+        for lines in (roomy, tight)
+    ]
+    assert distance == [3, 2]
+
+
+@pytest.mark.parametrize("key", ["enter", "space"])
+async def test_a_finding_unfolds_and_folds(key: str) -> None:
+    text = await shown(sick(), (60, 24), "j", "j", key)
+    assert "· 0.031" in text
+    assert "→ Raise it." in text
+    assert "source: doc" in text
+    assert "Set kl_coef" not in text
+    assert "Raise it." not in await shown(sick(), (60, 24), "j", "j", key, key)
+
+
+async def test_what_was_not_judged_unfolds() -> None:
+    assert "gpu-idle: the log has no gpu-idle" in await shown(sick(), (60, 24), "v")
+    assert "gpu-idle" not in await shown(sick(), (60, 24), "v", "v")
+
+
+async def test_mouse() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.panel.show(sick())
+        await pilot.pause()
+        row = next(i for i, line in enumerate(app.lines) if "kl-high" in line)
+        await pilot.click(HealthPanel, offset=(5, row))
+        assert app.said == ["kl-high"]
+        assert "Raise it." not in app.text
+        await pilot.double_click(HealthPanel, offset=(5, row))
+        await pilot.pause()
+        assert "Raise it." in app.text
+        row = next(i for i, line in enumerate(app.lines) if "not judged (v" in line)
+        await pilot.click(HealthPanel, offset=(5, row))
+        await pilot.pause()
+        assert "the log has no gpu-idle" in app.text
+
+
+async def test_moving_follows() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.panel.show(sick())
+        await pilot.press("j", "j", "k", "G", "g")
+        assert app.said == ["policy-collapse", "kl-high", "policy-collapse", "response-long", "policy-collapse"]
+
+
+async def test_the_app_can_choose_in_a_circle() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        panel = app.panel
+        assert isinstance(panel, HealthPanel)
+        assert panel.choose_next(1) is None
+        panel.show(sick())
+        assert [panel.choose_next(1) for _ in range(4)] == [COLLAPSE, KL_HIGH, LONG, COLLAPSE]
+        assert panel.choose_next(-1) == LONG
+        await pilot.pause()
+        assert app.said == []
+        panel.action_next(1)
+        await pilot.pause()
+        assert app.said == ["policy-collapse"]
+
+
+async def test_backwards_begins_at_the_end() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)):
+        assert isinstance(app.panel, HealthPanel)
+        app.panel.show(sick())
+        assert app.panel.choose_next(-1) == LONG
+
+
+async def test_the_chosen_finding_is_known_again_when_its_numbers_change() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.panel.show(sick())
+        await pilot.press("j", "j", "enter")
+        app.panel.show(view(replace(KL_HIGH, message="The KL is above 0.03.", step=5000), LONG))
+        await pilot.pause()
+        assert "above 0.03" in app.text
+        assert "Raise it." in app.text
+        await pilot.press("j")
+        assert app.said[-1] == "response-long"
+
+
+async def test_another_run_begins_folded() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.panel.show(sick())
+        await pilot.press("j", "enter")
+        app.panel.show(make_view(make_run("other"), verdicts={"other": Verdict((COLLAPSE,))}))
+        await pilot.pause()
+        assert "policy-collapse" in app.text
+        assert "Set kl_coef" not in app.text
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (view(skipped=SKIPPED[:1]), "✓ nothing found by 2 rules"),
+        (
+            view(skipped=tuple(NotJudged(r, "") for r in ("kl-high", "kl-low", "reward-low"))),
+            "○ no rule could be judged",
+        ),
+        (make_view(), "○ waiting for a run"),
+        (view(steps=0), "○ waiting for the first step"),
+        (make_view(make_run()), "○ not judged yet"),
+        (replace(view(), loading=True), "○ reading 45 %"),
+        (replace(view(skipped=()), ascii=True), "+ nothing found by 3 rules"),
+    ],
+)
+async def test_words_for_nothing(what: View, words: str) -> None:
+    for size in ((60, 12), (60, 5)):
+        assert words in await shown(what, size)
+
+
+async def test_badges_where_there_is_little_room() -> None:
+    text = await shown(sick(), (36, 3))
+    assert "✖ policy-collapse ▲ kl-high +1" in text
+    assert "✖ policy-collapse ▲ kl-high • response-long" in await shown(sick(), (60, 3))
+    assert "+2" in await shown(sick(), (24, 3))
+
+
+async def test_the_edge_counts() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.panel.show(view(COLLAPSE, KL_HIGH, replace(KL_HIGH, key="other")))
+        await pilot.pause()
+        assert app.subtitle_words == "1 critical · 2 warnings · 2 not judged"
+        await pilot.resize_terminal(34, 12)
+        await pilot.pause()
+        assert app.subtitle_words == "✖ 1 · ▲ 2 · 2 not judged"
+        app.panel.show(make_view())
+        assert app.subtitle_words == ""
+
+
+@pytest.mark.parametrize("size", [(120, 20), (40, 12), (36, 5)])
+async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("j", "enter")
+        for _ in range(3):
+            app.panel.show(sick())
+            await pilot.pause()
+        counts = count_paints(monkeypatch)
+        app.panel.show(sick())
+        await pilot.pause()
+        assert not counts
+
+
+async def test_the_scroll_bar_goes_when_it_is_no_longer_needed() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(40, 8)) as pilot:
+        app.panel.show(sick())
+        await pilot.pause()
+        await pilot.resize_terminal(40, 3)
+        await pilot.pause()
+        await pilot.pause()
+        assert not app.panel.query_one("Rows, Entries").show_vertical_scrollbar

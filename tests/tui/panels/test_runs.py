@@ -1,0 +1,232 @@
+"""The list of runs: what it says at each size, how a run is picked, and that a quiet list stays quiet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
+
+from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.view import View
+
+WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
+CRITICAL = Verdict((Finding("policy-collapse", Severity.CRITICAL, "fell"),))
+
+
+def three() -> View:
+    runs = (make_run("grpo"), make_run("ppo", 480), make_run("old", 500, quiet=9000.0))
+    return make_view(*runs, verdicts={"grpo": CRITICAL, "ppo": WARNED, "old": Verdict()})
+
+
+async def shown(view: View, size: tuple[int, int], *, narrow: bool = False) -> str:
+    app = Host(RunsPanel(), narrow=narrow)
+    async with app.run_test(size=size) as pilot:
+        app.panel.show(view)
+        await pilot.pause()
+        return app.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_any_size_and_any_name(size: tuple[int, int], ascii_only: bool) -> None:
+    view = make_view(*(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)), ascii=ascii_only)
+    for loading in (False, True):
+        assert await shown(replace(view, loading=loading), size)
+
+
+async def test_one_row_each_where_there_is_room() -> None:
+    first, second, third = (await shown(three(), (120, 8))).split("\n")[1:4]
+    assert first.split()[1:9] == ["✖", "1", "grpo", "running", "120/500", "█▉", "24%", "eta"]
+    assert "3h 10m" in first
+    assert second.split()[1:3] == ["▲", "2"]
+    assert third.split()[1:5] == ["●", "3", "old", "finished"]
+    assert "100%" in third
+    assert "2h 30m" in third  # age
+    assert first.index("120/500") == second.index("480/500") == third.index("500/500")
+
+
+async def test_two_rows_each_in_a_column() -> None:
+    lines = (await shown(three(), (36, 12))).split("\n")
+    assert "✖ 1 grpo" in lines[1]
+    assert "running · now" in lines[1]
+    assert "120/500" in lines[2]
+    assert "3h 10m" in lines[2]
+    assert "▲ 2 ppo" in lines[3]
+
+
+async def test_one_short_row_each_on_a_narrow_screen() -> None:
+    lines = (await shown(three(), (44, 8), narrow=True)).split("\n")
+    assert "✖ 1 grpo  step 120/500 24% ETA 3h 10m" in lines[1]
+    assert "● 3 old  step 500/500 100% finished" in lines[3]
+
+
+async def test_ascii_differs_by_shape_too() -> None:
+    text = await shown(replace(three(), ascii=True), (60, 12))
+    inner = "".join(line[1:-1] for line in text.split("\n")[1:-1])
+    assert inner.isascii()
+    for badge in ("X 1", "! 2", "o 3"):
+        assert badge in text
+
+
+async def test_a_long_name_keeps_both_ends() -> None:
+    text = await shown(make_view(make_run("gsm8k-grpo-" + "very-" * 20 + "lr1e-6")), (36, 6))
+    assert "gsm8k-g" in text
+    assert "lr1e-6" in text
+    assert "…" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "badge"),
+    [
+        (None, "○"),
+        (Verdict(), "●"),
+        (WARNED, "▲"),
+        (CRITICAL, "✖"),
+        (Verdict((), tuple(NotJudged(rule, "why") for rule in ("kl-high", "kl-low", "reward-low"))), "○"),
+    ],
+)
+async def test_badge(verdict: Verdict | None, badge: str) -> None:
+    verdicts = {} if verdict is None else {"grpo": verdict}
+    assert f"{badge} 1 grpo" in await shown(make_view(make_run(), verdicts=verdicts), (80, 5))
+
+
+async def test_a_stalled_run_has_no_end() -> None:
+    text = await shown(make_view(make_run(quiet=700.0)), (100, 5))
+    assert "stalled" in text
+    assert "eta" not in text
+
+
+async def test_keys_and_mouse_pick_runs() -> None:
+    app = Host(RunsPanel())
+    async with app.run_test(size=(36, 12)) as pilot:
+        app.panel.show(three())
+        await pilot.press("j")
+        await pilot.press("down")
+        await pilot.press("j")  # there is no further one
+        await pilot.press("k")
+        await pilot.press("G", "g")
+        assert app.said == ["ppo", "old", "ppo", "old", "grpo"]
+        await pilot.press("enter")
+        assert app.said[-1] == "grpo"
+        await pilot.click(RunsPanel, offset=(6, 4))  # second row of the second run
+        assert app.said[-1] == "ppo"
+        count = len(app.said)
+        await pilot.click(RunsPanel, offset=(6, 9))  # below the last run
+        assert len(app.said) == count
+
+
+async def test_what_the_user_chose_stays_until_another_run_is_shown() -> None:
+    app = Host(RunsPanel())
+    view = three()
+    async with app.run_test(size=(36, 12)) as pilot:
+        app.panel.show(view)
+        await pilot.press("j")
+        app.panel.show(view)  # the app has not heard yet
+        await pilot.press("j")
+        assert app.said == ["ppo", "old"]
+        app.panel.show(replace(view, run=view.monitor.runs["grpo"]))
+        app.panel.show(replace(view, run=view.monitor.runs["ppo"]))
+        await pilot.press("j")
+        assert app.said[-1] == "old"
+
+
+async def test_filter() -> None:
+    app = Host(RunsPanel())
+    async with app.run_test(size=(80, 8)) as pilot:
+        assert isinstance(app.panel, RunsPanel)
+        app.panel.show(three())
+        app.panel.filter = "PO"
+        await pilot.pause()
+        assert "grpo" in app.text
+        assert "ppo" in app.text
+        assert "old" not in app.text
+        assert "2 of 3" in app.subtitle_words
+        app.panel.filter = "[/x]"
+        await pilot.pause()
+        assert "no run named like [/x]" in app.text
+        await pilot.press("j", "enter")
+        assert app.said == []
+        app.panel.filter = ""
+        await pilot.pause()
+        assert "3 old" in app.text
+
+
+async def test_the_number_stays_that_of_the_key() -> None:
+    app = Host(RunsPanel())
+    async with app.run_test(size=(80, 8)) as pilot:
+        assert isinstance(app.panel, RunsPanel)
+        app.panel.show(three())
+        app.panel.filter = "old"
+        await pilot.pause()
+        assert "3 old" in app.text
+
+
+async def test_loading_and_nothing() -> None:
+    assert "reading 45 %" in await shown(replace(three(), loading=True), (36, 12))
+    text = await shown(make_view(waiting=("logs: no log yet",), problems=("x: no such file",)), (40, 8))
+    assert "no run yet" in text
+    assert "logs: no log yet" in text
+    assert "▲ x: no such file" in text
+
+
+@pytest.mark.parametrize("size", [(120, 20), (36, 12), (40, 6)])
+async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Host(RunsPanel())
+    view = three()
+    async with app.run_test(size=size) as pilot:
+        for _ in range(3):
+            app.panel.show(view)
+            await pilot.pause()
+        counts = count_paints(monkeypatch)
+        app.panel.show(replace(view, now=NOW + 5))  # still `now`
+        await pilot.pause()
+        assert not counts
+
+
+async def test_one_new_step_repaints_the_rows_of_its_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Host(RunsPanel())
+    view = three()
+    async with app.run_test(size=(36, 12)) as pilot:
+        for _ in range(3):
+            app.panel.show(view)
+            await pilot.pause()
+        counts = count_paints(monkeypatch)
+        runs = {**view.monitor.runs, "ppo": make_run("ppo", 481)}
+        view.monitor.runs = runs
+        app.panel.show(view)
+        await pilot.pause()
+        assert 1 <= counts["render"] <= 2
+
+
+async def test_many_runs_scroll() -> None:
+    app = Host(RunsPanel())
+    runs = [make_run(f"run-{i}", 20) for i in range(40)]
+    view = make_view(*runs)
+    async with app.run_test(size=(36, 10)) as pilot:
+        app.panel.show(replace(view, run=runs[35]))
+        await pilot.pause()
+        assert "run-35" in app.text
+        await pilot.press("G")
+        await pilot.pause()
+        assert "run-39" in app.text
+        await pilot.press("g")
+        await pilot.pause()
+        assert "run-0" in app.text
+        await pilot.press("pagedown")
+        await pilot.pause()
+        assert "run-0 " not in app.text
+
+
+async def test_another_theme_changes_the_colours_alone() -> None:
+    app = Host(RunsPanel())
+    async with app.run_test(size=(60, 8)) as pilot:
+        app.panel.show(three())
+        await pilot.pause()
+        before, text = app.export_screenshot(), app.text
+        app.theme = "textual-light"
+        await pilot.pause()
+        await pilot.pause()
+        assert app.text == text
+        assert app.export_screenshot() != before

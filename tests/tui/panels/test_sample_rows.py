@@ -1,0 +1,160 @@
+"""A sample as rows of text: the header's facts and glyphs, the folded prompt, and that everything fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from verl_tui.records import Sample
+from verl_tui.text import safe
+from verl_tui.tui.panels.sample_rows import body_rows, header_height, header_rows, marks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.tui.panels.sample_rows import Row
+
+HOSTILE = (
+    "[red]no[/INST] [/",
+    "\x1b[31mred\x1b[0m\x9b2J\x00\rb\tc",
+    "\u202ex\u2066",
+    "👨\u200d👩\u200d👧 👍🏽 🇩🇪 e\u0301字",
+    "汉" * 400,
+)
+
+
+def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sample:
+    more = {"prompt": f"prompt {step}-{index}", "response": f"response {step}-{index}", **more}
+    return Sample(step=step, score=float(index % 2) if score is None else score, **more)
+
+
+def texts(rows: Sequence[Row]) -> list[str]:
+    return ["".join(text for text, _ in row) for row in rows]
+
+
+def test_header() -> None:
+    group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
+    (row,) = texts(header_rows(120, group, 1, 120, 1))
+    assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · group 2/4 · validation · step mean 0.5 ")
+    assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
+    assert cell_len(row) == 120
+    assert texts(header_rows(120, group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
+    assert texts(header_rows(120, group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
+    assert texts(header_rows(120, group, 1, 60, 1, ascii=True)) == [
+        "step 120 | sample 2/8 | + score 1 | group 2/4 | validation"
+    ]
+
+
+def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
+    group = [sample(1, i, prompt="same") for i in range(3)] + [sample(1, 3, prompt="other")]
+    assert "group 3/3" in texts(header_rows(1, group, 2, 80, 2))[0]
+    assert "group" not in texts(header_rows(1, group, 3, 80, 2))[0]
+
+
+def test_many_glyphs_are_cut_around_the_shown_one() -> None:
+    many = [sample(1, i, prompt=f"{i // 4}") for i in range(512)]
+    for index in (0, 255, 511):
+        _, glyphs = header_rows(1, many, index, 40, 2)
+        assert len("".join(texts([glyphs]))) <= 40
+        assert sum(role.startswith("here-") for _, role in glyphs) == 1
+
+
+def test_marks() -> None:
+    def judged(*scores: float | None) -> list[tuple[str, str]]:
+        return marks([Sample(1, "p", "r", score) for score in scores])
+
+    assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "even")]
+    assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
+    assert judged(None, 0.7) == [("·", "even"), ("=", "even")]
+    assert judged(float("nan"), 1.0) == [("!", "critical"), ("✓", "good")]
+    assert all(glyph.isascii() for glyph, _ in marks([Sample(1, "", "", s) for s in (1.0, 2.0, 1.5, None)], ascii=True))
+
+
+def test_training_and_validation_have_their_own_means() -> None:
+    both = [Sample(1, "p", "r", 0.1), Sample(1, "p", "r", 0.3), Sample(1, "p", "r", 1.0, validation=True)]
+    assert [glyph for glyph, _ in marks(both)] == ["▼", "▲", "✓"]
+
+
+def test_body() -> None:
+    shown = sample(
+        1, 1, prompt="one\ntwo", ground_truth="42", extras={"acc": 1.0, "format": 0.5, "pred": "41", "no": None}
+    )
+    assert texts(body_rows(shown, 80, 10)) == [
+        "prompt    one",
+        "          two",
+        "response  response 1-1",
+        "truth     42",
+        "extras    acc 1 · format 0.5",
+        "          pred: 41",
+    ]
+    assert texts(body_rows(shown, 30, 10))[:3] == ["prompt one", "two", "response response 1-1"]
+    assert texts(body_rows(shown, 80, 40))[2] == ""  # where there is room, the parts stand apart
+
+
+def test_a_long_prompt_is_folded_to_its_end() -> None:
+    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(17)))
+    assert texts(body_rows(shown, 80, 10))[:4] == [
+        "prompt    … 14 lines above, u unfolds",
+        "          line 14",
+        "          line 15",
+        "          line 16",
+    ]
+    assert texts(body_rows(shown, 38, 4))[:2] == ["prompt … 16 lines above, u unfolds", "line 16"]
+    assert texts(body_rows(shown, 80, 10, unfolded=True))[0] == "prompt    line 0"
+    assert len(body_rows(shown, 80, 10, unfolded=True)) == 18
+
+
+def test_a_single_line_is_not_hidden_behind_another() -> None:
+    shown = sample(1, 1, prompt="a\nb\nc\nd")
+    assert texts(body_rows(shown, 80, 10))[0] == "prompt    a"
+
+
+@pytest.mark.parametrize(
+    "opening", ["assistant", "<|im_start|>assistant", "Assistant: <think>", "assistant\n<think>\n"]
+)
+def test_what_opens_the_models_turn_takes_no_room_in_the_folded_prompt(opening: str) -> None:
+    shown = sample(1, 1, prompt="\n".join(f"line {n}" for n in range(9)) + f"\n{opening}\n")
+    assert texts(body_rows(shown, 80, 10))[3] == "          line 8"
+
+
+def test_empty_texts_say_so() -> None:
+    rows = texts(body_rows(Sample(1, "", " \n"), 80, 10))
+    assert rows == ["prompt    (empty)", "response  (empty)"]
+
+
+def test_endless_texts_end() -> None:
+    rows = texts(body_rows(Sample(1, "p", "a\n" * 20_000), 80, 10))
+    assert len(rows) < 6000
+    assert rows[-1].strip() == "the rest is not shown"
+
+
+TEXTS = st.one_of(st.text(max_size=80), st.sampled_from(HOSTILE)).map(safe)
+SAMPLES = st.builds(
+    Sample,
+    step=st.just(1),
+    prompt=TEXTS,
+    response=TEXTS,
+    score=st.none() | st.floats(),
+    ground_truth=st.none() | TEXTS,
+    group=st.none() | st.sampled_from("ab"),
+    extras=st.dictionaries(TEXTS, st.none() | st.booleans() | st.floats() | st.integers() | TEXTS, max_size=3),
+    validation=st.booleans(),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(1, 200), st.integers(0, 50), st.booleans(), st.booleans())
+def test_everything_fits(samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool) -> None:
+    wanted = header_height(width, height)
+    header = header_rows(1, samples, len(samples) - 1, width, wanted, ascii=ascii)
+    assert len(header) <= wanted
+    body = body_rows(samples[0], width, height, unfolded=unfolded, ascii=ascii)
+    for row in texts([*header, *body]):
+        assert cell_len(row) <= width
+        assert "\n" not in row
