@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
 
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.tui.panels.gpus import GpusPanel
-from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from verl_tui.tui.view import View
 
 GIB = 2**30
 GPUS = tuple(
@@ -119,18 +122,6 @@ async def test_an_old_reading_is_called_old() -> None:
         assert app.subtitle_words == ""
         app.panel.show(replace(view, now=NOW + 200))
         assert app.subtitle_words == "read 3m ago"
-
-
-async def test_as_tall_as_its_rows_where_the_layout_asks_for_it() -> None:
-    app = Host(GpusPanel())
-    async with app.run_test(size=(40, 20)) as pilot:
-        app.panel.styles.height = "auto"
-        for count in (4, 1, 2):
-            app.panel.show(make_view(gpus=GpuReading(NOW, GPUS[:count])))
-            await pilot.pause()
-            await pilot.pause()
-            assert app.panel.size.height == count
-            assert f"{87}%" in app.text
 
 
 @pytest.mark.parametrize("size", [(80, 14), (32, 6), (20, 5)])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from panel_host import HOSTILE, SIZES, Host, count_paints, make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from verl_tui.tui.view import View
 
 COLLAPSE = Finding(
     "policy-collapse",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from verl_tui.tui.view import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
 CRITICAL = Verdict((Finding("policy-collapse", Severity.CRITICAL, "fell"),))
@@ -38,10 +41,10 @@ async def test_any_size_and_any_name(size: tuple[int, int], ascii_only: bool) ->
 
 async def test_one_row_each_where_there_is_room() -> None:
     first, second, third = (await shown(three(), (120, 8))).split("\n")[1:4]
-    assert first.split()[1:9] == ["✖", "1", "grpo", "running", "120/500", "█▉", "24%", "eta"]
+    assert first[1:].split()[:8] == ["✖", "1", "grpo", "running", "120/500", "█▉", "24%", "eta"]
     assert "3h 10m" in first
-    assert second.split()[1:3] == ["▲", "2"]
-    assert third.split()[1:5] == ["●", "3", "old", "finished"]
+    assert second[1:].split()[:2] == ["▲", "2"]
+    assert third[1:].split()[:4] == ["●", "3", "old", "finished"]
     assert "100%" in third
     assert "2h 30m" in third  # age
     assert first.index("120/500") == second.index("480/500") == third.index("500/500")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import example, given
@@ -106,15 +106,15 @@ def test_long_text_is_fast(unit: str, width: int) -> None:
     text = (unit * 40_000)[:40_000]
     best = 1.0
     for _ in range(5):
-        start = perf_counter()
+        start = process_time()
         count = sum(1 for _ in wrap(text, width))
-        best = min(best, perf_counter() - start)
+        best = min(best, process_time() - start)
     assert count > 40_000 // (2 * width)
     assert best < 0.1  # 20 ms on a machine that does nothing else
 
 
 def test_works_only_as_far_as_asked() -> None:
     text = "你" * 5_000_000
-    start = perf_counter()
+    start = process_time()
     assert len(list(islice(wrap(text, 80), 10))) == 10
-    assert perf_counter() - start < 0.1  # all of it would take seconds
+    assert process_time() - start < 0.1  # all of it would take seconds

@@ -21,7 +21,6 @@ from verl_tui.tui.widgets.words import cut, middle, wrapped
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.geometry import Size
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -73,8 +72,6 @@ class GpusPanel(Panel):
         super().__init__(id=id, classes=classes)
         self._rows = Rows()
         self._view: View | None = None
-        self._count = 0
-        """Rows that were written last."""
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
@@ -93,10 +90,6 @@ class GpusPanel(Panel):
         self._view = view
         self._draw()
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the rows there are to show, for layouts that give the panel no more."""
-        return max(1, len(self._lines(width, 0)))
-
     def _draw(self) -> None:
         view = self._view
         width, height = self._rows.size
@@ -105,10 +98,6 @@ class GpusPanel(Panel):
         lines = self._lines(width, height)
         if len(lines) > height:  # leave room for the scroll bar
             lines = self._lines(width - 1, height)
-        if len(lines) != self._count:
-            self._count = len(lines)
-            if self.styles.is_auto_height:
-                self.refresh(layout=True)
         self._rows.set_rows([self._text(line) for line in lines])
         reading = view.monitor.gpus
         # A host without devices is read once: its silence is no news.
