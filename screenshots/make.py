@@ -115,8 +115,8 @@ def gpus() -> tuple[Gpu, ...]:
 
 def words(svg: str) -> list[str]:
     """Return the text of a picture: colours and positions may change with the libraries that draw it."""
-    found = [html.unescape(text).replace("\xa0", " ").replace("\u2800", " ") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
-    return "".join(found).split()
+    text = "".join(html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+    return text.replace("\xa0", " ").replace("\u2800", " ").split()
 
 
 if __name__ == "__main__":

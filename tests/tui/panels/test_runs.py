@@ -10,6 +10,7 @@ from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_v
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.widgets.entries import Entries
 
 if TYPE_CHECKING:
     from verl_tui.tui.view import View
@@ -233,3 +234,21 @@ async def test_another_theme_changes_the_colours_alone() -> None:
         await pilot.pause()
         assert app.text == text
         assert app.export_screenshot() != before
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark", "ansi-light"])
+async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
+    app = Host(RunsPanel())
+    async with app.run_test(size=(60, 8)) as pilot:
+        app.theme = theme
+        app.panel.show(three())
+        await pilot.pause()
+        await pilot.pause()
+        chosen, other = (app.panel.query_one(Entries).render_line(y) for y in (0, 2))
+        look = [next(segment.style for segment in strip if "po" in segment.text) for strip in (chosen, other)]
+        assert look[0] != look[1]
+        for style in look:
+            assert style is not None
+            plain = style.color is not None and style.color.is_default
+            assert style.color != style.bgcolor or plain
+            assert not (plain and style.bgcolor is not None and not style.bgcolor.is_default)

@@ -92,6 +92,8 @@ class Entries(Rows):
         if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
             return strip
         mark = self.get_component_rich_style("rows--chosen")
+        if mark.reverse:  # bars and sparklines would show their opposite
+            return strip
         ground = Style(bgcolor=mark.bgcolor)
         return Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], strip.cell_length)
 

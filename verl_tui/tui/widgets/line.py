@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
@@ -69,5 +70,11 @@ class Line(Widget):
     def _text(self, pieces: Iterable[Piece]) -> Text:
         text = Text()
         for words, role in pieces:
-            text.append(words, self.get_component_rich_style(f"line--{role}", partial=True) if role else "")
+            text.append(words, self._ink(role))
         return text
+
+    def _ink(self, role: str) -> Style:
+        if not role:
+            return Style.null()
+        style = self.get_component_rich_style(f"line--{role}")
+        return Style(color=style.color, bold=style.bold)

@@ -36,6 +36,9 @@ class Rows(ScrollView, can_focus=True):
         overflow-y: auto;
         &:focus > .rows--chosen { background: $block-cursor-background 40%; text-style: bold; }
         & > .rows--chosen { background: $block-cursor-blurred-background; }
+        /* The terminal's own colours: nobody knows which grounds its text can be read on. */
+        &:ansi > .rows--chosen { background: transparent; text-style: bold; }
+        &:ansi:focus > .rows--chosen { background: transparent; text-style: bold reverse; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -106,7 +109,7 @@ class Rows(ScrollView, can_focus=True):
         if self.choosing and at == self.chosen:
             # Only the ground changes: what a row's colours say must stay readable under the cursor.
             mark = self.get_component_rich_style("rows--chosen")
-            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold)
+            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
             strip = Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], width)
         return strip.apply_style(base)
 

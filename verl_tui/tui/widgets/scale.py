@@ -144,7 +144,7 @@ class Window:
 
     def ticks(self, cells: int, *, time: bool = False) -> list[int]:
         """Return round steps in the window that are at least `cells` cells apart, ascending."""
-        least = max(1, cells * 2 * self.per // self.stretch)
+        least = max(1, -(-cells * 2 * self.per // self.stretch))
         if time:
             stride = next((s for s in _SECONDS if s >= least), -(-least // _DAY) * _DAY)
         else:
