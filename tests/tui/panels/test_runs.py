@@ -52,12 +52,21 @@ async def test_one_row_each_where_there_is_room() -> None:
 
 
 async def test_two_rows_each_in_a_column() -> None:
-    lines = (await shown(three(), (36, 12))).split("\n")
+    lines = (await shown(three(), (36, 10))).split("\n")
     assert "✖ 1 grpo" in lines[1]
     assert "running · now" in lines[1]
     assert "120/500" in lines[2]
     assert "3h 10m" in lines[2]
     assert "▲ 2 ppo" in lines[3]
+
+
+async def test_three_rows_each_where_there_is_room() -> None:
+    lines = (await shown(three(), (36, 12))).split("\n")
+    assert "✖ 1 grpo" in lines[1]
+    assert "running · now" in lines[2]
+    assert "120/500" in lines[3]
+    assert "3h 10m" in lines[3]
+    assert "▲ 2 ppo" in lines[4]
 
 
 async def test_one_short_row_each_on_a_narrow_screen() -> None:
@@ -104,7 +113,7 @@ async def test_a_stalled_run_has_no_end() -> None:
 
 async def test_keys_and_mouse_pick_runs() -> None:
     app = Host(RunsPanel())
-    async with app.run_test(size=(36, 12)) as pilot:
+    async with app.run_test(size=(36, 14)) as pilot:
         app.panel.show(three())
         await pilot.press("j")
         await pilot.press("down")
@@ -114,10 +123,10 @@ async def test_keys_and_mouse_pick_runs() -> None:
         assert app.said == ["ppo", "old", "ppo", "old", "grpo"]
         await pilot.press("enter")
         assert app.said[-1] == "grpo"
-        await pilot.click(RunsPanel, offset=(6, 4))  # second row of the second run
+        await pilot.click(RunsPanel, offset=(6, 5))  # second row of the second run
         assert app.said[-1] == "ppo"
         count = len(app.said)
-        await pilot.click(RunsPanel, offset=(6, 9))  # below the last run
+        await pilot.click(RunsPanel, offset=(6, 11))  # below the last run
         assert len(app.said) == count
 
 

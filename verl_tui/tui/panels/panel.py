@@ -22,6 +22,8 @@ class Panel(Container):
         border-title-color: $text-muted;
         border-subtitle-color: $text-muted;
         &:focus-within { border: round $accent; border-title-color: $accent; }
+        &.-ascii { border: ascii $panel-lighten-2; }
+        &.-ascii:focus-within { border: ascii $accent; }
     }
     """
 

@@ -1,4 +1,4 @@
-"""All runs, one or two rows each: how they are, how far they are, whether anything still comes."""
+"""All runs, one to three rows each: how they are, how far they are, whether anything still comes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from verl_tui.times import age, duration
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.numbers import exact_step
-from verl_tui.tui.widgets.run_rows import ROLES, RunEntry, columns, glyph, pairs, short
+from verl_tui.tui.widgets.run_rows import ROLES, RunEntry, columns, glyph, pairs, short, triples
 from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ONE_ROW = 78
 """From this width on a run takes one row of columns."""
 _TWO_ROWS = 24
-"""From this width on two rows; below, and on narrow screens, one short one."""
+"""From this width on two rows, three where there is room; below, and on narrow screens, one short one."""
 _CROWD = 4
 """So many runs have two rows each even where they must scroll; more get one."""
 
@@ -62,7 +62,7 @@ class RunsPanel(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._rows = Entries(marked=2)
+        self._rows = Entries(marked=3)
         self._filter = ""
         self._view: View | None = None
         self._names: list[str] = []
@@ -135,9 +135,13 @@ class RunsPanel(Panel):
     def _tall(self, entries: int, width: int, height: int) -> int:
         """Return how many rows each run takes."""
         narrow = self.screen.has_class("-narrow") or not _TWO_ROWS <= width < _ONE_ROW
-        return 1 if narrow or entries * 2 > max(height, 2 * _CROWD) or height < 4 else 2
+        if narrow or entries * 2 > max(height, 2 * _CROWD) or height < 4:
+            return 1
+        return 3 if entries * 3 <= height else 2
 
     def _lay_out(self, entries: list[RunEntry], tall: int, width: int, view: View) -> list[Pieces]:
+        if tall == 3:
+            return triples(entries, width, ascii_only=view.ascii)
         if tall == 2:
             return pairs(entries, width, ascii_only=view.ascii)
         if width >= _ONE_ROW - 1:

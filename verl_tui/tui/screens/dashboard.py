@@ -161,6 +161,7 @@ class Dashboard(Screen[None]):
         # Nothing is known of GPUs in most side panes: no room is given to saying so.
         self.set_class(bool(view.monitor.gpus and view.monitor.gpus.gpus), "-gpus")
         for panel in self.query(Panel):
+            panel.set_class(view.ascii, "-ascii")
             if panel.display:
                 panel.show(view)
 

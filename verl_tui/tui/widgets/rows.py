@@ -42,12 +42,12 @@ class Rows(ScrollView, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "move(1)", "down", show=False),
-        Binding("k,up", "move(-1)", "up", show=False),
-        Binding("pagedown", "page(1)", "page down", show=False),
-        Binding("pageup", "page(-1)", "page up", show=False),
-        Binding("g,home", "end(-1)", "first", show=False),
-        Binding("G,end", "end(1)", "last", show=False),
+        Binding("j,down", "move(1)", "down", show=False, id="list.down"),
+        Binding("k,up", "move(-1)", "up", show=False, id="list.up"),
+        Binding("pagedown", "page(1)", "page down", show=False, id="list.page_down"),
+        Binding("pageup", "page(-1)", "page up", show=False, id="list.page_up"),
+        Binding("g,home", "end(-1)", "first", show=False, id="list.first"),
+        Binding("G,end", "end(1)", "last", show=False, id="list.last"),
     ]
 
     class Chosen(Message):

@@ -100,6 +100,29 @@ def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Piec
     return rows
 
 
+def triples(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
+    """Three rows a run: its name, how it does and its reward, how far it is."""
+    steps = max(len(entry.steps) for entry in entries)
+    eta = max([6, *(len(entry.eta) for entry in entries)])
+    room = width - _INDENT
+    plan = _plan(room, steps, eta) | {"spark": 0}
+    words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
+    spark = room - words - 2
+    rows = []
+    for entry in entries:
+        rows.append(_head(entry, room, ascii_only=ascii_only))
+        state, age = _state_word(entry, 0), _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
+        row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
+        rows.append(row + ([("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []))
+        rows.append(_progress(entry, width, steps, plan, ascii_only=ascii_only))
+    return rows
+
+
+def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
+    """Return the state, and the age of the last record behind it."""
+    return entry.state.value + ((" - " if ascii_only else " · ") + entry.age if entry.age else "")
+
+
 def _progress(entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, ascii_only: bool) -> Pieces:
     """Write the second row: bar, steps, share, end, reward, as far as the plan has room for them."""
     row: Pieces = [(" " * _INDENT, "")]
