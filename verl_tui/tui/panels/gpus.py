@@ -7,12 +7,10 @@ import re
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from rich.style import Style
-from rich.text import Text
 
 from verl_tui.metrics import describe, modern
 from verl_tui.times import age
-from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.gpu_bar import gpu_rows
 from verl_tui.tui.widgets.labels import value_text
 from verl_tui.tui.widgets.rows import Rows
@@ -50,10 +48,12 @@ class _Logged(NamedTuple):
     series: Series
 
 
-class GpusPanel(Panel):
+class GpusPanel(TextPanel):
     """Bars for the GPUs of this host, and last values of the run's own log."""
 
     TITLE = "gpus"
+    PREFIX = "gpus"
+    GROUNDED = frozenset({"gauge"})
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"gpus--{role}" for role in _ROLES}
     DEFAULT_CSS = """
     GpusPanel {
@@ -77,20 +77,13 @@ class GpusPanel(Panel):
         """Make the rows."""
         yield self._rows
 
-    def on_mount(self) -> None:
-        """Take new colours when the theme changes."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._draw))
-
-    def on_resize(self) -> None:
-        """Write the rows anew for the new width."""
-        self._draw()
-
     def show(self, view: View) -> None:
         """Show the newest reading and the newest logged values."""
         self._view = view
-        self._draw()
+        self.redraw()
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
         view = self._view
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
@@ -98,7 +91,7 @@ class GpusPanel(Panel):
         lines = self._lines(width, height)
         if len(lines) > height:  # leave room for the scroll bar
             lines = self._lines(width - 1, height)
-        self._rows.set_rows([self._text(line) for line in lines])
+        self._rows.set_rows([self.text(line) for line in lines])
         reading = view.monitor.gpus
         # A host without devices is read once: its silence is no news.
         old = reading is not None and bool(reading.gpus) and view.now - reading.time > _STALE
@@ -118,15 +111,6 @@ class GpusPanel(Panel):
         if left_out:
             lines.append([(f"+{left_out} more"[:width], "dim")])
         return lines
-
-    def _text(self, pieces: Pieces) -> Text:
-        return Text.assemble(*((text, self._ink(role)) for text, role in pieces if text))
-
-    def _ink(self, role: str) -> Style:
-        if not role:
-            return Style.null()
-        style = self.get_component_rich_style(f"gpus--{role}")
-        return Style(color=style.color, bold=style.bold, bgcolor=style.bgcolor if role == "gauge" else None)
 
 
 def _local(view: View, width: int) -> list[Pieces]:

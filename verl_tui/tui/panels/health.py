@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from rich.style import Style
-from rich.text import Text
 from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.health.finding import Finding, Severity
-from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.words import middle, wrapped
 
@@ -46,10 +44,11 @@ _UNICODE = _Symbols()
 _ASCII = _Symbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ")
 
 
-class HealthPanel(Panel):
+class HealthPanel(TextPanel):
     """The findings about the shown run."""
 
     TITLE = "health"
+    PREFIX = "health"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"health--{role}" for role in _ROLES}
     DEFAULT_CSS = """
     HealthPanel {
@@ -91,14 +90,6 @@ class HealthPanel(Panel):
         """Make the rows."""
         yield self._rows
 
-    def on_mount(self) -> None:
-        """Take new colours when the theme changes."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._draw))
-
-    def on_resize(self) -> None:
-        """Write the rows anew for the new width."""
-        self._draw()
-
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found about the shown run, worst first."""
@@ -112,7 +103,7 @@ class HealthPanel(Panel):
             self._run, self._chosen = name, None
             self._unfolded.clear()
             self._rows.scroll_home(animate=False)
-        self._draw()
+        self.redraw()
 
     def choose_next(self, by: int) -> Finding | None:
         """Choose the next finding, or the one before, in a circle.
@@ -129,7 +120,7 @@ class HealthPanel(Panel):
         names = [_name(finding) for finding in findings]
         at = names.index(self._chosen) + by if self._chosen in names else 0 if by > 0 else -1
         self._chosen = names[at % len(names)]
-        self._draw()
+        self.redraw()
         if self._rows.chosen is not None:
             self._rows.reveal(self._rows.chosen)
         return findings[at % len(findings)]
@@ -147,7 +138,7 @@ class HealthPanel(Panel):
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged."""
         self._reasons = not self._reasons
-        self._draw()
+        self.redraw()
         if self._reasons:
             self._rows.scroll_to(y=self._foot, animate=False)
 
@@ -165,7 +156,7 @@ class HealthPanel(Panel):
         if message.entry < len(self.findings):
             self._chosen = _name(self.findings[message.entry])
             self._unfolded ^= {self._chosen}
-            self._draw()
+            self.redraw()
             self._rows.reveal(self._rows.chosen or 0)
 
     def on_click(self, event: events.Click) -> None:
@@ -174,7 +165,8 @@ class HealthPanel(Panel):
         if self._foot and offset is not None and offset.y + self._rows.scroll_offset.y == self._foot:
             self.action_not_judged()
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
         view, rows = self._view, self._rows
         width, height = rows.size
         if view is None or width < 1 or height < 1:
@@ -194,7 +186,7 @@ class HealthPanel(Panel):
             if len(lines) > height:
                 drawing.width -= 1  # the scroll bar
                 lines, heads = self._lay_out(view, drawing)
-        rows.set_entries([self._text(line) for line in lines], heads, self._foot or len(lines))
+        rows.set_entries([self.text(line) for line in lines], heads, self._foot or len(lines))
         names = [_name(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
         counts = _counts(view.verdict, drawing.symbols) if view.run and not view.loading else [""]
@@ -216,15 +208,6 @@ class HealthPanel(Panel):
             self._foot = len(lines)
             lines += drawing.not_judged(view.verdict, reasons=self._reasons)
         return lines, heads
-
-    def _text(self, pieces: Pieces) -> Text:
-        return Text.assemble(*((text, self._ink(role)) for text, role in pieces if text))
-
-    def _ink(self, role: str) -> Style:
-        if not role:
-            return Style.null()
-        style = self.get_component_rich_style(f"health--{role}")
-        return Style(color=style.color, bold=style.bold)
 
 
 class _Drawing:

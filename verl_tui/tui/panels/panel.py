@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
 
+from rich.style import Style
+from rich.text import Text
 from textual.containers import Container
 from textual.content import Content
 
 if TYPE_CHECKING:
     from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.words import Pieces
 
 
 class Panel(Container):
@@ -40,3 +44,34 @@ class Panel(Container):
         content = Content(text)
         if self.border_subtitle != content.markup:
             self.border_subtitle = content
+
+
+class TextPanel(Panel):
+    """A panel of rows of text, each piece in the colour of its role."""
+
+    PREFIX: ClassVar[str] = ""
+    """What its component classes begin with: role `ok` is coloured by `runs--ok`."""
+    GROUNDED: ClassVar[frozenset[str]] = frozenset()
+    """Roles that have a ground of their own, such as bars; others leave it to the row."""
+
+    def on_mount(self) -> None:
+        """Take new colours when the theme changes."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self.redraw))
+
+    def on_resize(self) -> None:
+        """Write the rows anew for the new width."""
+        self.redraw()
+
+    @abstractmethod
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+
+    def text(self, pieces: Pieces) -> Text:
+        """Return a row in its colours."""
+        return Text.assemble(*((words, self._ink(role)) for words, role in pieces if words))
+
+    def _ink(self, role: str) -> Style:
+        if not role:
+            return Style.null()
+        style = self.get_component_rich_style(f"{self.PREFIX}--{role}")
+        return Style(color=style.color, bold=style.bold, bgcolor=style.bgcolor if role in self.GROUNDED else None)

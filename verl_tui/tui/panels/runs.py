@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.style import Style
-from rich.text import Text
 from textual.message import Message
 
 from verl_tui.health.finding import Severity
 from verl_tui.runs.state import remaining, silence, state
 from verl_tui.times import age, duration
-from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.numbers import exact_step
 from verl_tui.tui.widgets.run_rows import ROLES, RunEntry, columns, glyph, pairs, short, triples
@@ -33,10 +31,12 @@ _CROWD = 4
 """So many runs have two rows each even where they must scroll; more get one."""
 
 
-class RunsPanel(Panel):
+class RunsPanel(TextPanel):
     """The list of runs; choosing one asks the app to show it."""
 
     TITLE = "runs"
+    PREFIX = "runs"
+    GROUNDED = frozenset({"bar"})
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"runs--{role}" for role in ROLES}
     DEFAULT_CSS = """
     RunsPanel {
@@ -80,19 +80,11 @@ class RunsPanel(Panel):
     @filter.setter
     def filter(self, text: str) -> None:
         self._filter = text
-        self._draw()
+        self.redraw()
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
         yield self._rows
-
-    def on_mount(self) -> None:
-        """Take new colours when the theme changes."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._draw))
-
-    def on_resize(self) -> None:
-        """Write the rows anew for the new width."""
-        self._draw()
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""
@@ -100,7 +92,7 @@ class RunsPanel(Panel):
         name = view.run.name if view.run else None
         if name != self._shown:
             self._chosen = self._shown = name
-        self._draw()
+        self.redraw()
 
     def on_rows_chosen(self, message: Entries.Chosen) -> None:
         """Tell which run was chosen."""
@@ -114,7 +106,8 @@ class RunsPanel(Panel):
         """Nothing more to open: choosing has shown the run."""
         message.stop()
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
         view = self._view
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
@@ -127,7 +120,7 @@ class RunsPanel(Panel):
         body = self._lay_out(entries, tall, width, view) if entries else self._nothing(view, width)
         heads = range(len(above), len(above) + len(entries) * tall, tall)
         self._names = [entry.name for entry in entries]
-        self._rows.set_entries([self._text(row) for row in [*above, *body]], heads, heads.stop)
+        self._rows.set_entries([self.text(row) for row in [*above, *body]], heads, heads.stop)
         self._mark(width, height)
         total = len(view.monitor.runs)
         self.subtitle(f"{len(entries)} of {total}" if self._filter else str(total) if total > 1 else "")
@@ -169,15 +162,6 @@ class RunsPanel(Panel):
         wanted = self._filter.casefold()
         runs = enumerate(view.monitor.runs.values(), 1)
         return [_entry(view, run, number) for number, run in runs if wanted in run.name.casefold()]
-
-    def _text(self, pieces: Pieces) -> Text:
-        return Text.assemble(*((text, self._ink(role)) for text, role in pieces if text))
-
-    def _ink(self, role: str) -> Style:
-        if not role:
-            return Style.null()
-        style = self.get_component_rich_style(f"runs--{role}")
-        return Style(color=style.color, bold=style.bold, bgcolor=style.bgcolor if role == "bar" else None)
 
 
 def _entry(view: View, run: Run, number: int) -> RunEntry:
