@@ -12,8 +12,8 @@ import re
 from pathlib import Path
 
 import pytest
+from log_reading import read_run, read_runs, values
 
-from tests.reading import read_run, read_runs, values
 from verl_tui.runs.state import State, state
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))

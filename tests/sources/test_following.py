@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from log_reading import NOW, drain, values
 
-from tests.reading import NOW, drain, values
 from verl_tui.records import Batch, Restart, Rows, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.sources import filelogger, tail

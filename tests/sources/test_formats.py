@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from log_reading import drain, feed_in_pieces, read_run, values
 
-from tests.reading import drain, feed_in_pieces, read_run, values
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
 from verl_tui.runs.state import State, state
 from verl_tui.sources import FORMATS, console, filelogger, rollouts, samples, tutorial
