@@ -1,0 +1,201 @@
+"""Measures what the README says of speed, on real ptys.
+
+    python tests/benchmarks/bench.py [loading latency live link idle start]
+
+Each figure stands beside its goal, and beside a reference of the same run where there is one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median, quantiles
+
+from terminal import Terminal
+
+HERE = Path(__file__).parent
+APP = [sys.executable, "-m", "verl_tui"]
+METRICS = [
+    "critic/score/mean", "critic/score/max", "critic/score/min", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss",
+    "actor/entropy", "actor/grad_norm", "actor/pg_clipfrac", "response_length/mean", "perf/throughput", "timing_s/step",
+    *(f"timing_s/part_{n}" for n in range(20)), *(f"other/metric_{n}" for n in range(85)),
+]  # fmt: skip
+Row = tuple[str, str, str, str]
+
+
+def line(step: int) -> str:
+    """Return a step of 117 metrics as verl's file logger writes it."""
+    data = {key: math.sin(step / 50 + n) * 0.3 + 0.5 for n, key in enumerate(METRICS)}
+    return json.dumps({"step": step, "data": data}, separators=(",", ":")) + "\n"
+
+
+def write_log(path: Path, megabytes: float, first: int = 1) -> int:
+    """Write a log of about so many MB; return its last step."""
+    block = [line(step) for step in range(first, first + 200)]
+    size, step = 0, first
+    with path.open("w") as file:
+        while size < megabytes * 1e6:
+            text = block[(step - first) % 200].replace(f'"step":{first + (step - first) % 200},', f'"step":{step},', 1)
+            file.write(text)
+            size += len(text)
+            step += 1
+    return step - 1
+
+
+def percentile(values: list[float], percent: int) -> float:
+    """Return a percentile."""
+    return quantiles(values, n=100)[percent - 1]
+
+
+def loading(folder: Path) -> list[Row]:
+    """How late the screen's loop wakes while 100 MB load, against a loop that loads nothing."""
+    big, small, result = folder / "big.jsonl", folder / "small.jsonl", folder / "late.json"
+    write_log(big, 100)
+    small.write_text(line(1))
+    figures = {}
+    for name, log, most in (("idle", small, "6"), ("loading", big, "120")):
+        terminal = Terminal([sys.executable, HERE / "ticking.py", log, result, most], (120, 40))
+        terminal.read(130, terminal.ended)
+        figures[name] = json.loads(result.read_text())
+        terminal.close()
+    busy, quiet = (percentile(figures[name]["late"], 95) * 1e3 for name in ("loading", "idle"))
+    worst = max(figures["loading"]["late"]) * 1e3
+    seconds = figures["loading"]["seconds"]
+    began = time.perf_counter()
+    big.read_bytes()
+    raw = time.perf_counter() - began
+    rate = big.stat().st_size / 1e6 / seconds
+    return [
+        ("loop delay p95 while 100 MB load", "≤ 25 ms", f"{busy:.1f} ms", f"{quiet:.1f} ms with nothing to load"),
+        ("worst loop delay meanwhile", "", f"{worst:.0f} ms", ""),
+        ("loading a file logger's log", "", f"{rate:.0f} MB/s", f"reading the bytes alone: {100 / raw:.0f} MB/s"),
+    ]
+
+
+def latency(folder: Path) -> list[Row]:
+    """How long an appended step takes to the screen."""
+    log = folder / "log.jsonl"
+    log.write_text("".join(line(step) for step in range(1, 200)))
+    terminal = Terminal([*APP, log], (120, 40))
+    terminal.read(20, lambda: terminal.shows("step 199"))
+    times = []
+    for step in range(200, 240):
+        terminal.read(0.7)
+        began = time.perf_counter()
+        with log.open("a") as file:
+            file.write(line(step))
+        assert terminal.read(5, lambda step=step: terminal.shows(f"step {step}")), f"step {step} never came"
+        times.append((time.perf_counter() - began) * 1e3)
+    terminal.close()
+    return [
+        ("append → pixels p95", "≤ 250 ms", f"{percentile(times, 95):.0f} ms", f"median {median(times):.0f} ms"),
+    ]
+
+
+def nvml(folder: Path) -> dict[str, str]:
+    """Return the environment in which a stand-in for NVML shows 8 devices, none where there is no compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return {}
+    target = folder / "libnvidia-ml.so.1"
+    source = HERE.parent / "data" / "nvml_stub.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", target, source], check=True)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def live(folder: Path) -> list[Row]:
+    """What a live run costs: one step a second, 8 charts and more, GPU gauges."""
+    log = folder / "log.jsonl"
+    log.write_text("".join(line(step) for step in range(1, 1000)))
+    terminal = Terminal([*APP, log], (160, 50), **nvml(folder))
+    terminal.read(20, lambda: terminal.shows("step 999"))
+    terminal.read(5)
+    cpu, sent, began, steps = terminal.cpu, terminal.bytes, time.perf_counter(), 25
+    for step in range(1000, 1000 + steps):
+        with log.open("a") as file:
+            file.write(line(step))
+        terminal.read(1)
+    share = (terminal.cpu - cpu) / (time.perf_counter() - began)
+    written = (terminal.bytes - sent) / steps / 1e3
+    memory = terminal.memory
+    terminal.close()
+    return [
+        ("live, 1 step/s, GPU gauges, 160×50: processor", "≤ 4 %", f"{share:.1%}", "of one core"),
+        ("the same: to the terminal", "≤ 8 kB a step", f"{written:.1f} kB", ""),
+        ("the same: memory", "", f"{memory:.0f} MiB", ""),
+    ]
+
+
+def link(folder: Path) -> list[Row]:
+    """How long the quit key takes behind a link of 10 kB/s while the run goes on."""
+    log = folder / "log.jsonl"
+    log.write_text("".join(line(step) for step in range(1, 1000)))
+    terminal = Terminal([*APP, log], (160, 50))
+    terminal.read(20, lambda: terminal.shows("step 999"))
+    terminal.rate = 10_000
+    for step in range(1000, 1015):
+        with log.open("a") as file:
+            file.write(line(step))
+        terminal.read(1)
+    began = time.perf_counter()
+    terminal.press(b"q")
+    assert terminal.read(60, terminal.ended)
+    taken = time.perf_counter() - began
+    terminal.close()
+    return [("quit key behind a 10 kB/s link", "≤ 1 s", f"{taken:.2f} s", "")]
+
+
+def idle(folder: Path) -> list[Row]:
+    """What a finished run costs."""
+    log = folder / "train.log"
+    steps = "".join(f"step:{n} - critic/score/mean:{n / 300}\n" for n in range(300))
+    log.write_text(steps + "'Final validation metrics: None'\n")
+    terminal = Terminal([*APP, log], (160, 50))
+    terminal.read(20, lambda: terminal.shows("finished"))
+    terminal.read(15)
+    cpu, sent, began = terminal.cpu, terminal.bytes, time.perf_counter()
+    terminal.read(30)
+    share, written = (terminal.cpu - cpu) / (time.perf_counter() - began), terminal.bytes - sent
+    terminal.close()
+    return [
+        ("idle on a finished run: processor", "≤ 1 %", f"{share:.2%}", "of one core"),
+        ("the same, bytes in 30 s", "a clock tick", f"{written}", ""),
+    ]
+
+
+def start(folder: Path) -> list[Row]:
+    """How soon a small run is on the screen."""
+    log = folder / "log.jsonl"
+    log.write_text("".join(line(step) for step in range(1, 200)))
+    times = []
+    for _ in range(5):
+        terminal = Terminal([*APP, log], (120, 40))
+        terminal.read(20, lambda terminal=terminal: terminal.shows("step 199"))
+        times.append(time.perf_counter() - terminal.started)
+        terminal.close()
+    return [("start → a small run on the screen", "", f"{median(times):.2f} s", "")]
+
+
+def main() -> None:
+    """Measure and print a table."""
+    wanted = sys.argv[1:] or ["loading", "latency", "live", "link", "idle", "start"]
+    cpu = next((text.split(":")[1].strip() for text in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in text), "")
+    print(f"{cpu}, {os.cpu_count()} cores; Python {platform.python_version()}, Textual {version('textual')}; {time.strftime('%Y-%m-%d')}\n")
+    print("| measure | goal | here | beside it |\n|---|---|---|---|")
+    for name in wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            for row in globals()[name](Path(folder)):
+                print("| " + " | ".join(row) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

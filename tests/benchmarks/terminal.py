@@ -1,0 +1,105 @@
+"""A terminal for measuring: runs a command on a pty, answers what a capable terminal answers, counts what comes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+from typing import TYPE_CHECKING
+
+import pyte
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+_ANSWERS = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c"}
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Terminal:
+    """A command on a pty of a given size."""
+
+    def __init__(self, command: Sequence[str | Path], size: tuple[int, int], **environment: str) -> None:
+        columns, rows = size
+        self.started = time.perf_counter()
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", **environment)
+            os.environ.pop("NO_COLOR", None)
+            os.execvp(str(command[0]), [str(word) for word in command])
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.bytes = 0
+        """Bytes that came so far."""
+        self.rate: float | None = None
+        """Bytes a second that the link carries, None for no limit."""
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+
+    def read(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Take what comes for so long, or until a condition holds; tell whether it did."""
+        end = time.perf_counter() + seconds
+        while (left := end - time.perf_counter()) > 0:
+            if until():
+                return True
+            ready, _, _ = select.select([self._fd], [], [], min(left, 0.002))
+            if not ready:
+                continue
+            try:
+                data = os.read(self._fd, 256 if self.rate else 65536)
+            except OSError:
+                return until()
+            self._take(data)
+        return until()
+
+    def _take(self, data: bytes) -> None:
+        self.bytes += len(data)
+        for question, answer in _ANSWERS.items():
+            if question in data:
+                os.write(self._fd, answer)
+        if self.rate:
+            time.sleep(len(data) / self.rate)
+        else:
+            self._stream.feed(data)
+
+    def shows(self, text: str) -> bool:
+        """Tell whether a text is on the screen."""
+        return any(text in line for line in self._screen.display)
+
+    def press(self, keys: bytes) -> None:
+        """Type."""
+        os.write(self._fd, keys)
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of processor time that the command has used."""
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    @property
+    def memory(self) -> float:
+        """MiB that the command holds."""
+        with open(f"/proc/{self.pid}/status") as file:
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
+
+    def ended(self) -> bool:
+        """Tell whether the command is over."""
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+    def close(self) -> None:
+        """End the command."""
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        os.close(self._fd)
