@@ -188,8 +188,11 @@ def start(folder: Path) -> list[Row]:
 def main() -> None:
     """Measure and print a table."""
     wanted = sys.argv[1:] or ["loading", "latency", "live", "link", "idle", "start"]
-    cpu = next((text.split(":")[1].strip() for text in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in text), "")
-    print(f"{cpu}, {os.cpu_count()} cores; Python {platform.python_version()}, Textual {version('textual')}; {time.strftime('%Y-%m-%d')}\n")
+    models = [
+        text.split(":")[1].strip() for text in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in text
+    ]
+    software = f"Python {platform.python_version()}, Textual {version('textual')}"
+    print(f"{models[0] if models else '?'}, {os.cpu_count()} cores; {software}; {time.strftime('%Y-%m-%d')}\n")
     print("| measure | goal | here | beside it |\n|---|---|---|---|")
     for name in wanted:
         with tempfile.TemporaryDirectory() as folder:

@@ -10,13 +10,13 @@ import signal
 import struct
 import termios
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyte
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 _ANSWERS = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c"}
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -52,8 +52,9 @@ class Terminal:
                 continue
             try:
                 data = os.read(self._fd, 256 if self.rate else 65536)
-            except OSError:
-                return until()
+            except OSError:  # the other end is closed: the command is about to end
+                time.sleep(0.01)
+                continue
             self._take(data)
         return until()
 
@@ -78,15 +79,14 @@ class Terminal:
     @property
     def cpu(self) -> float:
         """Seconds of processor time that the command has used."""
-        with open(f"/proc/{self.pid}/stat") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     @property
     def memory(self) -> float:
         """MiB that the command holds."""
-        with open(f"/proc/{self.pid}/status") as file:
-            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
     def ended(self) -> bool:
         """Tell whether the command is over."""

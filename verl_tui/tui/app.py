@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.monitor import Monitor
+from verl_tui.records import GpuReading
 from verl_tui.text import one_line
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.reading import Reading
@@ -140,15 +141,20 @@ class VerlApp(App[int]):
             return
         until = monotonic() + _BUDGET
         now = self._clock()
+        logs = False
         for news in self._reading.take():
             self._monitor.apply(news, now)
+            logs = logs or not isinstance(news, GpuReading)
             if monotonic() > until:
                 break
         self._loading = self._monitor.loaded() < 1.0
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
-        self._soon()
+        if logs:
+            self._soon()
+        elif not self._paused:
+            self._show()
 
     # -- from the monitor to the screen -----------------------------------------------------------------------------
 
@@ -164,11 +170,16 @@ class VerlApp(App[int]):
 
     def _tick(self) -> None:
         if not self._paused:
-            self._paint()
+            self._show()
 
     def _paint(self) -> None:
+        """Show what the logs have brought; the next such painting keeps its distance."""
         self._paint_later = None
         self._painted = monotonic()
+        self._show()
+
+    def _show(self) -> None:
+        """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
         if not self._loading:
             self._monitor.judge(now)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
+_GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
+"""Cells from which on more room goes into more charts rather than larger ones."""
+_ENOUGH = 8
+"""Charts that tell of a run's health; only for fewer are they made smaller than is good."""
 _SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
 """Weights of the past that are offered, as in TensorBoard's slider."""
 
@@ -55,6 +59,8 @@ class ChartsPanel(Panel):
         self._plans: tuple[Plan, ...] = ()
         self._planned: tuple[object, ...] = ()
         self._shape = (0, 0)
+        self._drawn: tuple[object, ...] | None = None
+        """What the charts were drawn from last."""
         self._view: View | None = None
 
     def compose(self) -> ComposeResult:
@@ -63,8 +69,12 @@ class ChartsPanel(Panel):
 
     def show(self, view: View) -> None:
         """Draw the page's charts."""
-        self._view = view
         run = view.run
+        drawn = (run.name, run.revision, view.cursor, id(view.verdict), view.loading, self.filter) if run else None
+        if self._view is not None and drawn == self._drawn and drawn is not None:
+            return  # a reading of the GPUs, or the clock, changes no chart
+        self._drawn = drawn
+        self._view = view
         planned = (run.name if run else None, len(run.keys) if run else 0, self.filter, view.monitor.config.charts)
         if planned != self._planned:
             if self._planned[:1] != planned[:1] and self.filter != "":
@@ -75,6 +85,10 @@ class ChartsPanel(Panel):
 
     def on_resize(self) -> None:
         """Make as many charts as fit now."""
+        self._fill()
+
+    def on_show(self) -> None:
+        """Draw what has changed while the panel was out of sight."""
         self._fill()
 
     @property
@@ -118,11 +132,13 @@ class ChartsPanel(Panel):
     def _fitting(self) -> tuple[int, int]:
         """Return how many columns and rows of charts fit."""
         width, height = self.content_size
-        columns = max(1, min(4, (width + 1) // (_LEAST_WIDTH + 1)))
-        rows = max(1, height // _LEAST_HEIGHT)
-        if columns == 1 and width < 2 * _LEAST_WIDTH - 4:
+        if width < 2 * _LEAST_WIDTH - 4:
             return 1, max(1, height)  # a column of single lines
-        return columns, rows
+        columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
+        rows = height // _GOOD_HEIGHT
+        if columns * rows < _ENOUGH:
+            rows = height // _LEAST_HEIGHT
+        return columns, max(1, rows)
 
     def _caption(self, shown: int) -> None:
         words = []

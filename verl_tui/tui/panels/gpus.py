@@ -91,7 +91,7 @@ class GpusPanel(TextPanel):
         lines = self._lines(width, height)
         if len(lines) > height:  # leave room for the scroll bar
             lines = self._lines(width - 1, height)
-        self._rows.set_rows([self.text(line) for line in lines])
+        self._rows.set_rows(self.texts(lines))
         reading = view.monitor.gpus
         # A host without devices is read once: its silence is no news.
         old = reading is not None and bool(reading.gpus) and view.now - reading.time > _STALE

@@ -77,6 +77,8 @@ class HealthPanel(TextPanel):
         super().__init__(id=id, classes=classes)
         self._rows = Entries()
         self._view: View | None = None
+        self._drawn: tuple[object, ...] = ()
+        """What was drawn last."""
         self._run: str | None = None
         self._chosen: tuple[str, str | None] | None = None
         """Which finding is chosen: by rule and metric, since its numbers change with every step."""
@@ -97,7 +99,11 @@ class HealthPanel(TextPanel):
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
+        drawn = (view.verdict, view.run, view.loading, view.ascii, view.run is not None and view.run.step is None)
         self._view = view
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
         name = view.run.name if view.run else None
         if name != self._run:
             self._run, self._chosen = name, None
@@ -186,7 +192,7 @@ class HealthPanel(TextPanel):
             if len(lines) > height:
                 drawing.width -= 1  # the scroll bar
                 lines, heads = self._lay_out(view, drawing)
-        rows.set_entries([self.text(line) for line in lines], heads, self._foot or len(lines))
+        rows.set_entries(self.texts(lines), heads, self._foot or len(lines))
         names = [_name(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
         counts = _counts(view.verdict, drawing.symbols) if view.run and not view.loading else [""]

@@ -11,6 +11,8 @@ from textual.containers import Container
 from textual.content import Content
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.words import Pieces
 
@@ -62,12 +64,29 @@ class TextPanel(Panel):
         """Write the rows anew for the new width."""
         self.redraw()
 
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._made: dict[tuple[tuple[str, str], ...], Text] = {}
+        """Rows of the last drawing: most are the same in the next."""
+
     @abstractmethod
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
 
-    def text(self, pieces: Pieces) -> Text:
-        """Return a row in its colours."""
+    def texts(self, lines: Sequence[Pieces]) -> list[Text]:
+        """Return rows in their colours; a row that was there last time is the same object."""
+        before, self._made = self._made, {}
+        for pieces in lines:
+            row = tuple(pieces)
+            self._made[row] = before.get(row) or self._made.get(row) or self._text(row)
+        return [self._made[tuple(pieces)] for pieces in lines]
+
+    def notify_style_update(self) -> None:
+        """Forget the colours: the theme has changed."""
+        self._made.clear()
+        super().notify_style_update()
+
+    def _text(self, pieces: Sequence[tuple[str, str]]) -> Text:
         return Text.assemble(*((words, self._ink(role)) for words, role in pieces if words))
 
     def _ink(self, role: str) -> Style:

@@ -120,7 +120,7 @@ class RunsPanel(TextPanel):
         body = self._lay_out(entries, tall, width, view) if entries else self._nothing(view, width)
         heads = range(len(above), len(above) + len(entries) * tall, tall)
         self._names = [entry.name for entry in entries]
-        self._rows.set_entries([self.text(row) for row in [*above, *body]], heads, heads.stop)
+        self._rows.set_entries(self.texts([*above, *body]), heads, heads.stop)
         self._mark(width, height)
         total = len(view.monitor.runs)
         self.subtitle(f"{len(entries)} of {total}" if self._filter else str(total) if total > 1 else "")

@@ -72,6 +72,8 @@ class Rows(ScrollView, can_focus=True):
         """Whether moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
         self._strips: list[Strip] = []
+        self._texts: list[Text] = []
+        """What the strips were made of; a text that is shown again is not rendered again."""
 
     @property
     def width(self) -> int:
@@ -81,11 +83,14 @@ class Rows(ScrollView, can_focus=True):
     def set_rows(self, rows: Sequence[Text]) -> None:
         """Show these rows; a row longer than the widget is cut."""
         console = self.app.console
-        self.set_strips([Strip(row.render(console)).simplify() for row in rows])
+        made = {id(text): strip for text, strip in zip(self._texts, self._strips, strict=False)}
+        self.set_strips([made.get(id(row)) or Strip(row.render(console)).simplify() for row in rows])
+        self._texts = list(rows)
 
     def set_strips(self, strips: list[Strip]) -> None:
         """Show these strips; refreshes only rows that differ from what is shown."""
         old, self._strips = self._strips, strips
+        self._texts = []
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
             self.virtual_size = Size(width, len(strips))
