@@ -32,7 +32,7 @@ def judge(rule: Rule, moment: Moment) -> Finding | NotJudged | None:
     """Find metrics that had a finite value and are, or were among the newest points, not finite."""
     broken: list[_Broken] = []
     never = 0
-    for key in moment.run.keys:
+    for key in moment.run.odd:
         series = moment.series(key)
         found = _look(series, moment.end, rule.window) if series is not None and len(series) else None
         if isinstance(found, _Broken):

@@ -97,6 +97,11 @@ class Run:
         return tuple(self._tables)
 
     @property
+    def odd(self) -> Sequence[str]:
+        """Keys that may have had a value that is not finite; all others have not."""
+        return tuple(key for key, tables in self._tables.items() if any(key in table.odd for table, _ in tables))
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """Paths of the sources."""
         return tuple(self.sources)

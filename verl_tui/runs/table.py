@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Table:
         self.columns = tuple(array("d") for _ in keys)
         self.ascending = True
         """True while every step is greater than the one before."""
+        self.odd: set[str] = set()
+        """Keys that have had a value that is not finite: most never have, and need not be searched for one."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -65,5 +68,7 @@ class Table:
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        for column, values in zip(self.columns, rows.columns, strict=True):
+        for key, column, values in zip(self.keys, self.columns, rows.columns, strict=True):
             column.extend(values)
+            if not isfinite(sum(values)):
+                self.odd.add(key)

@@ -66,7 +66,9 @@ class Gather:
         return tuple(out)
 
     def _add_row(self, row: Row) -> None:
-        table = self._tables.setdefault((row.keys, row.mean), _Pending())
+        table = self._tables.get((row.keys, row.mean))
+        if table is None:
+            table = self._tables[row.keys, row.mean] = _Pending()
         seen = table.seen
         if not seen or row.step > seen[-1]:
             seen.append(row.step)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
+_LOADING = 2
+"""How many times rarer it is painted while logs load: then every painting changes every row of every chart."""
 _TICK = 10.0
 """Seconds between looks at the clock: ages on the screen have this grain, and silence may come to mean something."""
 
@@ -141,10 +143,13 @@ class VerlApp(App[int]):
             return
         until = monotonic() + _BUDGET
         now = self._clock()
-        logs = False
+        logs = gpus = False
         for news in self._reading.take():
             self._monitor.apply(news, now)
-            logs = logs or not isinstance(news, GpuReading)
+            if isinstance(news, GpuReading):
+                gpus = True
+            else:
+                logs = True
             if monotonic() > until:
                 break
         self._loading = self._monitor.loaded() < 1.0
@@ -153,7 +158,7 @@ class VerlApp(App[int]):
             self.post_message(self.News())
         if logs:
             self._soon()
-        elif not self._paused:
+        elif gpus and not self._paused:  # often nothing is left: each delivery sends its message, one takes them all
             self._show()
 
     # -- from the monitor to the screen -----------------------------------------------------------------------------
@@ -162,19 +167,25 @@ class VerlApp(App[int]):
         """Paint at once if the last painting is long enough ago, else as soon as it is."""
         if self._paint_later is not None or self._paused:
             return
-        wait = self._painted + self.config.refresh - monotonic()
+        wait = self._painted + self.config.refresh * (_LOADING if self._loading else 1) - monotonic()
         if wait <= 0:
             self._paint()
         else:
-            self._paint_later = self.set_timer(wait, self._paint)
+            self._paint_later = self.set_timer(wait, self._paint_waiting)
 
     def _tick(self) -> None:
         if not self._paused:
             self._show()
 
+    def _paint_waiting(self) -> None:
+        self._paint_later = None
+        self._paint()
+
     def _paint(self) -> None:
         """Show what the logs have brought; the next such painting keeps its distance."""
-        self._paint_later = None
+        if self._paint_later is not None:
+            self._paint_later.stop()  # else it would go off beside the next one, for as long as news come
+            self._paint_later = None
         self._painted = monotonic()
         self._show()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import News
 
-_WAITING = 8
+_WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
 _SWITCH = 0.001
 """Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log loads."""
