@@ -21,6 +21,7 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.line import Line, Piece
+from verl_tui.tui.widgets.words import middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -337,7 +338,8 @@ def _status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
     if view.run is not None:
         left.extend(_run_pieces(view, width))
     elif view.monitor.waiting or view.monitor.problems:
-        left.append((one_line("; ".join((*view.monitor.problems, *view.monitor.waiting))), "warning"))
+        sentence = one_line("; ".join((*view.monitor.problems, *view.monitor.waiting)), 400)
+        left.append((middle(sentence, max(8, width - 20), ascii_only=view.ascii), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))
     right: list[Piece] = []

@@ -1,0 +1,210 @@
+"""The installed command on a real pty, seen through a terminal emulator."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pyte
+import pytest
+
+COMMAND = shutil.which("verl-tui", path=os.path.dirname(sys.executable)) or ""  # noqa: PTH120
+DEADLINE = 30.0
+
+
+def line(step: int) -> str:
+    return json.dumps({"step": step, "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}}) + "\n"
+
+
+class Pty:
+    """The command on a pty."""
+
+    def __init__(self, *words: object, size: tuple[int, int] = (120, 40), **environment: str) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+            for name in ("NO_COLOR", "VERL_TUI_CONFIG", "TMUX", "COLUMNS", "LINES"):
+                os.environ.pop(name, None)
+            os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
+            command = [COMMAND] if COMMAND else [sys.executable, "-m", "verl_tui"]
+            os.execv(command[0], [*command, *(str(word) for word in words)])
+        self.screen = pyte.Screen(*size)
+        self.stream = pyte.ByteStream(self.screen)
+        self.output = b""
+        self.code: int | None = None
+        self.resize(*size)
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.screen.resize(rows, columns)
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.fd, keys)
+
+    def until(self, *texts: str, gone: str | None = None) -> None:
+        """Read until all texts are on the screen, and one is not."""
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            shown = "\n".join(self.screen.display)
+            if all(text in shown for text in texts) and (gone is None or gone not in shown):
+                return
+            self._read()
+        pytest.fail(f"{texts} never appeared:\n" + "\n".join(self.screen.display))
+
+    def end(self) -> int:
+        """Read until the command has ended; return its exit code."""
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end and self.code is None:
+            self._read()
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                self.code = os.waitstatus_to_exitcode(status)
+        assert self.code is not None, "the command goes on"
+        return self.code
+
+    def _read(self) -> None:
+        if select.select([self.fd], [], [], 0.05)[0]:
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                return
+            self.output += data
+            self.stream.feed(data)
+
+    def close(self) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+@pytest.fixture
+def run(request):
+    """Start the command; end it after the test."""
+    started = []
+
+    def start(*words, **options):
+        started.append(Pty(*words, **options))
+        return started[-1]
+
+    yield start
+    for terminal in started:
+        terminal.close()
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "run_a" / "log.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(line(step) for step in range(1, 50)))
+    return path
+
+
+def test_an_appended_step_is_seen(run, log):
+    terminal = run(log.parent)
+    terminal.until("run_a", "step 49", "reward", "0.49")
+    with log.open("a") as file:
+        file.write(line(77))
+    terminal.until("step 77", "0.77")
+
+
+def restored(output: bytes) -> bool:
+    """Tell whether the terminal was left as it was found: main screen, cursor, no mouse reports."""
+    return all(output.rfind(on) < output.rfind(off) for on, off in (
+        (b"\x1b[?1049h", b"\x1b[?1049l"), (b"\x1b[?25l", b"\x1b[?25h"), (b"\x1b[?1000h", b"\x1b[?1000l"),
+    ))  # fmt: skip
+
+
+def test_quit(run, log):
+    terminal = run(log)
+    terminal.until("step 49")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert restored(terminal.output)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_restore_the_terminal(run, log, number):
+    terminal = run(log)
+    terminal.until("step 49")
+    os.kill(terminal.pid, number)
+    terminal.end()
+    assert restored(terminal.output)
+
+
+def test_every_layout_is_reached_by_resizing_alone(run, log):
+    terminal = run(log)
+    terminal.until("runs", "charts", "health", "gpus", "samples")
+    terminal.resize(80, 24)
+    terminal.until("charts", "health", gone="gpus")
+    terminal.resize(40, 12)
+    terminal.until("reward", gone="charts")
+    terminal.resize(120, 40)
+    terminal.until("runs", "charts", "health", "gpus", "samples")
+
+
+def test_a_run_that_appears_later(run, tmp_path):
+    terminal = run(f"{tmp_path}/run_*")
+    terminal.until("nothing matches yet")
+    (tmp_path / "run_new").mkdir()
+    (tmp_path / "run_new" / "train.log").write_text("(T pid=1) step:3 - critic/score/mean:0.25\n")
+    terminal.until("run_new", "step 3", "0.25")
+
+
+def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x07\x00‮[red]x[/red][/INST]\x1b[?1049l tail"
+    record = {"scope": "sample", "step": 1, "prompt": evil, "response": evil, "reward": 1.0}
+    path = tmp_path / "evil[red].jsonl"
+    path.write_text(json.dumps(record) + "\n" + json.dumps({"scope": evil, "step": 1, evil: 1.0}) + "\n")
+    terminal = run(path, size=(140, 45))
+    terminal.until("[red]x[/red][/INST]", "tail")
+    for raw in (b"owned\x07", b"\x1b]0;owned", "\u202e".encode(), b"\x9b31m", b"\x1b[2J"):
+        assert raw not in terminal.output
+    terminal.press(b"q")
+    assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "screen", "COLORTERM": ""}, {"TERM": "linux"}])
+def test_terminals_of_few_colours(run, log, environment):
+    run(log, **environment).until("reward", "step 49", "0.49")
+
+
+def test_a_terminal_without_unicode_gets_ascii(run, log):
+    terminal = run(log, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    terminal.until("reward", "step 49")
+    assert not [c for row in terminal.screen.display for c in row if "⠀" <= c <= "⣿" or c in "╭│▁█"]
+
+
+def test_without_a_terminal_it_says_what_to_do(log):
+    done = subprocess.run(
+        [sys.executable, "-m", "verl_tui", log], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 3
+    assert "no terminal" in done.stderr
+    assert "check" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "begins"), [("frame.txt", " verl-tui"), ("frame.svg", "<svg")])
+def test_snapshot(log, tmp_path, name, begins):
+    target = tmp_path / name
+    command = [sys.executable, "-m", "verl_tui", log.parent, "--snapshot", target, "--size", "80x24"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = target.read_text()
+    assert text.startswith(begins)
+    assert "run_a" in text
+    assert "\x1b" not in text
+    if name.endswith("txt"):
+        assert len(text.splitlines()) == 24
+        assert max(map(len, text.splitlines())) <= 80
