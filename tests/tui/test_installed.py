@@ -162,7 +162,7 @@ def test_a_run_that_appears_later(run, tmp_path):
 
 
 def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
-    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x07\x00‮[red]x[/red][/INST]\x1b[?1049l tail"
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x07\x00\u202e[red]x[/red][/INST]\x1b[?1049l tail"
     record = {"scope": "sample", "step": 1, "prompt": evil, "response": evil, "reward": 1.0}
     path = tmp_path / "evil[red].jsonl"
     path.write_text(json.dumps(record) + "\n" + json.dumps({"scope": evil, "step": 1, evil: 1.0}) + "\n")
