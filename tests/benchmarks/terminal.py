@@ -31,7 +31,8 @@ class Terminal:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", **environment)
-            os.environ.pop("NO_COLOR", None)
+            for name in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE"):  # an installed program has its bytecode
+                os.environ.pop(name, None)
             os.execvp(str(command[0]), [str(word) for word in command])
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.bytes = 0
@@ -40,6 +41,8 @@ class Terminal:
         """Bytes a second that the link carries, None for no limit."""
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
+        self._lines: list[str] | None = None
+        self._over = False
 
     def read(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Take what comes for so long, or until a condition holds; tell whether it did."""
@@ -67,10 +70,13 @@ class Terminal:
             time.sleep(len(data) / self.rate)
         else:
             self._stream.feed(data)
+            self._lines = None
 
     def shows(self, text: str) -> bool:
-        """Tell whether a text is on the screen."""
-        return any(text in line for line in self._screen.display)
+        """Tell whether a text is on the screen, as it was before the link became slow."""
+        if self._lines is None:
+            self._lines = self._screen.display
+        return any(text in line for line in self._lines)
 
     def press(self, keys: bytes) -> None:
         """Type."""
@@ -85,21 +91,22 @@ class Terminal:
     @property
     def memory(self) -> float:
         """MiB that the command holds."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+        return memory(self.pid)
 
     def ended(self) -> bool:
         """Tell whether the command is over."""
-        try:
-            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            return True
+        self._over = self._over or os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        return self._over
 
     def close(self) -> None:
         """End the command."""
-        try:
+        if not self.ended():
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
         os.close(self._fd)
+
+
+def memory(pid: int | str) -> float:
+    """Return the MiB that a process holds."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))

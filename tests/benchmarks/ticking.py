@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+from terminal import memory
+
 from verl_tui.config import Config
 from verl_tui.tui.app import VerlApp
 
@@ -35,7 +37,7 @@ class Ticking(VerlApp):
             if self._loading is False and self._monitor.runs and most > 30:
                 break
         seconds = perf_counter() - began
-        Path(sys.argv[2]).write_text(json.dumps({"late": late, "seconds": seconds}))
+        Path(sys.argv[2]).write_text(json.dumps({"late": late, "seconds": seconds, "memory": memory("self")}))
         self.exit(0)
 
 

@@ -152,11 +152,13 @@ class VerlApp(App[int]):
                 logs = True
             if monotonic() > until:
                 break
-        self._loading = self._monitor.loaded() < 1.0
+        was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
-        if logs:
+        if was_loading and not self._loading and self._monitor.runs and not self._paused:
+            self._paint()  # what a small log holds is seen without a wait
+        elif logs:
             self._soon()
         elif gpus and not self._paused:  # often nothing is left: each delivery sends its message, one takes them all
             self._show()

@@ -58,6 +58,8 @@ class ChartsPanel(Panel):
         """Slot to be given the focus once the page has been filled."""
         self._plans: tuple[Plan, ...] = ()
         self._planned: tuple[object, ...] = ()
+        self._filtered = ""
+        """Filter of the plans: another one is shown from its first match on."""
         self._shape = (0, 0)
         self._drawn: tuple[object, ...] | None = None
         """What the charts were drawn from last."""
@@ -77,7 +79,8 @@ class ChartsPanel(Panel):
         self._view = view
         planned = (run.name if run else None, len(run.keys) if run else 0, self.filter, view.monitor.config.charts)
         if planned != self._planned:
-            if self._planned[:1] != planned[:1] and self.filter != "":
+            if planned[2] != self._filtered:
+                self._filtered = self.filter
                 self._first = 0
             self._plans = plan(run, view.monitor.config.charts, self.filter) if run is not None else ()
             self._planned = planned

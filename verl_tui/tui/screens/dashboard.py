@@ -71,12 +71,14 @@ class Dashboard(Screen[None]):
     ]
     DEFAULT_CSS = """
     Dashboard {
+        overflow: hidden hidden;
         layout: grid;
         grid-gutter: 0;
         & > #status { dock: top; background: $panel; padding: 0 1; }
         & > Footer { dock: bottom; }
         & > #filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
         &.-filtering > #filter { display: block; }
+        &.-filtering > Footer { display: none; }
 
         &.-wide, &.-huge {
             grid-size: 3 3;
@@ -160,7 +162,10 @@ class Dashboard(Screen[None]):
         self._view = view
         self.query_one("#status", Line).show(*_status(view, self.size.width))
         # Nothing is known of GPUs in most side panes: no room is given to saying so.
-        self.set_class(bool(view.monitor.gpus and view.monitor.gpus.gpus), "-gpus")
+        known = bool(view.monitor.gpus and view.monitor.gpus.gpus)
+        if known != self.has_class("-gpus"):
+            self.set_class(known, "-gpus")
+            self._after_layout()
         for panel in self.query(Panel):
             panel.set_class(view.ascii, "-ascii")
             if panel.display:
@@ -172,6 +177,10 @@ class Dashboard(Screen[None]):
 
     def on_resize(self) -> None:
         """Draw panels that have come into sight."""
+        self._after_layout()
+
+    def _after_layout(self) -> None:
+        """Draw panels that come into sight: which do is known when the stylesheet has been applied."""
         self.call_after_refresh(self._again)
 
     def _again(self) -> None:
@@ -203,7 +212,6 @@ class Dashboard(Screen[None]):
         self._zoom(None)
         if zoomed or not self._in_sight(panel):
             self._zoom(panel)
-        self._again()
         self.call_after_refresh(self._focus_in, panel)
 
     def _in_sight(self, panel: Panel) -> bool:
@@ -220,12 +228,12 @@ class Dashboard(Screen[None]):
             self._zoom(None)
         else:
             self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
-        self.call_after_refresh(self._again)
 
     def _zoom(self, panel: Panel | None) -> None:
         for other in self.query(Panel):
             other.set_class(other is panel, "-zoomed")
         self.set_class(panel is not None, "-zoomed")
+        self._after_layout()
 
     def action_open(self) -> None:
         """Draw the focused chart, the first if none has the focus, over the full screen."""
@@ -239,12 +247,10 @@ class Dashboard(Screen[None]):
         """Undo the last of: filter, zoom, focus."""
         if self.has_class("-filtering"):
             self._filter("")
-            self.remove_class("-filtering")
         elif self.query_one(ChartsPanel).filter:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
-            self.call_after_refresh(self._again)
         else:
             self.set_focus(None)
 
@@ -307,8 +313,11 @@ class Dashboard(Screen[None]):
 
     def action_filter(self) -> None:
         """Ask for a filter."""
+        box = self.query_one("#filter", Input)
+        # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
+        box.display = True
         self.add_class("-filtering")
-        self.query_one("#filter", Input).focus()
+        self.set_focus(box)
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -316,13 +325,17 @@ class Dashboard(Screen[None]):
 
     @on(Input.Submitted, "#filter")
     def _filter_kept(self) -> None:
-        self.remove_class("-filtering")
+        self._close_filter()
         self.action_show_panel("charts")
+
+    def _close_filter(self) -> None:
+        self.query_one("#filter", Input).display = False
+        self.remove_class("-filtering")
 
     def _filter(self, text: str, *, typed: bool = False) -> None:
         if not typed:
             self.query_one("#filter", Input).value = text
-            self.remove_class("-filtering")
+            self._close_filter()
         self.query_one(ChartsPanel).filter = text.strip()
         self.query_one(RunsPanel).filter = text.strip()
         self._again()
@@ -339,7 +352,8 @@ def _status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
         left.extend(_run_pieces(view, width))
     elif view.monitor.waiting or view.monitor.problems:
         sentence = one_line("; ".join((*view.monitor.problems, *view.monitor.waiting)), 400)
-        left.append((middle(sentence, max(8, width - 20), ascii_only=view.ascii), "warning"))
+        room = width - 20 if width >= _BRANDED else width
+        left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))
     right: list[Piece] = []
