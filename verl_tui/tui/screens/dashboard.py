@@ -245,9 +245,7 @@ class Dashboard(Screen[None]):
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
-        if self.has_class("-filtering"):
-            self._filter("")
-        elif self.query_one(ChartsPanel).filter:
+        if self.has_class("-filtering") or self.query_one(ChartsPanel).filter:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
