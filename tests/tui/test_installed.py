@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 
@@ -29,14 +30,16 @@ def line(step: int) -> str:
 class Pty:
     """The command on a pty."""
 
-    def __init__(self, *words: object, size: tuple[int, int] = (120, 40), **environment: str) -> None:
+    def __init__(
+        self, *words: object, size: tuple[int, int] = (120, 40), module: bool = False, **environment: str
+    ) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
             for name in ("NO_COLOR", "VERL_TUI_CONFIG", "TMUX", "COLUMNS", "LINES"):
                 os.environ.pop(name, None)
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
-            command = [COMMAND] if COMMAND else [sys.executable, "-m", "verl_tui"]
+            command = [COMMAND] if COMMAND and not module else [sys.executable, "-m", "verl_tui"]
             os.execv(command[0], [*command, *(str(word) for word in words)])
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
@@ -80,6 +83,12 @@ class Pty:
                 return
             self.output += data
             self.stream.feed(data)
+
+    def read_for(self, seconds: float) -> None:
+        """Take what comes for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._read()
 
     def close(self) -> None:
         if self.code is None:
@@ -125,8 +134,9 @@ def restored(output: bytes) -> bool:
     ))  # fmt: skip
 
 
-def test_quit(run, log):
-    terminal = run(log)
+@pytest.mark.parametrize("module", [False, True])
+def test_quit(run, log, module):
+    terminal = run(log, module=module)
     terminal.until("step 49")
     terminal.press(b"q")
     assert terminal.end() == 0
@@ -138,7 +148,7 @@ def test_signals_restore_the_terminal(run, log, number):
     terminal = run(log)
     terminal.until("step 49")
     os.kill(terminal.pid, number)
-    terminal.end()
+    assert terminal.end() == 0
     assert restored(terminal.output)
 
 
@@ -179,20 +189,35 @@ def test_terminals_of_few_colours(run, log, environment):
     run(log, **environment).until("reward", "step 49", "0.49")
 
 
-def test_a_terminal_without_unicode_gets_ascii(run, log):
-    terminal = run(log, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
-    terminal.until("reward", "step 49")
-    assert not [c for row in terminal.screen.display for c in row if "⠀" <= c <= "⣿" or c in "╭│▁█"]
+@pytest.mark.parametrize(
+    "environment", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
+def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
+    terminal = run(log, **environment)
+    terminal.until("reward", "step 49", "+-")
+    terminal.press(b"?")
+    terminal.until("Help", "Pause", "esc closes")
+    terminal.press(b"q")
+    terminal.until("step 49", "reward", gone="esc closes")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.output.isascii()
 
 
-def test_without_a_terminal_it_says_what_to_do(log):
-    done = subprocess.run(
-        [sys.executable, "-m", "verl_tui", log], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+@pytest.mark.parametrize("missing", ["stdin", "stdout", "stderr"])
+def test_without_a_terminal_it_says_what_to_do(log, missing):
+    here, there = pty.openpty()
+    with tempfile.TemporaryFile() as file:
+        streams = {name: file if name == missing else there for name in ("stdin", "stdout", "stderr")}
+        done = subprocess.run([sys.executable, "-m", "verl_tui", log], check=False, timeout=DEADLINE, **streams)
+        file.seek(0)
+        said = (file.read() if missing == "stderr" else os.read(here, 65536)).decode()
+    os.close(here)
+    os.close(there)
     assert done.returncode == 3
-    assert "no terminal" in done.stderr
-    assert "check" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert said.startswith("verl-tui: no terminal")
+    assert "check" in said
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(("name", "begins"), [("frame.txt", " verl-tui"), ("frame.svg", "<svg")])
@@ -208,3 +233,18 @@ def test_snapshot(log, tmp_path, name, begins):
     if name.endswith("txt"):
         assert len(text.splitlines()) == 24
         assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_finished_run_sends_nothing_but_the_clock(run, log):
+    with log.open("a") as file:
+        file.write(line(50))
+    os.utime(log, (1e9, 1e9))
+    terminal = run(log)
+    terminal.until("step 50", "reward")
+    for _ in range(15):  # the first seconds bring the GPUs' first readings and the last layout
+        seen = len(terminal.output)
+        terminal.read_for(1.0)
+        if len(terminal.output) == seen:
+            break
+    else:
+        pytest.fail("it never falls silent")

@@ -63,4 +63,8 @@ def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int,
 
 
 def _speaks_unicode() -> bool:
-    return locale.getpreferredencoding(False).lower().replace("-", "") in {"utf8", "gb18030"}  # noqa: FBT003
+    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is asked first.
+    from verl_tui.tui.widgets.braille import ascii_locale
+
+    encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
+    return not ascii_locale() and encoding in {"utf8", "gb18030"}

@@ -15,6 +15,7 @@ from textual.message import Message
 from verl_tui.monitor import Monitor
 from verl_tui.records import GpuReading
 from verl_tui.text import one_line
+from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.reading import Reading
 from verl_tui.tui.screens.dashboard import Dashboard
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from textual.binding import BindingType
+    from textual.dom import DOMNode
     from textual.screen import Screen
     from textual.timer import Timer
 
@@ -87,6 +89,8 @@ class VerlApp(App[int]):
         super().__init__()
         self.config = config
         self.ascii_only = ascii_only
+        if ascii_only:
+            self._filters.append(AsciiOnly())
         self._specs = tuple(specs)
         self._clock = clock
         self._monitor = monitor if monitor is not None else Monitor(config)
@@ -271,14 +275,20 @@ class VerlApp(App[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer every key's action in the palette, and what Textual brings."""
-        yield from super().get_system_commands(screen)
-        for _, binding, enabled, _ in screen.active_bindings.values():
-            if enabled and binding.description and not binding.system:
-                yield SystemCommand(binding.description, f"key {binding.key}", self._action(binding.action))
+        known = set()
+        for command in super().get_system_commands(screen):
+            known.add(command.title)
+            yield command
+        # Not only the keys in force: what the focused panel's own keys hide can still be asked for by name.
+        for node, bindings in screen._modal_binding_chain:
+            for _, binding in bindings:
+                if binding.description and binding.description not in known and not binding.system:
+                    known.add(binding.description)
+                    yield SystemCommand(binding.description, f"key {binding.key}", self._action(binding.action, node))
 
-    def _action(self, action: str) -> Callable[[], None]:
+    def _action(self, action: str, node: DOMNode) -> Callable[[], None]:
         async def run() -> None:
-            await self.run_action(action, self.focused or self.screen)
+            await self.run_action(action, node)
 
         def start() -> None:
             self.call_later(run)

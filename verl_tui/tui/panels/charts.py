@@ -72,12 +72,12 @@ class ChartsPanel(Panel):
     def show(self, view: View) -> None:
         """Draw the page's charts."""
         run = view.run
-        drawn = (run.name, run.revision, view.cursor, id(view.verdict), view.loading, self.filter) if run else None
+        drawn = (run, run.revision, view.cursor, view.verdict, view.loading, self.filter) if run else None
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
         self._drawn = drawn
         self._view = view
-        planned = (run.name if run else None, len(run.keys) if run else 0, self.filter, view.monitor.config.charts)
+        planned = (run, len(run.keys) if run else 0, self.filter, view.monitor.config.charts)
         if planned != self._planned:
             if planned[2] != self._filtered:
                 self._filtered = self.filter
@@ -97,12 +97,12 @@ class ChartsPanel(Panel):
     @property
     def charts(self) -> list[Chart]:
         """The charts on the page, in order."""
-        return list(self.query(Chart))
+        return list(self.query(Chart))[: self._shape[1]]
 
     def _fill(self) -> None:
         view = self._view
-        if view is None or not self.is_mounted:
-            return
+        if view is None or not self.is_mounted or not self.query_one(Grid).is_attached:
+            return  # too early, or the app is ending
         columns, rows = self._fitting()
         slots = max(1, min(columns * rows, len(self._plans) or 1))
         self._first = max(0, min(self._first, (len(self._plans) - 1) // slots * slots))
@@ -120,13 +120,13 @@ class ChartsPanel(Panel):
         self._caption(len(shown))
 
     def _arrange(self, columns: int, slots: int, view: View) -> None:
-        """Have exactly as many charts as slots, in as many columns."""
+        """Have a chart for each slot, in as many columns; those to spare wait out of sight until there is room."""
         grid = self.query_one(Grid)
-        charts = self.charts
+        charts = list(self.query(Chart))
         if len(charts) < slots:
             grid.mount(*(Chart(ascii_only=view.ascii or None) for _ in range(slots - len(charts))))
         for chart in charts[slots:]:
-            chart.remove()
+            chart.display = False
         if self._shape != (columns, slots):
             self._shape = (columns, slots)
             grid.styles.grid_size_columns = min(columns, slots)

@@ -79,6 +79,8 @@ class HelpScreen(ModalScreen[None]):
         ]
         for title, owners in sections:
             lines = [line for owner in owners for line in _lines(owner, app)]
+            if title == "everywhere":
+                lines.append(_line("ctrl+p", "Command palette: every action by its name, themes"))
             if lines:
                 yield Text(title if title == "everywhere" else f"{title}, while they have the focus", style="bold")
                 yield from lines
@@ -94,9 +96,11 @@ def _lines(owner: type[DOMNode], app: App[object]) -> Iterator[Text]:
         shown = " ".join(_KEYS.get(key, key) for key in keys.split(","))
         if binding.id == "run.1":
             shown = "1 … 9"
-        line = Text(f"  {shown:<18}", style="")
-        line.append("Run by its number" if binding.id == "run.1" else binding.description)
-        yield line
+        yield _line(shown, "Run by its number" if binding.id == "run.1" else binding.description)
+
+
+def _line(keys: str, words: str) -> Text:
+    return Text(f"  {keys:<18}{words}")
 
 
 _MANY = {f"run.{n}" for n in range(2, 10)}

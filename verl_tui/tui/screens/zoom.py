@@ -36,7 +36,8 @@ class ZoomScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
-        yield ZoomedChart(chart_data(self._plan, self._view, self._look))
+        data = chart_data(self._plan, self._view, self._look)
+        yield ZoomedChart(data, ascii_only=self._view.ascii or None)
         yield Footer(show_command_palette=False)
 
     def show(self, view: View) -> None:

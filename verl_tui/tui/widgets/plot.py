@@ -137,9 +137,9 @@ class Plot(Widget, can_focus=True):
 
     def show(self, data: ChartData) -> None:
         """Show other data, or the same after their series grew; repaints the rows that differ and no others."""
-        self._data = data
+        other_axis, self._data = data.axis.time != self._data.axis.time, data
         # The owner may not have heard yet where its reader moved the cursor: only what it changes counts.
-        if data.cursor != self._given_cursor:
+        if data.cursor != self._given_cursor or other_axis:  # and a time is no step
             self._cursor = self._given_cursor = data.cursor
         self._redraw()
 

@@ -1,0 +1,47 @@
+"""Fixtures for the tests of the whole app."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import NOW
+
+from verl_tui.config import Config
+from verl_tui.demo import Simulation
+from verl_tui.monitor import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+
+
+@pytest.fixture(autouse=True)
+def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same colours and characters whatever the machine's settings are."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "VERL_TUI_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's three runs from beginning to end, the last step just made."""
+    directory = tmp_path_factory.mktemp("demo")
+    Simulation(directory, 7, lambda: NOW).write_all()
+    for path in directory.rglob("*"):
+        os.utime(path, (NOW, NOW))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def demo(simulated: Path) -> Monitor:
+    """The demo's three runs, read once: nothing in an app without a reading changes them."""
+    return load([str(simulated)], Config(), NOW)
+
+
+@pytest.fixture(scope="session")
+def collapse(simulated: Path) -> Monitor:
+    """The demo's run that collapses."""
+    return load([str(simulated / "run_ppo_collapse")], Config(), NOW)

@@ -1,0 +1,332 @@
+"""The charts panel: which charts a run gets, how many fit, axes, scale, smoothing, and what a repaint costs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from panel_host import NOW, make_run, make_view
+from textual.app import App
+
+from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.metrics import describe
+from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.time_axis import on_axis
+from verl_tui.tui.widgets.plot import Plot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import ComposeResult
+
+    from verl_tui.runs.run import Run
+    from verl_tui.tui.view import View
+
+KEYS = ("actor/ppo_kl", "actor/pg_loss", "actor/entropy", "my/own", "timing_s/gen", "val-core/gsm8k/acc/mean@1")
+
+
+class Charts(App[None]):
+    """Nothing but the panel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.panel = ChartsPanel()
+
+    def compose(self) -> ComposeResult:
+        yield self.panel
+
+    @property
+    def text(self) -> str:
+        return "\n".join(strip.text for strip in self.screen._compositor.render_strips())
+
+    @property
+    def keys(self) -> list[str]:
+        return [chart.data.key for chart in self.panel.charts if chart.display]
+
+
+def rich_run(steps: int = 60, **more: Any) -> Run:
+    """Return a run with a handful of metrics, validation among them."""
+    return make_run(steps=steps, columns={key: [0.1 + n % 7 for n in range(steps)] for key in KEYS}, **more)
+
+
+def view_of(run: Run | None, **more: Any) -> View:
+    view = make_view(*([run] if run else []), **more)
+    view.monitor.config = type("Config", (), {"charts": ()})()
+    view.monitor.guide.band = lambda *_: (0.0, 0.05)
+    return view
+
+
+def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
+    return [found.key for found in plan(run, wanted, filter_)]
+
+
+# -- which charts -----------------------------------------------------------------------------------------------------
+
+
+def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
+    shown = keys(rich_run())
+    assert shown[:4] == ["critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"]
+    assert set(shown) == {"critic/score/mean", *KEYS}
+    assert len(shown) == len(set(shown))
+
+
+def test_wanted_charts_come_first() -> None:
+    assert keys(rich_run(), "my/own", "entropy", "not there")[:2] == ["my/own", "actor/entropy"]
+
+
+def test_validation_points_stand_in_the_reward_chart() -> None:
+    run = rich_run()
+    found = plan(run, ())[0]
+    assert found.points == ("val-core/gsm8k/acc/mean@1",)
+    assert found.shows("val-core/gsm8k/acc/mean@1")
+    assert [line.kind for line in chart_data(found, view_of(run), Look()).lines] == ["line", "points"]
+
+
+def test_a_family_is_one_chart_with_an_envelope() -> None:
+    parts = {f"my/thing/{part}": [1.0] * 9 for part in ("max", "mean", "min")}
+    run = make_run(steps=9, columns=parts)
+    found = plan(run, ())
+    assert [(one.key, one.envelope) for one in found[1:]] == [("my/thing/mean", ("my/thing/min", "my/thing/max"))]
+    assert chart_data(found[1], view_of(run), Look()).envelope is not None
+
+
+def test_filter_takes_keys_and_labels_in_any_case() -> None:
+    assert keys(rich_run(), filter_="PPO_KL") == ["actor/ppo_kl"]
+    assert keys(rich_run(), filter_="policy kl") == ["actor/ppo_kl"]
+    assert keys(rich_run(), filter_="[red]") == []
+
+
+@pytest.mark.parametrize("key", ["[red]", "汉字", "k" * 300, "", "a/b/c/d", "val-x", "fault_tolerance/x", "system/gpu"])
+def test_any_key_has_a_place(key: str) -> None:
+    assert describe(key).group in _GROUPS
+    assert key in keys(make_run(steps=3, columns={key: [1.0, 2.0, 3.0]}))
+
+
+def test_marks_stand_where_something_happened() -> None:
+    run = rich_run()
+    run.checkpoints[20] = "/ckpt/20"
+    finding = Finding("kl-high", Severity.WARNING, "high", 60, 33, key="actor/ppo_kl")
+    view = view_of(run, verdicts={run.name: Verdict((finding,))})
+    kl = next(found for found in plan(run, ()) if found.key == "actor/ppo_kl")
+    assert [(mark.step, mark.role) for mark in chart_data(kl, view, Look()).marks] == [
+        (20, "checkpoint"),
+        (33, "breach"),
+    ]
+    reward = plan(run, ())[0]
+    assert [mark.role for mark in chart_data(reward, view, Look()).marks] == ["checkpoint"]
+    assert chart_data(reward, view, Look(axis="time")).marks == ()
+
+
+# -- axes -------------------------------------------------------------------------------------------------------------
+
+
+def test_axes_of_time() -> None:
+    run = rich_run(quiet=0.0)
+    series = run.series("my/own")
+    assert series is not None
+    points = on_axis(run, "relative").points(series)
+    assert list(points.steps) == [int(NOW - (60 - n) * 30) for n in range(1, 61)]
+    assert on_axis(run, "relative").axis.write(points.steps[-1]) == "29m"
+    assert on_axis(run, "step").points(series) is series
+
+
+def test_time_axis_grows_with_the_series_and_takes_no_time_twice() -> None:
+    run = make_run(steps=3)
+    series = run.series("critic/score/mean")
+    assert series is not None
+    assert len(on_axis(run, "time").points(series).steps) == 3
+    add(run, 4, time=NOW + 30)
+    add(run, 5, time=math.nan)
+    add(run, 6, time=NOW - 900)
+    assert list(on_axis(run, "time").points(series).steps)[3:] == [int(NOW + 30)]
+
+
+def test_a_log_without_times_says_so() -> None:
+    run = make_run(steps=0)
+    add(run, 1, time=math.nan)
+    axis = on_axis(run, "time")
+    assert axis.problem is not None
+    assert "no times" in chart_data(plan(run, ())[0], view_of(run), Look(axis="time")).empty
+
+
+def add(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:
+    status = SourceStatus(f"/logs/{run.name}", "verl", modified=NOW)
+    run.apply(Batch(run.name, status, (Rows(("critic/score/mean",), [step], [[value]], [0], [time]),)), NOW)
+
+
+# -- the panel --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "charts"), [((120, 40), 7), ((78, 20), 6), ((78, 14), 4), ((40, 5), 3), ((28, 30), 7), ((1, 1), 1)]
+)
+async def test_as_many_charts_as_fit(size: tuple[int, int], charts: int) -> None:
+    app = Charts()
+    async with app.run_test(size=size) as pilot:
+        app.panel.show(view_of(rich_run()))
+        await pilot.pause()
+        assert len(app.keys) == charts
+        regions = [chart.region for chart in app.panel.charts if chart.display]
+        for at, region in enumerate(regions):
+            assert not any(region.overlaps(other) for other in regions[at + 1 :])
+
+
+async def test_shrinking_and_growing_at_once_keeps_all_charts() -> None:
+    app = Charts()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(rich_run()))
+        await pilot.pause()
+        shown = app.keys
+        assert len(shown) == 7
+        grid = app.panel.query_one("Grid")
+        for slots in (1, 7):  # as in a quick drag of the window's edge
+            app.panel._arrange(3, slots, view_of(rich_run()))
+        app.panel._fill()
+        await pilot.pause()
+        assert app.keys == shown
+        assert len(grid.children) == 7
+
+
+async def test_pages() -> None:
+    app = Charts()
+    async with app.run_test(size=(80, 16)) as pilot:
+        app.panel.show(view_of(rich_run()))
+        await pilot.pause()
+        first = app.keys
+        assert "1–4 of 7" in app.text
+        app.panel.charts[0].focus()
+        await pilot.press("pagedown")
+        await pilot.pause()
+        assert not set(app.keys) & set(first)
+        assert "5–7 of 7" in app.text
+        await pilot.press("pagedown", "g")
+        await pilot.pause()
+        assert app.keys == first
+        for _ in range(4):
+            await pilot.press("j")
+        await pilot.pause()
+        assert app.keys != first
+        assert app.panel.focused_plan() == plan(rich_run(), ())[4]
+        await pilot.press("k")
+        await pilot.pause()
+        assert app.panel.focused_plan() == plan(rich_run(), ())[3]
+
+
+async def test_looks() -> None:
+    app = Charts()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(rich_run()))
+        for what, words in [
+            *(("axis", "x: time"), ("axis", "x: relative"), ("axis", ""), ("log", "log y"), ("log", "")),
+            *(("smoother", "smoothing 0.6"), ("smoother", "smoothing 0.9"), ("rougher", "smoothing 0.6")),
+        ]:
+            app.panel.change_look(what)
+            await pilot.pause()
+            assert words in app.text
+            assert tuple(app.panel.look.words()) == ((words,) if words else ())
+        for _ in range(9):
+            app.panel.change_look("smoother")
+        assert app.panel.look.smoothing == 0.97
+        app.panel.change_look("reset")
+        assert app.panel.look == Look()
+
+
+async def test_a_cursor_on_the_time_axis_is_gone_on_the_axis_of_steps() -> None:
+    app = Charts()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(rich_run()))
+        app.panel.change_look("axis")
+        await pilot.pause()
+        app.panel.charts[0].focus()
+        await pilot.press("left")
+        assert app.panel.charts[0].cursor is not None
+        for _ in range(2):
+            app.panel.change_look("axis")
+        await pilot.pause()
+        assert app.panel.look.axis == "step"
+        assert app.panel.charts[0].cursor is None
+
+
+async def test_only_what_changed_is_painted_again(rendered: list[str]) -> None:
+    app = Charts()
+    run = rich_run()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(run))
+        await pilot.pause()
+        await pilot.pause()
+        assert rendered
+        rendered.clear()
+        app.panel.show(view_of(run))
+        app.panel._fill()
+        await pilot.pause()
+        assert rendered == []
+        add(run, 61, 0.9)
+        app.panel.show(view_of(run))
+        await pilot.pause()
+        assert set(rendered) == {"critic/score/mean"}
+
+
+async def test_a_new_verdict_is_drawn_though_no_number_changed() -> None:
+    app = Charts()
+    run = rich_run()
+    async with app.run_test(size=(120, 40)) as pilot:
+        for since in (20, 40):
+            finding = Finding("kl-high", Severity.WARNING, "high", 60, since, key="actor/ppo_kl")
+            app.panel.show(view_of(run, verdicts={run.name: Verdict((finding,))}))
+            await pilot.pause()
+            assert [mark.step for mark in app.panel.charts[1].data.marks] == [since]
+
+
+async def test_the_same_name_may_be_another_run() -> None:
+    app = Charts()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(make_run(columns={"actor/entropy": [1.0] * 120})))
+        await pilot.pause()
+        app.panel.show(view_of(make_run(columns={"my/own": [1.0] * 120})))
+        await pilot.pause()
+        assert app.keys == ["critic/score/mean", "my/own"]
+
+
+async def test_empty_states() -> None:
+    app = Charts()
+    async with app.run_test(size=(80, 20)) as pilot:
+        app.panel.show(view_of(None))
+        await pilot.pause()
+        assert "no run yet" in app.text
+        app.panel.show(view_of(make_run(steps=0)))
+        await pilot.pause()
+        assert "no step yet" in app.text
+        app.panel.filter = "[red]x"
+        app.panel.show(view_of(rich_run()))
+        await pilot.pause()
+        assert "no metric matches “[red]x”" in app.text
+
+
+async def test_reveal_turns_to_the_page_of_a_metric() -> None:
+    app = Charts()
+    async with app.run_test(size=(80, 8)) as pilot:
+        app.panel.show(view_of(rich_run()))
+        await pilot.pause()
+        assert "timing_s/gen" not in app.keys
+        app.panel.reveal("timing_s/gen")
+        await pilot.pause()
+        assert "timing_s/gen" in app.keys
+        app.panel.reveal("not there")
+        assert "timing_s/gen" in app.keys
+
+
+@pytest.fixture
+def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Keys of the charts of which a row was rendered."""
+    seen: list[str] = []
+    render = Plot.render_line
+
+    def counted(self: Plot, y: int) -> Any:
+        seen.append(self.data.key)
+        return render(self, y)
+
+    monkeypatch.setattr(Plot, "render_line", counted)
+    return seen

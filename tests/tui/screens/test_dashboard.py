@@ -1,0 +1,409 @@
+"""The main screen: layouts by resizing alone, focus, zoom, runs, findings, filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from watching import (
+    NOW,
+    check_layout,
+    dashboard,
+    in_sight,
+    lines,
+    loaded,
+    press,
+    sample,
+    settle,
+    showing,
+    text,
+    write_run,
+)
+
+from verl_tui.records import Gpu, GpuReading
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens.dashboard import Dashboard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+LAYOUTS = {
+    (220, 60): {"runs", "charts", "health", "gpus", "samples"},
+    (120, 40): {"runs", "charts", "health", "gpus", "samples"},
+    (120, 24): {"runs", "charts", "health", "gpus"},
+    (80, 40): {"charts", "health", "samples"},
+    (80, 24): {"charts", "health"},
+    (60, 20): {"charts", "health"},
+    (40, 12): {"charts", "health"},
+}
+GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0, 70 * 2**30, 80 * 2**30, 61.0, 650.0, 700.0),) * 2)
+HOSTILE = ("[red]not red[/red] [/", "数学强化学习" * 12, "n" * 200, "a\tb\x1b[31m\u202e")
+
+
+@pytest.fixture
+def gpus(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> Monitor:
+    """The demo on a host with two GPUs."""
+    monkeypatch.setattr(demo, "gpus", GPUS)
+    return demo
+
+
+def focused_panel(app: VerlApp) -> str | None:
+    panel = dashboard(app)._focused_panel()
+    return panel.id if panel is not None else None
+
+
+def shown_run(app: VerlApp) -> str:
+    run = app._view(NOW).run
+    assert run is not None
+    return run.name
+
+
+# -- layouts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor, order: int) -> None:
+    app = showing(demo)
+    sizes = list(LAYOUTS)[::order]
+    async with app.run_test(size=sizes[0]) as pilot:
+        for size in sizes:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert in_sight(app) == LAYOUTS[size]
+            check_layout(app)
+            assert "run_grpo_gsm8k" in lines(app)[0]
+            assert "reward" in text(app)
+
+
+async def test_a_side_pane_gives_room_to_gpus_only_where_there_are_some(gpus: Monitor) -> None:
+    app = showing(gpus)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await settle(pilot)
+        assert in_sight(app) == {"charts", "health", "gpus"}
+        assert "97%" in text(app)
+        check_layout(app)
+
+
+async def test_any_size_is_survived(gpus: Monitor) -> None:
+    app = showing(gpus)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for size in [(1, 1), (300, 3), (3, 100), (59, 17), (10, 4), (25, 1), (170, 18)]:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            lines(app)
+            assert not app.screen.show_horizontal_scrollbar
+            assert not app.screen.show_vertical_scrollbar
+        await pilot.resize_terminal(120, 40)
+        await settle(pilot)
+        check_layout(app)
+        assert in_sight(app) == LAYOUTS[120, 40]
+        assert "reward" in text(app)
+        assert "clip fraction" in text(app)
+
+
+async def test_charts_come_back_after_quick_resizing(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        charts = app.screen.query_one(ChartsPanel)
+        before = len([chart for chart in charts.charts if chart.display])
+        for size in [(80, 24), (120, 40), (40, 12), (120, 40)]:
+            app._driver.process_message(_resized(size))  # as fast as a window is dragged
+        await settle(pilot)
+        assert len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
+
+
+def _resized(size: tuple[int, int]) -> Any:
+    from textual.events import Resize
+    from textual.geometry import Size
+
+    return Resize(Size(*size), Size(*size))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (40, 12)])
+async def test_hostile_names_and_metrics_break_nothing(tmp_path: Path, size: tuple[int, int]) -> None:
+    metrics = dict.fromkeys(("[red]", "[/INST]", "汉字" * 60, "k" * 300, "\x1b]0;title\x07"), 1.0)
+    for name in HOSTILE:
+        write_run(tmp_path, name, text=sample(30, "\x1b[2J[/red]\x00\u202e" + "汉" * 500), **metrics)
+    app = loaded(tmp_path)
+    seen = ""
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        for keys in (["f3", "z", "G"], ["f6"], ["i"], ["escape", "f2"], ["escape", "enter"], ["escape"]):
+            await press(pilot, *keys)
+            seen += text(app)
+        for _ in HOSTILE:
+            check_layout(app)
+            await press(pilot, "right_square_bracket")
+            seen += text(app)
+    assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(seen)
+    for part in ("[red]not red[/red]", "数学强化学习", "nnnnnnn", "[/red]"):
+        assert part in seen
+
+
+# -- focus and zoom ---------------------------------------------------------------------------------------------------
+
+
+async def test_tab_goes_through_all_panels_and_back(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        assert focused_panel(app) is None
+        there = []
+        for _ in Dashboard.ORDER:
+            await press(pilot, "tab")
+            there.append(focused_panel(app))
+            assert in_sight(app) == LAYOUTS[120, 40]
+        assert tuple(there) == Dashboard.ORDER
+        await press(pilot, "tab")
+        assert focused_panel(app) == Dashboard.ORDER[0]
+        await press(pilot, "shift+tab")
+        assert focused_panel(app) == Dashboard.ORDER[-1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+async def test_tab_brings_panels_without_room_to_the_full_screen(demo: Monitor, size: tuple[int, int]) -> None:
+    app = showing(demo)
+    said = {"samples": "prompt", "gpus": "no reading yet", "runs": "●", "health": "✓"}
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        for name in Dashboard.ORDER:
+            await press(pilot, "tab")
+            assert focused_panel(app) == name
+            assert name in in_sight(app)
+            assert said.get(name, "reward") in text(app)
+            check_layout(app)
+        await press(pilot, "escape")
+        assert in_sight(app) == LAYOUTS[size]
+        assert "reward" in text(app)
+
+
+async def test_a_panel_that_comes_into_sight_shows_the_newest_state(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "f6")
+        assert "step 300" in text(app)
+        await press(pilot, "escape", "2", "f6")
+        assert "aaaaa bbbbb" in text(app)
+        await press(pilot, "f3")
+        await press(pilot, "escape", "0")
+        assert in_sight(app) == LAYOUTS[80, 24]
+
+
+async def test_zoom_of_a_panel(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f4", "z")
+        assert in_sight(app) == {"health"}
+        check_layout(app)
+        await press(pilot, "z")
+        assert in_sight(app) == LAYOUTS[120, 40]
+        await press(pilot, "z")
+        assert in_sight(app) == {"health"}
+        await press(pilot, "escape")
+        assert in_sight(app) == LAYOUTS[120, 40]
+        await press(pilot, "escape")
+        assert app.focused is None
+        await press(pilot, "z")
+        assert in_sight(app) == {"charts"}
+
+
+async def test_a_zoomed_panel_stays_so_while_the_terminal_is_resized(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f6", "z")
+        for size in LAYOUTS:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert in_sight(app) == {"samples"}
+            check_layout(app)
+        assert "step 300" in text(app)
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+async def test_runs_are_switched_by_keys(demo: Monitor) -> None:
+    app = showing(demo)
+    first, second, third = "run_grpo_gsm8k", "run_ppo_collapse", "run_ppo_tutorial"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        for key, name in [
+            *(("right_square_bracket", second), ("right_square_bracket", third), ("right_square_bracket", first)),
+            *(("left_square_bracket", third), ("1", first), ("2", second), ("3", third), ("9", third)),
+        ]:
+            await press(pilot, key)
+            assert f"verl-tui {name} " in lines(app)[0]
+
+
+async def test_runs_are_switched_in_their_panel(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f2", "j")
+        assert "run_ppo_collapse" in lines(app)[0]
+        assert "circuit-breaker-kl" in text(app)
+        assert "aaaaa bbbbb" in text(app)
+        await press(pilot, "G")
+        assert "run_ppo_tutorial" in lines(app)[0]
+        assert focused_panel(app) == "runs"
+
+
+async def test_twelve_runs(tmp_path: Path) -> None:
+    for number in range(12):
+        write_run(tmp_path, f"run_{number:02}", 10 + number)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        assert all(f"run_{number:02}" in text(app) for number in range(12))
+        await press(pilot, "9")
+        assert "run_08" in lines(app)[0]
+        await press(pilot, *["right_square_bracket"] * 3)
+        assert "run_11" in lines(app)[0]
+        assert "step 21" in lines(app)[0]
+        await pilot.resize_terminal(40, 12)
+        await press(pilot, "f2")
+        assert "run_11" in text(app).split("\n", 1)[1]
+        check_layout(app)
+
+
+# -- findings ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_next_finding_takes_charts_and_samples_to_its_step(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        findings = app._view(NOW).verdict.findings
+        assert len(findings) > 2
+        charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
+        for finding in [*findings, findings[0]]:
+            await press(pilot, "e")
+            assert app._cursor == finding.since_step
+            assert {chart.cursor for chart in charts.charts if chart.display} == {finding.since_step}
+            assert any(finding.key == chart.data.key for chart in charts.charts if chart.display)
+            assert samples.shown is not None
+            assert samples.shown[0] == finding.since_step
+            assert f"step {finding.since_step}" in text(app)
+        await press(pilot, "E", "E")
+        assert app._cursor == findings[-2].since_step
+        await press(pilot, "0")
+        assert app._cursor is None
+        assert {chart.cursor for chart in charts.charts} == {None}
+
+
+async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "fine"))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await press(pilot, "e")
+        assert "nothing found" in {notification.message for notification in app._notifications}
+
+
+async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f3", "home")
+        charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
+        assert {chart.cursor for chart in charts.charts} == {50}
+        assert samples.shown is not None
+        assert samples.shown[0] == 50
+        await press(pilot, "escape")
+        assert {chart.cursor for chart in charts.charts} == {None}
+
+
+# -- filter -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
+    app = showing(demo)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "slash", *"entropy")
+        charts = app.screen.query_one(ChartsPanel)
+        assert "entropy" in lines(app)[-1] + lines(app)[-2]
+        assert {chart.data.key for chart in charts.charts if chart.display} == {"actor/entropy"}
+        await press(pilot, "enter")
+        assert {chart.data.key for chart in charts.charts if chart.display} == {"actor/entropy"}
+        check_layout(app)
+        await press(pilot, "2")
+        assert "run_ppo_collapse" in lines(app)[0]
+        assert {chart.data.key for chart in charts.charts if chart.display} == {"ppo/entropy"}
+        await press(pilot, "slash", *"xyz")
+        assert "no metric matches" in text(app)
+        await press(pilot, "escape")
+        assert len([chart for chart in charts.charts if chart.display]) > 1
+        await press(pilot, "1")
+        assert "run_grpo_gsm8k" in lines(app)[0]
+
+
+async def test_a_filter_shows_its_first_matches(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f3", "G")
+        charts = app.screen.query_one(ChartsPanel)
+        await press(pilot, "slash", *"timing")
+        assert charts.charts[0].data.key == charts._plans[0].key
+        assert "1–8 of" in text(app)
+
+
+async def test_what_is_typed_into_the_filter_is_no_key(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "slash", *"qpz2?")
+        assert app.is_running
+        assert not app._paused
+        assert shown_run(app) == "run_grpo_gsm8k"
+        assert in_sight(app) == LAYOUTS[120, 40]
+
+
+# -- nothing to show --------------------------------------------------------------------------------------------------
+
+
+def _nothing(directory: Path) -> Path:
+    return directory
+
+
+def _no_match(directory: Path) -> str:
+    return f"{directory}/run_*"
+
+
+def _not_there(directory: Path) -> Path:
+    return directory / "absent"
+
+
+@pytest.mark.parametrize(
+    ("path", "size"), [(_nothing, (40, 12)), (_no_match, (120, 40)), (_not_there, (40, 12)), (_not_there, (80, 24))]
+)
+async def test_says_what_is_waited_for(
+    tmp_path: Path, path: Callable[[Path], Path | str], size: tuple[int, int]
+) -> None:
+    app = loaded(path(tmp_path))
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        told = (*app._monitor.waiting, *app._monitor.problems)
+        assert told
+        begin, end = lines(app)[0].removeprefix(" verl-tui").replace("? help", "").strip().partition("…")[::2]
+        assert told[0].startswith(begin)
+        assert told[-1].endswith(end)
+        assert len(begin + end) > min(len(told[0]), size[0] - 25)
+        assert "no run yet" in text(app)
+        for keys in (["e", "enter", "z"], ["escape", "right_square_bracket", "1"], ["x", "y", "s", "0"], ["i"]):
+            await press(pilot, *keys)
+            check_layout(app)
+
+
+async def test_a_run_without_steps(tmp_path: Path) -> None:
+    directory = tmp_path / "young"
+    directory.mkdir()
+    (directory / "verl_logs.jsonl").write_text('{"scope": "rollout", "note": "begun"}\n', encoding="utf-8")
+    app = loaded(directory)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        assert "young" in lines(app)[0]
+        assert "no step yet" in text(app)
+        assert "waiting for the first step" in text(app)
+        check_layout(app)

@@ -1,0 +1,382 @@
+"""The app as a whole: keys, pause, palette, help, what it costs to show nothing new, and logs read live."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.binding import Binding
+from watching import (
+    NOW,
+    check_layout,
+    count_frames,
+    dashboard,
+    in_sight,
+    lines,
+    loaded,
+    names,
+    press,
+    records,
+    settle,
+    showing,
+    text,
+    until,
+    write_run,
+)
+
+from verl_tui.config import Config
+from verl_tui.records import Batch, SourceStatus
+from verl_tui.tui.app import VerlApp
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.gpus import GpusPanel
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.help import HelpScreen
+from verl_tui.tui.screens.sources import SourcesScreen
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+
+BINDINGS = [
+    binding
+    for owner in (VerlApp, Dashboard, ChartsPanel, Plot, HealthPanel, SamplesPanel, RunsPanel, GpusPanel, Rows)
+    for binding in owner.BINDINGS
+    if isinstance(binding, Binding)
+]
+
+
+def live(*specs: Path | str, **settings: object) -> VerlApp:
+    """Return the app reading live, with a clock that stands and hardly any time between paintings."""
+    config = replace(Config(refresh=0.05, gpu_interval=3600.0), **settings)
+    return VerlApp([str(spec) for spec in specs], config)
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+async def test_q_quits_with_success(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test() as pilot:
+        await pilot.press("q")
+    assert app.return_code == 0
+    assert app.return_value == 0
+
+
+async def test_every_key_does_no_harm_at_any_size(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        keys = [key for binding in BINDINGS for key in binding.key.split(",")]
+        harmless = [key for key in dict.fromkeys(keys) if key not in ("q", "ctrl+z")]
+        assert len(harmless) > 50
+        await pilot.press(*harmless)
+        await pilot.resize_terminal(40, 12)
+        await settle(pilot)
+        assert app.is_running
+        lines(app)
+
+
+async def test_help_lists_every_binding(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        check_layout(app)
+        rows = app.screen.query_one(Rows)
+        said = "\n".join(strip.text for strip in rows._strips)
+        for binding in BINDINGS:
+            if not (binding.id or "").startswith("run.") and binding.description:
+                assert binding.description in said, binding
+        assert "Run by its number" in said
+        assert "ctrl+p" in said
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+
+
+async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await press(pilot, "question_mark")
+        check_layout(app)
+        assert "Quit" in text(app)
+        await press(pilot, "G")
+        assert "last" in text(app)
+        await press(pilot, "q")
+        assert app.screen is dashboard(app)
+
+
+async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "config", Config(keys={"pause": "space,f9", "quit": "ctrl+q", "run.next": "m"}))
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "m")
+        assert "run_ppo_collapse" in lines(app)[0]
+        await press(pilot, "right_square_bracket", "q")
+        assert "run_ppo_collapse" in lines(app)[0]
+        await press(pilot, "f9")
+        assert "PAUSED" in lines(app)[0]
+        await press(pilot, "question_mark")
+        said = [strip.text for strip in app.screen.query_one(Rows)._strips]
+        assert [line.split() for line in said if line.endswith("Pause")] == [["space", "f9", "Pause"]]
+        assert [line.split() for line in said if line.endswith("Next run")] == [["m", "Next", "run"]]
+        await press(pilot, "escape", "ctrl+q")
+    assert app.return_code == 0
+
+
+@pytest.mark.parametrize(
+    ("focus", "wanted", "title"),
+    [
+        (["f3"], "zoom panel", "charts"),
+        ([], "x axis", "x: time"),
+        (["f6"], "pause", "PAUSED"),
+        (["f6"], "sources", "sources of"),
+    ],
+)
+async def test_the_palette_does_what_the_keys_do(demo: Monitor, focus: list[str], wanted: str, title: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, *focus)
+        before = text(app)
+        await press(pilot, "ctrl+p", *wanted)
+        await until(pilot, lambda: f"\n  {wanted}" in text(app).lower())
+        await press(pilot, "enter")
+        await until(pilot, lambda: not app.screen.is_modal or isinstance(app.screen, SourcesScreen))
+        if wanted == "zoom panel":
+            await until(pilot, lambda: in_sight(app) == {title})
+        else:
+            assert title not in before
+            await until(pilot, lambda: title in text(app))
+
+
+async def test_every_action_is_in_the_palette_once(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f6")
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+    assert len(titles) == len(set(titles))
+    assert {"Quit", "Help", "Filter", "Zoom panel", "Next finding", "Best sample", "Run 3", "Theme"} <= set(titles)
+
+
+# -- charts over the full screen --------------------------------------------------------------------------------------
+
+
+async def test_enter_zooms_a_chart(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "enter")
+        assert isinstance(app.screen, ZoomScreen)
+        assert "critic/score/mean" in text(app)
+        assert "└" in text(app)
+        assert sum("⠀" < sign <= "⣿" for sign in text(app)) > 100
+        check_layout(app)
+        await press(pilot, "x")
+        assert "step" not in lines(app)[-3]
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+        await press(pilot, "f3", "j", "enter")
+        assert "actor/ppo_kl" in text(app)
+        await press(pilot, "q")
+        assert app.screen is dashboard(app)
+        assert app.is_running
+
+
+async def test_a_zoomed_chart_keeps_to_ascii(demo: Monitor) -> None:
+    app = showing(demo, ascii_only=True)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "enter")
+        assert isinstance(app.screen, ZoomScreen)
+        assert "critic/score/mean" in text(app)
+        assert text(app).isascii()
+
+
+async def test_a_zoomed_chart_grows_with_its_run(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "a").parent)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "enter")
+        assert "2.5" in lines(app)[0]
+        (name,) = names(app)
+        table = next(batch for batch in _batches(name, 31, 7.25))
+        app._monitor.apply(table, NOW)
+        app._tick()
+        await settle(pilot)
+        assert "7.25" in lines(app)[0]
+
+
+def _batches(name: str, step: int, reward: float) -> list[Batch]:
+    from verl_tui.records import Rows as Table
+
+    status = SourceStatus("/more.jsonl", "tutorial JSONL", 5, 1)
+    return [Batch(name, status, (Table(("rollout/reward_mean",), [step], [[reward]], [0], [NOW]),), live=True)]
+
+
+async def test_screens_in_ascii_hold_nothing_else(demo: Monitor) -> None:
+    app = showing(demo, ascii_only=True)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for keys in ([], ["2", "e"], ["f4", "v", "z"], ["z", "f6", "u"], ["question_mark"], ["escape", "i"]):
+            await press(pilot, *keys)
+            assert text(app).isascii(), keys
+        await press(pilot, "escape", "s", "slash", *"zzz")
+        assert "no metric matches" in text(app)
+        assert text(app).isascii()
+        await pilot.resize_terminal(40, 12)
+        await press(pilot, "escape")
+        assert text(app).isascii()
+
+
+async def test_sources(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "i")
+        assert isinstance(app.screen, SourcesScreen)
+        assert "train.log" in text(app)
+        await press(pilot, "i")
+        assert app.screen is dashboard(app)
+
+
+# -- when it draws ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(120, 40), (40, 12)])
+async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
+    frames = count_frames(monkeypatch)
+    app = showing(demo)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        assert frames["frames"] > 0
+        frames.clear()
+        for _ in range(3):
+            app._tick()
+            await settle(pilot)
+        assert frames["frames"] == 0
+        await press(pilot, "2")
+        assert frames["frames"] > 0
+
+
+async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a")
+    app = live(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        await press(pilot, "p")
+        before = text(app)
+        assert "PAUSED" in before
+        with log.open("a") as file:
+            file.write(records(31, 40))
+        await until(pilot, lambda: app._monitor.runs["a"].step == 40)
+        app._tick()
+        await settle(pilot)
+        assert text(app) == before
+        await press(pilot, "p")
+        assert "step 40" in text(app)
+        assert "PAUSED" not in text(app)
+
+
+async def test_a_painting_that_waits_does_not_break_the_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = loaded(write_run(tmp_path, "a").parent, config=Config(refresh=0.05))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        app._painted = monotonic()
+        app._soon()
+        await press(pilot, "p")
+        app._monitor.apply(_batches("a", 77, 1.0)[0], NOW)
+        await pilot.pause(0.1)
+        assert "step 77" not in text(app)
+        await press(pilot, "p")
+        assert "step 77" in text(app)
+
+
+# -- live -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_that_appears_later(tmp_path: Path) -> None:
+    app = live(f"{tmp_path}/run_*")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in text(app))
+        log = write_run(tmp_path, "run_new", 3)
+        await until(pilot, lambda: "run_new" in lines(app)[0] and "step 3" in lines(app)[0])
+        with log.open("a") as file:
+            file.write(records(4, 9))
+        await until(pilot, lambda: "step 9" in lines(app)[0])
+        check_layout(app)
+
+
+async def test_a_truncated_file_begins_a_new_segment(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a", 30)
+    app = live(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        log.write_text(records(11, 12, reward_mean=9.75), encoding="utf-8")
+        await until(pilot, lambda: "step 12" in lines(app)[0])
+        run = app._monitor.runs["a"]
+        series = run.series("rollout/reward_mean")
+        assert series is not None
+        assert list(series.steps) == list(range(1, 31))
+        assert series.values[10] == 9.75
+        assert run.restarts
+
+
+async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a", 30)
+    other = write_run(tmp_path, "b", 2000)
+    app = live(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: [run.step for run in app._monitor.runs.values()] == [30, 2000])
+        other.unlink()
+        other.mkdir()
+        with log.open("a") as file:
+            file.write(records(31, 33))
+        await until(pilot, lambda: any(state.status.problem for state in app._monitor.runs["b"].sources.values()))
+        await until(pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app))
+        await press(pilot, "right_square_bracket", "i")
+        assert "down" in text(app)
+        assert "2,000" in text(app)
+
+
+async def test_a_half_written_line_does_not_keep_the_screen_loading(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a", 30, text='{"scope": "rollout", "step": 31, "rew')
+    app = live(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
+        assert "reading" not in text(app)
+
+
+async def test_r_reads_everything_again(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "a", 30)
+    app = live(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        before = app._monitor
+        await press(pilot, "r")
+        assert app._monitor is not before
+        await until(pilot, lambda: "step 30" in text(app) and "nothing found" in text(app))
+        with log.open("a") as file:
+            file.write(records(31, 31))
+        await until(pilot, lambda: "step 31" in text(app))
+
+
+async def test_reading_ends_with_the_app(tmp_path: Path) -> None:
+    app = live(write_run(tmp_path, "a"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 30" in text(app))
+        reading = app._reading
+        assert reading is not None
+        assert not reading._stop.is_set()
+    assert reading._stop.is_set()
+
+
+async def test_an_unknown_theme_is_told(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "config", Config(theme="[red]none"))
+    app = showing(demo)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await settle(pilot)
+        assert any("no theme is called [red]none" in note.message for note in app._notifications)
+    await asyncio.sleep(0)

@@ -1,0 +1,36 @@
+"""A few whole screens, as pictures; after a wanted change: `pytest tests/tui/test_snapshots.py --snapshot-update`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from watching import settle, showing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+
+
+@pytest.fixture(autouse=True)
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of the day are local."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(("size", "keys"), [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])])
+def test_screen(collapse: Monitor, snap_compare: Callable[..., bool], size: tuple[int, int], keys: list[str]) -> None:
+    async def look(pilot: Pilot[Any]) -> None:
+        await settle(pilot)
+        await pilot.press(*keys)
+        await settle(pilot)
+
+    assert snap_compare(showing(collapse), terminal_size=size, run_before=look)

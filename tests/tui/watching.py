@@ -1,0 +1,149 @@
+"""What the tests of the whole app share: logs to look at, the app on them, and what its screen must always keep to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.config import Config
+from verl_tui.monitor import load
+from verl_tui.tui.app import VerlApp
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.screens.dashboard import Dashboard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pytest
+    from textual.app import App
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+
+NOW = 1_800_000_000.0
+ROUNDS = 400
+"""Looks at a condition that threads bring about, 10 ms apart at least; a test that needs them all has failed."""
+
+
+def records(first: int, last: int, **metrics: float) -> str:
+    """Return lines of a tutorial log, from one step to another."""
+    steps = range(first, last + 1)
+    values = [
+        {"reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": 0.02 + 0.001 * (step % 5), **metrics} for step in steps
+    ]
+    return "".join(
+        json.dumps({"scope": "rollout", "step": step, "timestamp": NOW - 1000 + step, **value}) + "\n"
+        for step, value in zip(steps, values, strict=True)
+    )
+
+
+def write_run(directory: Path, name: str, steps: int = 30, *, text: str = "", **metrics: float) -> Path:
+    """Write a run in a directory of its own; return its log."""
+    log = directory / name / "verl_logs.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(records(1, steps, **metrics) + text, encoding="utf-8")
+    return log
+
+
+def sample(step: int, response: str) -> str:
+    """Return a line of a tutorial log with a sample."""
+    fields = {"scope": "sample", "step": step, "prompt": "say it", "response": response, "reward": 1.0}
+    return json.dumps(fields) + "\n"
+
+
+def loaded(*paths: Path | str, config: Config | None = None, now: float = NOW, **options: Any) -> VerlApp:
+    """Return the app with everything there is already read, and a clock that stands."""
+    config = config or Config()
+    specs = [str(path) for path in paths]
+    return showing(load(specs, config, now), now, **options)
+
+
+def showing(monitor: Monitor, now: float = NOW, **options: Any) -> VerlApp:
+    """Return the app on a monitor that is already filled."""
+    return VerlApp((), monitor.config, monitor=monitor, clock=lambda: now, **options)
+
+
+def dashboard(app: App[Any]) -> Dashboard:
+    """Return the screen below all others."""
+    screen = app.screen_stack[0]
+    assert isinstance(screen, Dashboard)
+    return screen
+
+
+def lines(app: App[Any]) -> list[str]:
+    """Return the rows of the screen; each is exactly as wide as the screen."""
+    strips = app.screen._compositor.render_strips()
+    assert {strip.cell_length for strip in strips} == {app.size.width}
+    return [strip.text for strip in strips]
+
+
+def text(app: App[Any]) -> str:
+    """Return the screen as text."""
+    return "\n".join(lines(app))
+
+
+def in_sight(app: App[Any]) -> set[str]:
+    """Return which panels of the dashboard are shown."""
+    return {panel.id or "" for panel in dashboard(app).query(Panel) if panel.display and panel.region.area}
+
+
+def check_layout(app: App[Any]) -> None:
+    """Nothing overlaps, nothing leaves the screen, the screen does not scroll, nothing scrolls sideways."""
+    lines(app)
+    screen = app.screen
+    whole = screen.region
+    assert (whole.width, whole.height) == tuple(app.size)
+    assert not screen.show_vertical_scrollbar
+    assert not screen.show_horizontal_scrollbar
+    assert (screen.max_scroll_x, screen.max_scroll_y) == (0, 0)
+    shown = [child for child in screen.children if child.display and child.region.area]
+    for child in shown:
+        assert whole.contains_region(child.region), child
+    for one, other in combinations(shown, 2):
+        assert not one.region.overlaps(other.region), (one, other)
+    for widget in screen.query("*"):
+        assert not (widget.show_horizontal_scrollbar and widget.scrollbar_size_horizontal), widget
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    """Let the app work until a condition holds."""
+    for _ in range(ROUNDS):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"never came true; the screen shows\n{text(pilot.app)}")
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys once the app is up, and let it draw what they bring about."""
+    while dashboard(pilot.app)._view is None:
+        await pilot.pause()
+    await pilot.press(*keys)
+    await settle(pilot)
+
+
+async def settle(pilot: Pilot[Any]) -> None:
+    """Wait until what was asked for is drawn: a layout, then what depends on its sizes."""
+    for _ in range(2):
+        await pilot.pause()
+
+
+def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count from now on what would be written to the terminal."""
+    counts: Counter[str] = Counter()
+    display = VerlApp._display
+
+    def counted(self: VerlApp, screen: Any, renderable: Any) -> None:
+        counts["frames"] += renderable is not None
+        display(self, screen, renderable)
+
+    monkeypatch.setattr(VerlApp, "_display", counted)
+    return counts
+
+
+def names(app: VerlApp) -> Sequence[str]:
+    """Return the names of all runs."""
+    return list(app._monitor.runs)

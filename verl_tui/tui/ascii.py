@@ -1,0 +1,40 @@
+"""Keeps the whole screen to ASCII, whoever drew it: frames, scroll bars and boxes of Textual's as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.filter import LineFilter
+
+if TYPE_CHECKING:
+    from textual.color import Color
+
+_LIKE = {
+    **dict.fromkeys("·•●◆○■", "*"),
+    **dict.fromkeys("–—−─━▁▂▃▔", "-"),
+    **dict.fromkeys("│┃▌▐▎▊╎", "|"),
+    **dict.fromkeys("▄▅▆▇█", "#"),
+    **dict.fromkeys("“”„", '"'),
+    **dict.fromkeys("‘’", "'"),
+    "…": "~",
+    "→": ">",
+    "←": "<",
+    "↑": "^",
+    "↓": "v",
+    "×": "x",
+    "\u00a0": " ",
+}
+
+
+class AsciiOnly(LineFilter):
+    """Replaces every other character by one that resembles it, or by a question mark a cell."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the line in ASCII, as wide as before."""
+        return [s if s.text.isascii() else Segment(_ascii(s.text), s.style, s.control) for s in segments]
+
+
+def _ascii(text: str) -> str:
+    return "".join(sign if sign.isascii() else _LIKE.get(sign) or "?" * cell_len(sign) for sign in text)
