@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health import crash, hang, not_finite, plateau, restart
-from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdict
 from verl_tui.health.guide import Band, Guide, Rule, load_guide
 from verl_tui.health.limits import response_limit
 from verl_tui.health.moment import moment
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.health.moment import Moment
     from verl_tui.runs.run import Run
 
-__all__ = ["DIAGNOSES", "Band", "Finding", "Guide", "Judge", "NotJudged", "Rule", "Severity", "Verdict", "load_guide"]
+__all__ = ["DIAGNOSES", "Band", "Episode", "Finding", "Guide", "Judge", "NotJudged", "Rule", "Severity", "Verdict", "load_guide"]
 
 DIAGNOSES: Mapping[str, Callable[[Rule, Moment], Finding | NotJudged | None]] = {
     "crash": crash.judge,

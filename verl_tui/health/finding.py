@@ -51,12 +51,33 @@ class NotJudged:
 
 
 @dataclass(frozen=True, slots=True)
+class Episode:
+    """A finding from when it was raised to when it was cleared: what history is made of. Its clock is steps."""
+
+    id: str
+    """Public name of the rule."""
+    severity: Severity
+    since_step: int | None
+    """First step of the breach."""
+    raised_step: int | None
+    """Step at which it could be told: later than the first by what it took to be sure."""
+    cleared_step: int | None = None
+    """Step at which it was over, None while it lasts."""
+    message: str = ""
+    """What was said when it was raised."""
+    key: str | None = None
+    """The log's own key of the metric that was judged."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The health of one run at one moment."""
 
     findings: tuple[Finding, ...] = ()
     """Worst first, then the earliest."""
     not_judged: tuple[NotJudged, ...] = ()
+    history: tuple[Episode, ...] = ()
+    """All findings so far, raised and cleared, in the order in which they were raised."""
 
     @property
     def severity(self) -> Severity | None:
