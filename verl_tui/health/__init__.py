@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from verl_tui.health.moment import Moment
     from verl_tui.runs.run import Run
 
-__all__ = ["DIAGNOSES", "Band", "Episode", "Finding", "Guide", "Judge", "NotJudged", "Rule", "Severity", "Verdict", "load_guide"]
+__all__ = [
+    "DIAGNOSES",
+    "Band",
+    "Episode",
+    "Finding",
+    "Guide",
+    "Judge",
+    "NotJudged",
+    "Rule",
+    "Severity",
+    "Verdict",
+    "load_guide",
+]
 
 DIAGNOSES: Mapping[str, Callable[[Rule, Moment], Finding | NotJudged | None]] = {
     "crash": crash.judge,
