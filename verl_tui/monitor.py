@@ -56,7 +56,7 @@ class Monitor:
         """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
         changed = False
         for name, judge in self._judges.items():
-            verdict = judge.verdict(now)
+            verdict = judge.verdict(now, self.gpus)
             if verdict != self.verdicts.get(name):
                 self.verdicts[name] = verdict
                 changed = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health import crash, hang, not_finite, plateau, restart
+from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdict
 from verl_tui.health.guide import Band, Guide, Rule, load_guide
 from verl_tui.health.limits import response_limit
@@ -12,9 +12,11 @@ from verl_tui.health.moment import moment
 from verl_tui.health.rule import RuleOnRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Sequence
 
+    from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.moment import Moment
+    from verl_tui.records import GpuReading
     from verl_tui.runs.run import Run
 
 __all__ = [
@@ -31,15 +33,6 @@ __all__ = [
     "load_guide",
 ]
 
-DIAGNOSES: Mapping[str, Callable[[Rule, Moment], Finding | NotJudged | None]] = {
-    "crash": crash.judge,
-    "hang": hang.judge,
-    "not-finite": not_finite.judge,
-    "plateau": plateau.judge,
-    "restart": restart.judge,
-}
-"""Id -> diagnosis, in the order of showing. Each reads its figures from its entry in `guide.toml`."""
-
 
 class Judge:
     """Judges one run. Remembers how far it has read, so that judging costs what is new."""
@@ -48,24 +41,36 @@ class Judge:
         self.guide = guide
         self.run = run
         self._rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
-        self._diagnoses = [rule for rule in guide.rules if rule.condition == "diagnosis"]
+        diagnoses = [DIAGNOSES[rule.id](rule) for rule in guide.rules if rule.condition == "diagnosis"]
+        self._by_numbers = [one for one in diagnoses if not one.alive]
+        self._by_life = [one for one in diagnoses if one.alive]
         self._revision: int | None = None
         self._judged: list[Finding | NotJudged] = []
+        self._episodes: list[Episode] = []
 
-    def verdict(self, now: float) -> Verdict:
+    def verdict(self, now: float, gpus: GpuReading | None = None) -> Verdict:
         """Judge the run as it is.
 
         Args:
             now: Seconds since the epoch; only liveness depends on it, never what is said of the numbers.
+            gpus: The newest reading of this machine's GPUs, for whether a stalled run's are idle.
         """
-        look = moment(self.run, self.guide, now)
+        look = moment(self.run, self.guide, now, gpus)
         if self._revision != self.run.revision:
-            self._judged = self._judge_rules(look)
+            self._judged = [*self._judge_rules(look), *self._diagnose(self._by_numbers, look)]
+            self._episodes = [*self._heard(self._rules), *self._heard(self._by_numbers)]
             self._revision = self.run.revision
-        judged = [*self._judged, *self._diagnose(look)]
+        judged = [*self._judged, *self._diagnose(self._by_life, look)]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings.sort(key=lambda one: (-one.severity, one.since_step if one.since_step is not None else -1))
-        return Verdict(tuple(findings), tuple(one for one in judged if isinstance(one, NotJudged)))
+        return Verdict(
+            tuple(findings),
+            tuple(one for one in judged if isinstance(one, NotJudged)),
+            tuple(sorted((*self._episodes, *self._heard(self._by_life)), key=lambda one: one.raised_step or 0)),
+        )
+
+    def _heard(self, told: Sequence[RuleOnRun] | Sequence[Diagnosis]) -> Iterator[Episode]:
+        return (episode for one in told if one.rule.id not in self.guide.silenced for episode in one.episodes)
 
     def band(self, indicator_id: str) -> tuple[float | None, float | None] | None:
         """Return the healthy band of an indicator in this run, for charts; None where the guide knows none."""
@@ -86,16 +91,17 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - the border of a rule: one that fails is shown, never takes more down
             return NotJudged(judged.rule.id, f"failed: {error!r}")
 
-    def _diagnose(self, look: Moment) -> list[Finding | NotJudged]:
+    def _diagnose(self, diagnoses: Sequence[Diagnosis], look: Moment) -> list[Finding | NotJudged]:
         results: list[Finding | NotJudged] = []
-        for rule in self._diagnoses:
-            if rule.id in self.guide.silenced:
-                results.append(NotJudged(rule.id, "silenced in your settings"))
+        for diagnosis in diagnoses:
+            id = diagnosis.rule.id
+            if id in self.guide.silenced:
+                results.append(NotJudged(id, "silenced in your settings"))
                 continue
             try:
-                found = DIAGNOSES[rule.id](rule, look)
+                found = diagnosis.judge(look)
             except Exception as error:  # noqa: BLE001 - the same border
-                found = NotJudged(rule.id, f"failed: {error!r}")
+                found = NotJudged(id, f"failed: {error!r}")
             if found is not None:
                 results.append(found)
         return results

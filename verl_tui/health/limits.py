@@ -26,16 +26,17 @@ class Limit(NamedTuple):
 
 
 def setting(run: Run, names: Sequence[str]) -> tuple[str, object] | None:
-    """Return a setting by the last part of its dotted name; earlier names first, then the shortest full name."""
+    """Return a setting by the last parts of its dotted name; earlier names first, then the shortest full name."""
     for name in names:
-        found = [key for key in run.settings if key.endswith(name) and (key == name or _PARTS.split(key)[-1] == name)]
+        found = [key for key in run.settings if key == name or key.endswith((f".{name}", f"/{name}"))]
         if found:
             key = min(found, key=lambda key: (len(key), key))
             return key, run.settings[key]
     return None
 
 
-def _figure(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
+def figure(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
+    """Return a setting that is a number above 0, with its full name; otherwise as `setting`."""
     for name in names:
         found = setting(run, [name])
         value = _float(found[1]) if found else None
@@ -57,7 +58,7 @@ def _float(value: object) -> float | None:
 def response_limit(run: Run, guide: Guide) -> Limit:
     """Return the longest response in tokens: the run's settings, else the user's, else the tutorials' 512."""
     # `data.max_response_length` before others: verl's rollout section repeats it for engines of its own.
-    if stated := _figure(run, ("data.max_response_length", "max_new_tokens", "max_response_length")):
+    if stated := figure(run, ("data.max_response_length", "max_new_tokens", "max_response_length")):
         return Limit(stated[1], f"the limit {number(stated[1])} ({stated[0]})")
     if guide.response_limit is not None:
         return Limit(guide.response_limit, f"the limit {number(guide.response_limit)} (your settings)")
@@ -66,7 +67,7 @@ def response_limit(run: Run, guide: Guide) -> Limit:
 
 def stated_limit(run: Run, name: str) -> Limit | None:
     """Return a limit that only the run's own settings can tell, e.g. `max_prompt_length`."""
-    stated = _figure(run, (f"data.{name}", name))
+    stated = figure(run, (f"data.{name}", name))
     return Limit(stated[1], f"{stated[0]} {number(stated[1])}") if stated else None
 
 
@@ -96,7 +97,7 @@ def stated_target(run: Run) -> Limit | None:
 
     verl's settings always hold `target_kl`, but only the adaptive controller reads it (`ppo_trainer.yaml`: type fixed).
     """
-    stated = _figure(run, ("target_kl", "kl_target"))
+    stated = figure(run, ("target_kl", "kl_target"))
     if stated is None or adaptive(run) is False:
         return None
     if run.dialect != "tutorial" and not adaptive(run):
@@ -106,7 +107,7 @@ def stated_target(run: Run) -> Limit | None:
 
 def staleness_limit(run: Run, _guide: Guide) -> Limit:
     """Return how many versions a trajectory may lag behind: the run's setting, else verl's default of 8."""
-    stated = _figure(run, ("max_off_policy_threshold",))
+    stated = figure(run, ("max_off_policy_threshold",))
     if stated:
         return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
     return Limit(8.0, "verl's default max_off_policy_threshold of 8 (assumed)")

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
 from verl_tui.metrics import modern
-from verl_tui.runs.state import Pace, State, pace, state
+from verl_tui.runs.pace import Pace, pace
+from verl_tui.runs.state import State, state
 
 if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
+    from verl_tui.records import GpuReading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -30,6 +32,8 @@ class Moment:
     """verl's present name, and the log's own key itself -> the log's own key."""
     end: int | None
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned. None = no end."""
+    gpus: GpuReading | None = None
+    """The newest reading of this machine's GPUs, None where nobody looked at them."""
 
     def span(self, steps: int) -> str:
         """Say a number of steps, with minutes where the pace is known: `35 steps (≈ 40 min)`."""
@@ -41,13 +45,14 @@ class Moment:
         return self.run.series(key)
 
 
-def moment(run: Run, guide: Guide, now: float) -> Moment:
+def moment(run: Run, guide: Guide, now: float, gpus: GpuReading | None = None) -> Moment:
     """Look at a run.
 
     Args:
         run: The run.
         guide: The rules in force.
         now: Seconds since the epoch.
+        gpus: The newest reading of this machine's GPUs.
     """
     keys = run.keys
     # Where two keys mean the same, the present name itself wins.
@@ -56,7 +61,7 @@ def moment(run: Run, guide: Guide, now: float) -> Moment:
         names.setdefault(modern(key), key)
     names |= {key: key for key in keys}
     end = run.step if run.restarts else None
-    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, names, end)
+    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, names, end, gpus)
 
 
 def minutes(seconds: float) -> str:

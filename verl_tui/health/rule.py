@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Words, number
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
 from verl_tui.health.moment import sign
 from verl_tui.health.silence import SILENCES
 from verl_tui.health.streams import Stream
+from verl_tui.health.watch import Watch
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from verl_tui.health.conditions.condition import Condition
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
@@ -38,38 +41,33 @@ class _Basis(NamedTuple):
     restarts: tuple[int, ...]
 
 
-class _Watch:
-    """A rule on one input: the stream and the condition that it feeds."""
-
-    def __init__(self, rule: Rule, basis: _Basis) -> None:
-        self.basis = basis
-        self._rule = rule
-        self._stream = Stream(rule.stream, scale=basis.scale, limit=basis.gate)
-        self._condition: Condition = make(rule, basis.limit, basis.restarts)
-
-    def look(self, series: list[Series], end: int | None) -> tuple[Condition, int | None]:
-        """Feed what is new; return the condition as it stands at the newest point, and that point's step."""
-        fresh = self._stream.advance(series, end)
-        if fresh.over:
-            self._condition = make(self._rule, self.basis.limit, self.basis.restarts)
-        if len(fresh.steps):
-            self._condition.feed(fresh.steps, fresh.values)
-        if fresh.newest is None:
-            return self._condition, series[0].steps[-1] if len(series[0]) else None
-        peek = self._condition.clone()
-        peek.feed(fresh.newest[:1], fresh.newest[1:])
-        return peek, fresh.newest[0]
-
-
 class RuleOnRun:
     """One rule, with what it remembers of one run."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._watches: dict[str, _Watch] = {}
+        self._watches: dict[str, tuple[_Basis, Watch]] = {}
+        self._looked: dict[str, Condition] = {}
+        """The conditions as they stood when they were looked at last, by key."""
+
+    @property
+    def episodes(self) -> Iterator[Episode]:
+        """All that was found so far, in no order; told by the numbers alone, whenever they were looked at."""
+        for key, condition in self._looked.items():
+            for span in condition.spans.all:
+                yield Episode(
+                    self.rule.id,
+                    self.rule.severity,
+                    span.since,
+                    span.raised,
+                    span.cleared,
+                    f"{self.rule.title} {span.what}",
+                    key,
+                )
 
     def judge(self, moment: Moment) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
+        self._looked = {}
         rule, spoken = self.rule, moment.run.dialect
         if spoken in rule.not_in:
             return NotJudged(rule.id, rule.not_in[spoken])
@@ -115,6 +113,7 @@ class RuleOnRun:
         limit = LIMITS[rule.of](moment.run, moment.guide) if rule.of else None
         watch = self._watch(moment, key, beside, series[0], limit)
         condition, step = watch.look(series, moment.end)
+        self._looked[key] = condition
         if condition.seen < condition.needs:
             return NotJudged(rule.id, f"needs {condition.needs} points, has {condition.seen}")
         report = condition.report(Words(rule.title, moment.span, _note(rule, limit), rule.says))
@@ -133,16 +132,21 @@ class RuleOnRun:
             key=key,
         )
 
-    def _watch(self, moment: Moment, key: str, beside: str, series: Series, limit: Limit | None) -> _Watch:
+    def _watch(self, moment: Moment, key: str, beside: str, series: Series, limit: Limit | None) -> Watch:
         scale = sign(self.rule.indicator, key)
-        if self.rule.percent and max(filter(math.isfinite, series.values), default=0.0) <= 1.0:
+        if self.rule.percent and series.highest <= 1.0:
             scale *= 100.0
         restarts = tuple(mark.step for mark in moment.run.restarts)
         gate = _gate(moment, self.rule) if self.rule.stream == "at limit" else math.inf
         basis = _Basis(key, beside, limit.value if limit else 1.0, gate, scale, restarts)
-        watch = self._watches.get(key)
-        if watch is None or watch.basis != basis:
-            watch = self._watches[key] = _Watch(self.rule, basis)
+        known = self._watches.get(key)
+        if known is not None and known[0] == basis:
+            return known[1]
+        watch = Watch(
+            lambda: make(self.rule, basis.limit, basis.restarts),
+            Stream(self.rule.stream, scale=basis.scale, limit=basis.gate),
+        )
+        self._watches[key] = (basis, watch)
         return watch
 
 

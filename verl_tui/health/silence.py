@@ -109,7 +109,7 @@ def small_scale(moment: Moment, key: str) -> str | None:
     series = moment.series(key)
     if key not in _SCALES or series is None:
         return None
-    if any(value > 1 for value in series.values if math.isfinite(value)):
+    if series.highest > 1:
         return None
     return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
 

@@ -43,6 +43,8 @@ class Series:
         self._orders = array("q")
         self._cursors: dict[int, int] = {}
         self._pyramid: Pyramid | None = None
+        self._highest = (-1, 0, -math.inf)
+        """Revision, number of settled points, and the greatest of them."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -59,6 +61,17 @@ class Series:
             if math.isfinite(self.values[i]):
                 return Point(self.steps[i], self.values[i])
         return None
+
+    @property
+    def highest(self) -> float:
+        """The greatest value that is a number, `-inf` where there is none; asking again costs what is new."""
+        revision, count, highest = self._highest
+        settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
+        if revision != self.revision or count > settled:
+            count, highest = 0, -math.inf
+        highest = max([highest, *filter(math.isfinite, self.values[count:settled])])
+        self._highest = (self.revision, settled, highest)
+        return max([highest, *filter(math.isfinite, self.values[settled:])])
 
     @property
     def pyramid(self) -> Pyramid:

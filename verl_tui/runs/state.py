@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from enum import Enum
-from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.records import EventKind
+from verl_tui.runs.pace import expected, pace
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
-_GAPS = 30
-"""Recent gaps between steps that make the pace."""
 _ENDED_AFTER = 3600.0
 _ENDED_PACES = 20
 """An unfinished log is called ended after an hour or twenty paces, whichever is longer (indicator guide, part 3)."""
 _STALL_FLOOR = 120.0
 _STALL_PACES = 5
-"""A run is stalled after five paces without a step, but never before two minutes: heuristic. The first step, a
-validation or a checkpoint often take several times the usual gap."""
+"""A run is stalled after five times the usual gap of the step that is due, but never before two minutes: heuristic."""
+_STALL_LONGEST = 1.5
+"""Nor before half as long again as the longest step of its kind took: heuristic."""
 _STALL_UNKNOWN = 900.0
 """Without a known pace, a quarter of an hour of silence counts as a stall: heuristic, longer than engines take to
 start and compile."""
@@ -38,39 +36,6 @@ class State(Enum):
     CRASHED = "crashed"
     ENDED = "ended?"
     UNKNOWN = "unknown"
-
-
-class Pace(NamedTuple):
-    """How long a step takes."""
-
-    seconds: float
-    """Seconds from one step to the next."""
-    origin: str
-    """How that is known."""
-
-
-def pace(run: Run) -> Pace | None:
-    """Return the run's usual time from step to step, None where nothing tells."""
-    for indicator in ("reward", "policy_loss", "response_length", "entropy"):
-        series = run.indicator(indicator)
-        if series is None or len(series) < 3:
-            continue
-        steps, times = series.steps[-_GAPS:], series.times[-_GAPS:]
-        gaps = [
-            (times[i] - times[i - 1]) / (steps[i] - steps[i - 1])
-            for i in range(1, len(steps))
-            if times[i] > times[i - 1]
-        ]
-        if len(gaps) >= 2:
-            return Pace(median(gaps), "times of the records")
-    series = run.indicator("step_time")
-    if series is not None:
-        taken = [value for value in series.tail(_GAPS) if math.isfinite(value) and value > 0]
-        # The first step compiles and warms up.
-        taken = taken[1:] if len(taken) == len(series) and len(taken) > 1 else taken
-        if taken:
-            return Pace(median(taken), series.key)
-    return None
 
 
 def remaining(run: Run, now: float) -> float | None:
@@ -123,8 +88,14 @@ def state(run: Run, now: float) -> State:
 
 def _by_silence(run: Run, quiet: float) -> State:
     usual = pace(run)
-    seconds = usual.seconds if usual else 0.0
-    if quiet > max(_ENDED_AFTER, _ENDED_PACES * seconds):
+    if quiet > max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0)):
         return State.ENDED
-    patience = max(_STALL_FLOOR, _STALL_PACES * seconds) if usual else _STALL_UNKNOWN
-    return State.STALLED if quiet > patience else State.RUNNING
+    return State.STALLED if quiet > patience(run) else State.RUNNING
+
+
+def patience(run: Run) -> float:
+    """Return after how many seconds without a step a run counts as stalled, by the kind of the step that is due."""
+    due = expected(run)
+    if due is None:
+        return _STALL_UNKNOWN
+    return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)

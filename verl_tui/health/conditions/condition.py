@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+_KEPT_SPANS = 100
+"""Breaches remembered of one metric: a history is read by people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,67 @@ class Report:
     evidence: tuple[str, ...] = ()
 
 
+class Span(NamedTuple):
+    """A breach from its first step until it was over."""
+
+    since: int
+    """First step of the breach."""
+    raised: int
+    """Step at which it could be told."""
+    what: str
+    """What happened, behind the metric's title: `was above 0.1, mean 0.14`."""
+    cleared: int | None = None
+    """Step at which it was over, None while it lasts."""
+
+
+class Spans:
+    """The breaches of one metric, one after the other.
+
+    What comes back soon after it was over is the same breach: a value that dances on its threshold is told once.
+    """
+
+    def __init__(self, cooldown: int) -> None:
+        """Begin without a breach.
+
+        Args:
+            cooldown: Points within which a breach that comes back is the same one.
+        """
+        self.cooldown = cooldown
+        self.all: deque[Span] = deque(maxlen=_KEPT_SPANS)
+        self._cleared_at = 0
+
+    @property
+    def open(self) -> Span | None:
+        """The breach that holds now."""
+        return self.all[-1] if self.all and self.all[-1].cleared is None else None
+
+    def begin(self, since: int, step: int, what: str, at: int) -> None:
+        """Note that a breach can be told.
+
+        Args:
+            since: Its first step.
+            step: The present step.
+            what: What happened, behind the metric's title.
+            at: Number of points seen so far.
+        """
+        if self.all and at - self._cleared_at <= self.cooldown:
+            self.all[-1] = self.all[-1]._replace(cleared=None)
+        else:
+            self.all.append(Span(since, step, what))
+
+    def end(self, step: int, at: int) -> None:
+        """Note that it is over; without a breach nothing happens."""
+        if self.open is not None:
+            self.all[-1] = self.all[-1]._replace(cleared=step)
+            self._cleared_at = at
+
+    def copy(self) -> Spans:
+        """Return an independent copy."""
+        twin = copy(self)
+        twin.all = self.all.copy()
+        return twin
+
+
 class Condition(ABC):
     """A streaming check of one stream of finite numbers.
 
@@ -44,9 +109,10 @@ class Condition(ABC):
     needs = 1
     """Points below which nothing is said."""
 
-    def __init__(self) -> None:
+    def __init__(self, cooldown: int = 0) -> None:
         self.seen = 0
         """Points fed so far."""
+        self.spans = Spans(cooldown)
 
     @abstractmethod
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
@@ -59,12 +125,25 @@ class Condition(ABC):
     def clone(self) -> Condition:
         """Return an independent copy, for a look at a point that may still change."""
         twin = copy(self)
+        twin.spans = self.spans.copy()
         twin._detach()
         return twin
 
     @abstractmethod
     def _detach(self) -> None:
         """Replace the containers shared with the original by copies."""
+
+    def _begin(self, since: int, step: int, what: str) -> None:
+        self.spans.begin(since, step, what, self.seen)
+
+    def _end(self, step: int) -> None:
+        self.spans.end(step, self.seen)
+
+    def _first(self) -> int:
+        """Return the first step of the breach that holds now."""
+        span = self.spans.open
+        assert span is not None
+        return span.since
 
 
 def number(value: float) -> str:

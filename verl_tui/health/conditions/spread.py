@@ -70,7 +70,7 @@ class Jump(Condition):
             floor: Values below are never a jump.
             hold: Points after the last jump until it is no longer told.
         """
-        super().__init__()
+        super().__init__(cooldown=hold)
         self.needs = window + 1
         self._factor, self._spread, self._floor, self._hold = factor, spread, floor, hold
         self._past = _Past(window)
@@ -92,8 +92,11 @@ class Jump(Condition):
             if value > self._floor and past.full and self._is_jump(value):
                 self._jumps.append((step, value, past.median()))
                 self._quiet = 0
+                if self.spans.open is None:
+                    self._begin(step, step, f"jumped to {number(value)} from a usual {number(past.median())}")
             elif self._jumps and self._quiet > self._hold:
                 self._jumps = []
+                self._end(step)
             past.add(value)
 
     def _is_jump(self, value: float) -> bool:
@@ -105,11 +108,12 @@ class Jump(Condition):
         if not self._jumps:
             return None
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
-        often = f", {len(self._jumps)} such points since step {self._jumps[0][0]}" if len(self._jumps) > 1 else ""
+        since = self._first()
+        often = f", {len(self._jumps)} such points since step {since}" if len(self._jumps) > 1 else ""
         message = f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}{often}"
         newest = self._jumps[-3:]
         evidence = tuple(f"{number(v)} at step {at}; the points before: median {number(m)}" for at, v, m in newest)
-        return Report(message, self._jumps[0][0], evidence)
+        return Report(message, since, evidence)
 
     def _detach(self) -> None:
         self._past = self._past.copy()
@@ -120,7 +124,7 @@ class Surge(Condition):
     """The last points lie many times above the run's own past; the past is held while that is so."""
 
     def __init__(self, *, window: int, recent: int, factor: float, floor: float) -> None:
-        super().__init__()
+        super().__init__(cooldown=window)
         self.needs = window + recent
         self._factor, self._floor, self._size = factor, floor, recent
         self._past = _Past(window)
@@ -146,6 +150,7 @@ class Surge(Condition):
                 limit = max(self._factor * self._since[1], self._floor)
                 if sum(value > limit for _, value in recent) * 2 <= len(recent):
                     self._since = None
+                    self._end(step)
             elif value > self._floor and self._past.full:
                 self._consider()
 
@@ -154,12 +159,14 @@ class Surge(Condition):
         limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
             self._since = (self._recent[0][0], level)
+            what = f"rose beyond {number(limit)}, from a usual {number(level)}"
+            self._begin(self._since[0], self._recent[-1][0], what)
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._since is None:
             return None
-        since, level = self._since
+        since, level = self._first(), self._since[1]
         step, last = self._recent[-1]
         mean = fmean(value for _, value in self._recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
@@ -190,7 +197,7 @@ class Zero(Condition):
             window: Positive points before it.
             count: Zeros in a row that make it a fall.
         """
-        super().__init__()
+        super().__init__(cooldown=window)
         self.needs = window + count
         self._least = count
         self._zeros = 0
@@ -206,8 +213,10 @@ class Zero(Condition):
             if self._since is not None:
                 if abs(value) <= self._NEAR * self._since[1]:
                     self._zeros += 1
+                    self._tell(step)
                     continue
                 self._since = None
+                self._end(step)
             else:
                 self._consider(step, value)
             if self._since is None:
@@ -220,12 +229,17 @@ class Zero(Condition):
         if level > 0 and abs(value) <= self._NEAR * level and min(self._past) >= self._STEADY * level:
             self._since = (step, level)
             self._zeros = 1
+            self._tell(step)
+
+    def _tell(self, step: int) -> None:
+        if self._since is not None and self._zeros == self._least:
+            self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._since is None or self._zeros < self._least:
             return None
-        since, level = self._since
+        since, level = self._first(), self._since[1]
         long = words.span(self._last[0] - since + 1)
         message = f"{words.title} fell to 0 at once at step {since}, from {number(level)}, and has been 0 for {long}"
         before = ", ".join(number(value) for value in self._past)

@@ -73,13 +73,13 @@ class Stays(Condition):
     """Most of the last points and their mean lie outside a range."""
 
     def __init__(self, range: Range, steady: Steadiness) -> None:
-        super().__init__()
+        super().__init__(cooldown=steady.window)
         self.needs = steady.window
         self._range = range
         self._steady = steady
         # Rounded up, but 0.8 × 10 is 8 for all that floating point says.
-        self._begin = math.ceil(steady.share * steady.window - 1e-9)
-        self._end = math.floor(steady.clear * steady.window + 1e-9)
+        self._most = math.ceil(steady.share * steady.window - 1e-9)
+        self._fewest = math.floor(steady.clear * steady.window + 1e-9)
         self._ring: deque[tuple[int, float]] = deque(maxlen=steady.window)
         self._breaches = 0
         self._opening = 0.0
@@ -119,7 +119,7 @@ class Stays(Condition):
             self._opening = fmean(value for _, value in ring)
         if self._since is not None:
             self._follow(step, value)
-        elif self._breaches >= self._begin and len(ring) == ring.maxlen and self.seen >= self._again:
+        elif self._breaches >= self._most and len(ring) == ring.maxlen and self.seen >= self._again:
             self._consider()
 
     def _follow(self, step: int, value: float) -> None:
@@ -128,8 +128,9 @@ class Stays(Condition):
         if self._range.excess(value) > self._range.excess(self._worst[1]):
             self._worst = (step, value)
         over = self._steady.trend == "rising" and self._trend() <= 0
-        if self._breaches <= self._end or over:
+        if self._breaches <= self._fewest or over:
             self._since = None
+            self._end(step)
 
     def _consider(self) -> None:
         mean = fmean(value for _, value in self._ring)
@@ -141,6 +142,7 @@ class Stays(Condition):
         first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))
         stretch = points[first:]
         self._since = stretch[0]
+        self._begin(stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}")
         self._worst = max(stretch, key=lambda point: self._range.excess(point[1]))
         self._sum, self._count = math.fsum(value for _, value in stretch), len(stretch)
 
@@ -164,10 +166,11 @@ class Stays(Condition):
         rising = " and is still rising" if self._steady.trend == "rising" else ""
         says = words.says or f"{words.title} has stayed {where}"
         mean = self._sum / self._count
-        message = f"{says} for {words.span(step - self._since[0] + 1)}{rising}"
+        since = self._first()
+        message = f"{says} for {words.span(step - since + 1)}{rising}"
         if number(mean) != number(last) or not words.says:
             message += f": mean {number(mean)}, last {number(last)}"
-        return Report(message, self._since[0], self._evidence())
+        return Report(message, since, self._evidence())
 
     def _evidence(self) -> tuple[str, ...]:
         (first, opening), (step, last) = self._since or (0, 0.0), self._ring[-1]
@@ -191,6 +194,7 @@ class Noisy(Condition):
         self._values: deque[float] = deque(maxlen=steady.window + 1)
         self._stays = Stays(Range(high=threshold), steady)
         self.needs = 2 * steady.window
+        self.spans = self._stays.spans
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -217,3 +221,4 @@ class Noisy(Condition):
         inner = self._stays.clone()
         assert isinstance(inner, Stays)
         self._stays = inner
+        self.spans = inner.spans

@@ -42,7 +42,9 @@ class Streak(Condition):
             if self._breached(value):
                 if not self._tripped:
                     self._streak.append((step, value))
-                    self._tripped = tuple(self._streak) if len(self._streak) >= self._count else ()
+                    if len(self._streak) >= self._count:
+                        self._tripped = tuple(self._streak)
+                        self._begin(self._tripped[0][0], step, f"was {self._what()} on {self._count} records in a row")
             elif self._streak:
                 self._streak = []
             self._last = (step, value)
@@ -50,6 +52,7 @@ class Streak(Condition):
     def _start_anew(self, step: int) -> None:
         self._restarts = [mark for mark in self._restarts if mark > step]
         self._streak, self._tripped, self._last, self.seen = [], (), None, 0
+        self._end(step)
 
     def _breached(self, value: float) -> bool:
         return value > self._threshold

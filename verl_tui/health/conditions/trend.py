@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_FOOT = 0.1
+"""Share of a rise below which it has not begun."""
+
+
 class Trend(NamedTuple):
     """A straight line through equally spaced values."""
 
@@ -49,7 +53,7 @@ class Rising(Condition):
     _BLOCKS = 5
 
     def __init__(self, *, window: int, factor: float) -> None:
-        super().__init__()
+        super().__init__(cooldown=window)
         self.needs = window
         self._size = max(1, window // self._BLOCKS)
         self._factor = factor
@@ -74,15 +78,23 @@ class Rising(Condition):
         climbing = all(low < high for low, high in pairwise(levels))
         if self._since is not None:
             # It goes on until a block falls back below the one before.
-            self._since = self._since if levels[-1] >= levels[-2] else None
+            if levels[-1] < levels[-2]:
+                self._since = None
+                self._end(step)
         elif len(levels) == self._BLOCKS and climbing and 0 < self._factor * levels[0] <= levels[-1]:
-            self._since = self._medians[0]
+            self._since = self._foot()
+            self._begin(self._since[0], step, f"rose from {number(levels[0])} to {number(levels[-1])}")
+
+    def _foot(self) -> tuple[int, float]:
+        """Return the end of the last block at the old level: chance alone may order the blocks before it."""
+        level, top = self._medians[0][1], self._medians[-1][1]
+        return [block for block in self._medians if block[1] <= level + _FOOT * (top - level)][-1]
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._since is None:
             return None
-        since, first = self._since
+        since, first = self._first(), self._since[1]
         level = self._medians[-1][1]
         blocks = ", ".join(f"{number(value)} up to step {at}" for at, value in self._medians)
         message = (

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.runs.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
+    from verl_tui.records import Event
+    from verl_tui.runs.run import Run
 
 # In the order of trying: vLLM's advice before the general one for memory.
 _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -72,31 +74,39 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _OTHERWISE = "Read the log from this line upwards: the first error names the cause, what follows is the wreckage."
 
 
-def judge(rule: Rule, moment: Moment) -> Finding | NotJudged | None:
-    """Tell how the run crashed, if it did."""
-    run = moment.run
-    if moment.state is not State.CRASHED:
-        return None if run.events else NotJudged(rule.id, "no source tells of the run's life, only of its numbers")
-    event = run.outcome
-    if event is None:
-        return None
-    text = one_line(event.text)
-    step = event.step if event.step is not None else run.step
-    where = "before the first step" if step is None else f"at step {step}"
-    related = [other for other in run.events if other.kind is event.kind and other.line != event.line]
-    evidence = [f"line {event.line}: {text}"]
-    evidence += [f"line {other.line}: {one_line(other.text, 120)}" for other in related[-3:]]
-    evidence.append("no step came after it")
-    return Finding(
-        rule.id,
-        rule.severity,
-        f"the run crashed {where}: {text}",
-        step=step,
-        since_step=step,
-        evidence=tuple(evidence),
-        advice=advice(" ".join(other.text for other in (event, *related))),
-        source=rule.source,
-    )
+class Crash(Diagnosis):
+    """A traceback or a fatal message, and no step after it."""
+
+    alive = True  # a traceback alone means something only after some silence
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Tell how the run crashed, if it did."""
+        run, event = moment.run, moment.run.outcome
+        if moment.state is not State.CRASHED or event is None:
+            self.remember(None, run.step)
+            return None if run.events else NotJudged(self.rule.id, "no source tells of the run's life")
+        finding = self._finding(run, event)
+        self.remember(finding, finding.step)
+        return finding
+
+    def _finding(self, run: Run, event: Event) -> Finding:
+        text = one_line(event.text)
+        step = event.step if event.step is not None else run.step
+        where = "before the first step" if step is None else f"at step {step}"
+        related = [other for other in run.events if other.kind is event.kind and other.line != event.line]
+        evidence = [f"line {event.line}: {text}"]
+        evidence += [f"line {other.line}: {one_line(other.text, 120)}" for other in related[-3:]]
+        evidence.append("no step came after it")
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"the run crashed {where}: {text}",
+            step=step,
+            since_step=step,
+            evidence=tuple(evidence),
+            advice=advice(" ".join(other.text for other in (event, *related))),
+            source=self.rule.source,
+        )
 
 
 def advice(text: str) -> str:

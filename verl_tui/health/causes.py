@@ -1,0 +1,84 @@
+"""What a run's own settings have to do with a failure: sentences that name the setting, its value and the figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.limits import adaptive, figure, setting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.runs.run import Run
+
+KL_COEF = (0.01, 0.1)
+"""Band of the KL coefficient in the verl tutorials' guide."""
+_LEARNING_RATE = 1e-5
+"""Ten times the 1e-6 that verl's own trainer configuration has for the actor: heuristic."""
+_CLIP = 0.3
+"""PPO's usual clip range is 0.1–0.3 (Schulman et al. 2017, section 6.1): beyond it is wide."""
+
+
+class Cause(NamedTuple):
+    """A setting that may be to blame."""
+
+    name: str
+    """`kl_coef`, `kl_controller`, `learning_rate`, `clip_ratio` or `max_response_length`."""
+    words: str
+
+
+def drift_causes(run: Run) -> Sequence[Cause]:
+    """Return the settings that let a policy run away: a weak or fixed KL term, a high learning rate, a wide clip."""
+    return [cause for look in (_kl_coef, _controller, _learning_rate, _clip) if (cause := look(run)) is not None]
+
+
+def length_cause(run: Run) -> Sequence[Cause]:
+    """Return the limit of response length where the settings state it."""
+    stated = figure(run, ("data.max_response_length", "max_new_tokens", "max_response_length"))
+    if stated is None:
+        return []
+    return [Cause("max_response_length", f"config: {_said(run, *stated)}")]
+
+
+def _kl_coef(run: Run) -> Cause | None:
+    # verl has two: the penalty within the reward, and that within the loss. The one in force counts.
+    names = ["kl_coef", "init_kl_coef", "kl_loss_coef", "beta"]
+    used = setting(run, ["use_kl_loss"])
+    if used is not None and used[1] is True:
+        names = ["kl_loss_coef", *names]
+    stated = next((found for name in names if (found := figure(run, (name,))) is not None), None)
+    if stated is None:
+        return None
+    low, high = KL_COEF
+    if stated[1] < low:
+        return Cause("kl_coef", f"config: {_said(run, *stated)} is below {number(low)}–{number(high)}")
+    return None
+
+
+def _controller(run: Run) -> Cause | None:
+    if adaptive(run) is not False:
+        return None
+    stated = setting(run, ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"])
+    said = _said(run, *stated) if stated is not None else "the KL controller is a fixed one"
+    return Cause("kl_controller", f"config: {said}: the KL controller does not adapt")
+
+
+def _learning_rate(run: Run) -> Cause | None:
+    stated = figure(run, ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"))
+    if stated is None or stated[1] <= _LEARNING_RATE:
+        return None
+    return Cause("learning_rate", f"config: {_said(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)")
+
+
+def _clip(run: Run) -> Cause | None:
+    stated = figure(run, ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon"))
+    if stated is None or stated[1] <= _CLIP:
+        return None
+    return Cause("clip_ratio", f"config: {_said(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}")
+
+
+def _said(run: Run, key: str, value: object) -> str:
+    said = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    origin = run.settings_origin.get(key)
+    return f"{key} {said}" + (f" ({origin})" if origin and origin != "console" else "")

@@ -1,0 +1,101 @@
+"""A fall off a cliff: within a few points far below where the metric has been, and no way back."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TO_SIGMA = 1.4826
+"""Median absolute deviation times this is the standard deviation of normal noise."""
+_SIGMAS = 3.0
+"""The mean of the last points must lie so many standard deviations of single points below: no batch does that."""
+_EACH = 0.5
+"""Each of the last points must have fallen at least half as far as their mean must have."""
+_BACK = 0.5
+"""A cliff is over when half of the fall has been made up for."""
+
+
+class Cliff(Condition):
+    """The last points all lie far below the level before; holds until half of the fall is made up for."""
+
+    def __init__(self, *, window: int, recent: int, gap: int, share: float) -> None:
+        """Prepare the watch for a fall.
+
+        Args:
+            window: Points that make the level before.
+            recent: Points that must have fallen.
+            gap: Points between these and those, in which the fall itself may take place.
+            share: Part of the level's size that a fall must exceed.
+        """
+        super().__init__(cooldown=gap)
+        self.needs = window // 2 + gap + recent
+        self._recent, self._gap, self._share = recent, gap, share
+        self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
+        self._fallen: tuple[float, float] | None = None
+        """Level before the fall and at its foot."""
+
+    @property
+    def fall(self) -> tuple[int, float, float] | None:
+        """The fall that holds: its first step, the level before, and the level at its foot."""
+        return None if self._fallen is None else (self._first(), *self._fallen)
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._points.append((step, value))
+            if self._fallen is not None:
+                self._follow(step)
+            elif self.seen >= self.needs and value < self._points[-self._recent - 1][1]:
+                self._consider(step)
+
+    def _last(self) -> list[float]:
+        return [value for _, value in islice(reversed(self._points), self._recent)]
+
+    def _follow(self, step: int) -> None:
+        level, foot = self._fallen or (0.0, 0.0)
+        if fmean(self._last()) > foot + _BACK * (level - foot):
+            self._fallen = None
+            self._end(step)
+
+    def _consider(self, step: int) -> None:
+        points, last = self._points, self._last()
+        # Most points come here without any fall: a look at a few of them spares the medians.
+        if max(last) >= points[0][1] and max(last) >= points[len(points) // 3][1]:
+            return
+        past = [value for _, value in islice(points, len(points) - self._gap - self._recent)]
+        level = median(past)
+        sigma = _TO_SIGMA * median(abs(value - level) for value in past)
+        least = max(_SIGMAS * sigma, self._share * abs(level))
+        foot = fmean(last)
+        if level - foot <= least or any(level - value <= _EACH * least for value in last) or least <= 0:
+            return
+        edge = self._edge(level, foot)
+        self._fallen = (level, foot)
+        self._begin(edge, step, f"fell off a cliff, from {number(level)} to {number(foot)}")
+
+    def _edge(self, level: float, foot: float) -> int:
+        """Return the first step below: the one behind the last point that was still at the level."""
+        points = list(self._points)[-self._gap - self._recent - 1 :]
+        near = level - 0.2 * (level - foot)
+        high = [i for i, (_, value) in enumerate(points) if value >= near]
+        return points[min(high[-1] + 1 if high else 0, len(points) - 1)][0]
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._fallen is None:
+            return None
+        level, foot = self._fallen
+        since, (step, last) = self._first(), self._points[-1]
+        message = f"{words.title} fell off a cliff at step {since}: from {number(level)} to {number(foot)}"
+        return Report(message, since, (f"the level before: {number(level)}; newest {number(last)} at step {step}",))
+
+    def _detach(self) -> None:
+        self._points = self._points.copy()

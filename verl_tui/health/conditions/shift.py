@@ -1,0 +1,83 @@
+"""A metric leaves its own past: the last points all lie far from where it used to be."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TO_SIGMA = 1.4826
+"""Median absolute deviation times this is the standard deviation of normal noise."""
+_SIGMAS = 5.0
+_BACK = 0.5
+"""It is over when half of the way is made up for."""
+
+
+class Shift(Condition):
+    """The last points lie far above (or below) the ones before; the past is held while that is so."""
+
+    def __init__(self, *, window: int, least: int, recent: int, way: float) -> None:
+        """Prepare the watch.
+
+        Args:
+            window: Points of the past at most.
+            least: Points of the past without which nothing is told.
+            recent: Points that must all have left it.
+            way: How far at least, in the metric's own unit; negative to watch for a fall.
+        """
+        super().__init__(cooldown=recent)
+        self.needs = least + recent
+        self._recent, self._way = recent, way
+        self._points: deque[tuple[int, float]] = deque(maxlen=window + recent)
+        self.usual: float | None = None
+        """Level before, while a shift holds."""
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._points.append((step, value))
+            if self.usual is not None:
+                if self._distance(self.usual, fmean(self._last())) < _BACK * abs(self._way):
+                    self.usual = None
+                    self._points.clear()
+                    self._end(step)
+            elif len(self._points) >= self.needs:
+                self._consider(step)
+
+    def _last(self) -> list[float]:
+        return [value for _, value in islice(reversed(self._points), self._recent)]
+
+    def _distance(self, usual: float, value: float) -> float:
+        return value - usual if self._way > 0 else usual - value
+
+    def _consider(self, step: int) -> None:
+        points, last = self._points, self._last()
+        past = [value for _, value in islice(points, len(points) - self._recent)]
+        usual = median(past)
+        sigma = _TO_SIGMA * median(abs(value - usual) for value in past)
+        least = max(abs(self._way), _SIGMAS * sigma)
+        if all(self._distance(usual, value) > least for value in last):
+            self.usual = usual
+            verb = "rose" if self._way > 0 else "fell"
+            since = points[len(points) - self._recent][0]
+            self._begin(since, step, f"{verb} from a usual {number(usual)} to {number(fmean(last))}")
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self.usual is None:
+            return None
+        since, (step, last) = self._first(), self._points[-1]
+        verb = "risen" if self._way > 0 else "fallen"
+        now = number(fmean(self._last()))
+        message = f"{words.title} has {verb} from a usual {number(self.usual)} to {now} since step {since}"
+        return Report(message, since, (f"usual {number(self.usual)} before, newest {number(last)} at step {step}",))
+
+    def _detach(self) -> None:
+        self._points = self._points.copy()

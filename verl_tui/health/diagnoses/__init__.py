@@ -1,0 +1,43 @@
+"""Diagnoses: failures that no single threshold shows. One file each, one line here, one entry in `guide.toml`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.diagnoses.component_imbalance import ComponentImbalance
+from verl_tui.health.diagnoses.crash import Crash
+from verl_tui.health.diagnoses.dead_groups import DeadGroups
+from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
+from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
+from verl_tui.health.diagnoses.hang import Hang
+from verl_tui.health.diagnoses.length_explosion import LengthExplosion
+from verl_tui.health.diagnoses.not_finite import NotFinite
+from verl_tui.health.diagnoses.plateau import Plateau
+from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
+from verl_tui.health.diagnoses.repetition import Repetition
+from verl_tui.health.diagnoses.restart import Restart
+from verl_tui.health.diagnoses.reward_hacking import RewardHacking
+from verl_tui.health.diagnoses.slow_phase import SlowPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.health.diagnoses.diagnosis import Diagnosis
+
+DIAGNOSES: Mapping[str, type[Diagnosis]] = {
+    "crash": Crash,
+    "policy-collapse": PolicyCollapse,
+    "hang": Hang,
+    "not-finite": NotFinite,
+    "entropy-collapse": EntropyCollapse,
+    "reward-hacking": RewardHacking,
+    "length-explosion": LengthExplosion,
+    "repetition": Repetition,
+    "dead-groups": DeadGroups,
+    "component-imbalance": ComponentImbalance,
+    "engine-mismatch": EngineMismatch,
+    "slow-phase": SlowPhase,
+    "plateau": Plateau,
+    "restart": Restart,
+}
+"""Id -> diagnosis, in the order of showing. Each reads its figures from its entry in `guide.toml`."""

@@ -1,0 +1,181 @@
+"""What all diagnoses share: they look at a run, and remember what they have told and since when."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.blocks import Block, Blocks
+from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.conditions.trend import trend
+from verl_tui.health.finding import Episode, Finding, NotJudged
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from verl_tui.health.conditions.trend import Trend
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.moment import Moment
+
+
+class Diagnosis(ABC):
+    """A failure that is seen in several signals of one run."""
+
+    alive: ClassVar[bool] = False
+    """Whether it depends on the time of day too, as a hang does, and not only on what the log says."""
+
+    def __init__(self, rule: Rule) -> None:
+        """Prepare a diagnosis.
+
+        Args:
+            rule: Its entry in the guide, with its figures.
+        """
+        self.rule = rule
+        self.spans = Spans(cooldown=0)
+
+    @abstractmethod
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Return what is found now, why nothing can be said, or None where nothing is found."""
+
+    @property
+    def episodes(self) -> Iterator[Episode]:
+        """All that was found so far, oldest first."""
+        rule = self.rule
+        for span in self.spans.all:
+            yield Episode(rule.id, rule.severity, span.since, span.raised, span.cleared, f"{rule.title} {span.what}")
+
+    def remember(self, finding: Finding | None, step: int | None) -> None:
+        """Note what holds now, for diagnoses that look at the present only."""
+        at = step if step is not None else 0
+        if finding is None:
+            self.spans.end(at, at)
+        elif self.spans.open is None:
+            since = finding.since_step if finding.since_step is not None else at
+            self.spans.begin(since, at, finding.message, at)
+
+
+class Inputs(NamedTuple):
+    """What a diagnosis by blocks looks at."""
+
+    keys: tuple[str | None, ...]
+    """The log's own keys; the first one sets the pace, others may be None."""
+    context: Hashable = None
+    """Whatever else it depends on: where it changes, all is looked at anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is seen in the blocks so far."""
+
+    since: int
+    """First step of the failure."""
+    what: str
+    """A few words for the history, behind the rule's title."""
+    message: str
+    evidence: tuple[str, ...]
+    key: str | None = None
+    """The metric that shows it best."""
+
+
+class BlockDiagnosis(Diagnosis):
+    """A diagnosis that compares metrics block by block: each block is looked at once, when it is full."""
+
+    size: ClassVar[int] = 10
+    """Points a block: enough to tell a level from noise, few enough to be told soon."""
+    patience: ClassVar[int] = 5
+    """Blocks without the signs after which it is over: it must not come and go with the noise."""
+    needs: ClassVar[int] = 4
+    """Blocks below which nothing is said."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self._inputs: Inputs | None = None
+        self._start_over()
+
+    @abstractmethod
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Return the metrics to look at, or why it does not apply."""
+
+    @abstractmethod
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Return what is seen at the last of the blocks, None where nothing is."""
+
+    def causes(self, moment: Moment) -> Sequence[str]:  # noqa: ARG002 - most need no settings
+        """Return what the run's settings have to do with it, one sentence each."""
+        return ()
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Look at the blocks that are new."""
+        inputs = self.inputs(moment)
+        if isinstance(inputs, NotJudged):
+            self._inputs = None
+            self._start_over()
+            return inputs
+        if inputs != self._inputs:
+            self._inputs = inputs
+            self._start_over()
+        series = [moment.series(key) if key else None for key in inputs.keys]
+        over, fresh = self._blocks.advance(series, moment.end)
+        if over:
+            self._forget()
+        for block in fresh:
+            self._history.append(block)
+            if len(self._history) >= self.needs:
+                self._note(self.look(self._history, inputs), block.last)
+        if len(self._history) < self.needs:
+            needed = self.needs * self.size + 1
+            count = len(series[0]) if series[0] is not None else 0
+            return NotJudged(self.rule.id, f"needs {needed} points, has {count}")
+        return self._finding(moment)
+
+    def _start_over(self) -> None:
+        self._blocks = Blocks(self.size)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._history: list[Block] = []
+        self._told: Told | None = None
+        self._quiet = 0
+        self.spans = Spans(cooldown=self.patience)
+
+    def _note(self, told: Told | None, step: int) -> None:
+        at = len(self._history)
+        if told is not None:
+            self._quiet = 0
+            if self.spans.open is None:
+                self.spans.begin(told.since, step, told.what, at)
+            self._told = told
+        elif self.spans.open is not None:
+            self._quiet += 1
+            if self._quiet >= self.patience:
+                self.spans.end(step, at)
+                self._told = None
+
+    def _finding(self, moment: Moment) -> Finding | None:
+        told, span = self._told, self.spans.open
+        if told is None or span is None:
+            return None
+        rule = self.rule
+        return Finding(
+            rule.id,
+            rule.severity,
+            told.message,
+            step=self._history[-1].last,
+            since_step=span.since,
+            evidence=(*told.evidence, *self.causes(moment)),
+            advice=rule.advice or None,
+            source=rule.source,
+            key=told.key,
+        )
+
+
+def column(blocks: Sequence[Block], i: int) -> list[float]:
+    """Return the levels of one metric, without the blocks that lack it."""
+    return [value for block in blocks if not math.isnan(value := block.levels[i])]
+
+
+def course(blocks: Sequence[Block], i: int) -> Trend:
+    """Return the trend of one metric over the blocks."""
+    return trend(column(blocks, i))

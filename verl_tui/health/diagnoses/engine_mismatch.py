@@ -1,0 +1,89 @@
+"""Inference engine and trainer disagree beyond verl's figures, and the gradient norm climbs with it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.finding import NotJudged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.moment import Moment
+
+_LIMITS: tuple[tuple[str, float, str], ...] = (
+    ("training/rollout_probs_diff_mean", 0.01, "verl docs/faq/faq.rst"),
+    ("rollout_corr/kl", 0.1, "verl docs/algo/rollout_corr.md"),
+    ("actor/rollout_corr/kl", 0.1, "verl docs/algo/rollout_corr.md"),
+    ("rollout_corr/chi2_token", 1.0, "verl docs/algo/rollout_corr.md"),
+    ("actor/rollout_corr/chi2_token", 1.0, "verl docs/algo/rollout_corr.md"),
+    ("rollout_corr/rollout_is_std", 1.0, "verl docs/algo/rollout_corr.md"),
+    ("actor/rollout_corr/rollout_is_std", 1.0, "verl docs/algo/rollout_corr.md"),
+)
+"""Metric (verl's present name), beyond which figure engine and trainer disagree, and where that stands."""
+_LAGS = (5, 10, 20)
+"""Blocks over which the gradient norm must have climbed: 50 to 200 points."""
+_CLIMB = 1.5
+"""By half: heuristic, the document says `rises`."""
+_TREND_T = 3.0
+_LASTS = 3
+"""Newest blocks that must all be beyond."""
+
+
+class EngineMismatch(BlockDiagnosis):
+    """A figure of the mismatch stays beyond its limit while the gradient norm climbs."""
+
+    needs: ClassVar[int] = 5
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at the gradient norm and at whatever tells of the mismatch."""
+        norm = moment.indicators.get("grad_norm")
+        found = [(moment.names[name], limit, where) for name, limit, where in _LIMITS if name in moment.names]
+        if norm is None or not found:
+            return NotJudged(self.rule.id, f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}")
+        return Inputs((norm, *(key for key, _, _ in found)), tuple(found))
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Tell when both hold."""
+        beyond = [
+            (i, *known)
+            for i, known in enumerate(_limits(inputs), 1)
+            if all(abs(block.levels[i]) > known[1] for block in blocks[-_LASTS:])
+        ]
+        if not beyond:
+            return None
+        if self.spans.open is not None and self._told is not None:
+            return self._tell([block for block in blocks if block.last >= self._told.since], beyond, inputs)
+        for lag in _LAGS:
+            stretch = blocks[-lag:]
+            norm = column(stretch, 0)
+            if len(norm) == lag and norm[-1] >= _CLIMB * norm[0] > 0 and course(stretch, 0).t >= _TREND_T:
+                return self._tell(stretch, beyond, inputs)
+        return None
+
+    def _tell(self, stretch: Sequence[Block], beyond: Sequence[tuple[int, str, float, str]], inputs: Inputs) -> Told:
+        norm, first, last = column(stretch, 0), stretch[0].last, stretch[-1].last
+        i, key, limit, _ = beyond[0]
+        climb = f"gradient norm from {number(norm[0])} to {number(norm[-1])}"
+        told = [
+            f"{key}: {number(stretch[-1].levels[i])} (mean of {self.size} points), beyond {number(limit)} ({where})"
+            for i, key, limit, where in beyond
+        ]
+        told.append(f"{inputs.keys[0]}: {number(norm[0])} at step {first}, {number(norm[-1])} at step {last}")
+        return Told(
+            first,
+            f"{key} beyond {number(limit)}, {climb}",
+            f"inference engine and trainer disagree: {key} is {number(stretch[-1].levels[i])} (limit {number(limit)}), "
+            f"and over steps {first}–{last} the {climb}",
+            tuple(told),
+            key,
+        )
+
+
+def _limits(inputs: Inputs) -> Sequence[tuple[str, float, str]]:
+    known = inputs.context
+    return [one for one in known if not math.isnan(one[1])] if isinstance(known, tuple) else []

@@ -1,0 +1,92 @@
+"""No step for many times the usual gap of the step that is due, within the time in which that may be a hang."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.moment import minutes
+from verl_tui.runs.pace import expected
+from verl_tui.runs.state import State, last_write, patience, silence
+
+if TYPE_CHECKING:
+    from verl_tui.health.moment import Moment
+
+_FRESH_LOG = 120.0
+"""A log that grew within two minutes is not silent: verl's trainer counts its samples every 60 s while it waits."""
+_FRESH_GPUS = 30.0
+_IDLE = 5.0
+"""Percent of utilisation up to which a GPU does nothing: heuristic."""
+_DOUBT = 2.0
+"""How many times as long it takes where the log still grows or GPUs still work: something is going on."""
+_ELSEWHERE = {
+    State.WAITING: "the run has made no step yet",
+    State.FINISHED: "the run has finished",
+    State.CRASHED: "the run has crashed",
+    State.ENDED: "no end marker and long silent: an old log, not a hang",
+    State.UNKNOWN: "no record tells when it was written",
+}
+
+
+class Hang(Diagnosis):
+    """A run that should have made a step long ago; says whether the log is silent and GPUs are idle, too."""
+
+    alive = True
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Tell for how long a stalled run has made no step, beside the usual gap of the step that is due."""
+        judged = self._judge(moment)
+        self.remember(judged if isinstance(judged, Finding) else None, moment.run.step)
+        return judged
+
+    def _judge(self, moment: Moment) -> Finding | NotJudged | None:
+        if moment.state is not State.STALLED:
+            reason = _ELSEWHERE.get(moment.state)
+            return NotJudged(self.rule.id, reason) if reason else None
+        run, quiet = moment.run, silence(moment.run, moment.now) or 0.0
+        log_silent, log_words = _log(moment)
+        gpus_idle, gpu_words = _gpus(moment)
+        if (log_silent is False or gpus_idle is False) and quiet < _DOUBT * patience(run):
+            what = "the log still grows" if log_silent is False else "GPUs still work"
+            return NotJudged(self.rule.id, f"no step for {minutes(quiet)}, but {what}")
+        due = expected(run)
+        if due is None:
+            beside, usual = "the usual gap is not known", []
+        else:
+            beside = f"{quiet / due.seconds:.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
+            usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
+        held = ["no step", *(["the log is silent"] if log_silent else []), *(["GPUs are idle"] if gpus_idle else [])]
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"no step for {minutes(quiet)} since step {run.step}: {beside}",
+            step=run.step,
+            since_step=run.step,
+            evidence=(f"{len(held)} of 3 signs held: {', '.join(held)}", *usual, log_words, gpu_words),
+            advice=self.rule.advice,
+            source=self.rule.source,
+        )
+
+
+def _log(moment: Moment) -> tuple[bool | None, str]:
+    """Return whether the log is silent, None where that is not known, and how that is said."""
+    written = last_write(moment.run)
+    if written is None:
+        return None, "whether the log is silent is not known"
+    age = max(0.0, moment.now - written)
+    silent = age > _FRESH_LOG
+    return silent, f"the log is {'silent' if silent else 'still growing'}: last written {minutes(age)} ago"
+
+
+def _gpus(moment: Moment) -> tuple[bool | None, str]:
+    """Return whether this machine's GPUs are idle; held memory proves nothing and is not looked at."""
+    reading = moment.gpus
+    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None] if reading else []
+    if reading is None or not known or moment.now - reading.time > _FRESH_GPUS:
+        return None, "GPU activity was not looked at; held memory proves nothing"
+    idle = max(known) <= _IDLE
+    return idle, (
+        f"this machine's GPUs {'are idle' if idle else 'work'}: {min(known):.0f}–{max(known):.0f} % "
+        "(if the run is on this machine)"
+    )

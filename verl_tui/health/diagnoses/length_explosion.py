@@ -1,0 +1,105 @@
+"""Responses grow to the limit, more and more are cut, and the reward falls."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+from verl_tui.health.causes import length_cause
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.finding import NotJudged
+from verl_tui.health.limits import response_limit, v1_trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.moment import Moment
+
+_LAGS = (4, 8, 16, 32)
+"""Blocks over which it is looked for: 40 to 320 points."""
+_CLIMB = 1.3
+"""Length must have grown by a third or so: heuristic."""
+_NEAR = 0.75
+"""Mean length beyond three quarters of the limit is near it: with any spread, many responses reach it."""
+_CUT = 0.1
+"""Share of cut responses that counts (verl docs/perf/best_practices.rst), and by how much it must have risen."""
+_TREND_T = 4.0
+_FALL_T = -3.0
+_FALL = 0.1
+"""The reward must have lost a tenth of its size: heuristic."""
+
+
+class LengthExplosion(BlockDiagnosis):
+    """Length climbs to the limit, the truncated share climbs, the reward falls."""
+
+    needs: ClassVar[int] = 5
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at length, truncated share and reward, beside the limit where it is known."""
+        length, reward = moment.indicators.get("response_length"), moment.indicators.get("reward")
+        if length is None or reward is None:
+            return NotJudged(self.rule.id, f"the log has no {'reward' if length else 'response length'}")
+        # The v1 trainer's share is that of the longest response, not of the limit.
+        cut = None if v1_trainer(moment.run) else moment.indicators.get("truncated_share")
+        limit = response_limit(moment.run, moment.guide)
+        known = "assumed" not in limit.words or moment.run.dialect == "tutorial"
+        if cut is None and not known:
+            return NotJudged(self.rule.id, "neither the limit of response length nor a truncated share is known")
+        return Inputs((length, reward, cut), float(limit.value) if known else None)
+
+    def causes(self, moment: Moment) -> Sequence[str]:
+        """Name the limit that the settings state."""
+        return [cause.words for cause in length_cause(moment.run)]
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Compare the newest blocks with earlier ones."""
+        if self.spans.open is not None and self._told is not None and self._stays(blocks[-1], inputs):
+            return self._tell([block for block in blocks if block.last >= self._told.since], inputs)
+        for lag in _LAGS:
+            stretch = blocks[-lag:]
+            if len(stretch) == lag and self._explodes(stretch, inputs):
+                return self._tell(stretch, inputs)
+        return None
+
+    def _explodes(self, stretch: Sequence[Block], inputs: Inputs) -> bool:
+        length, reward, cut = (column(stretch, i) for i in range(3))
+        if len(length) < 4 or len(reward) < 4 or length[-1] < _CLIMB * length[0]:
+            return False
+        if course(stretch, 0).t < _TREND_T:
+            return False
+        limit = inputs.context
+        near = isinstance(limit, float) and length[-1] >= _NEAR * limit
+        more = len(cut) >= 4 and cut[-1] >= max(_CUT, cut[0] + _CUT) and course(stretch, 2).t >= _TREND_T
+        # Where both are known, both must say so.
+        if not (more if len(cut) >= 4 else near):
+            return False
+        size, line = max(abs(max(reward)), abs(min(reward))), course(stretch, 1)
+        fall = max(reward) - reward[-1]
+        return (line.t <= _FALL_T and -line.change >= _FALL * size) or (
+            fall >= 2 * _FALL * size and course(stretch[reward.index(max(reward)) :], 1).t <= _FALL_T
+        )
+
+    def _stays(self, block: Block, inputs: Inputs) -> bool:
+        length, _, cut = block.levels
+        if not math.isnan(cut):
+            return cut >= _CUT
+        return isinstance(inputs.context, float) and length >= _NEAR * inputs.context
+
+    def _tell(self, stretch: Sequence[Block], inputs: Inputs) -> Told:
+        length, reward, cut = (column(stretch, i) for i in range(3))
+        first, last = stretch[0].last, stretch[-1].last
+        limit = f" of {number(inputs.context)}" if isinstance(inputs.context, float) else ""
+        pairs = [("response length", length, inputs.keys[0]), ("reward", reward, inputs.keys[1])]
+        pairs += [("truncated share", cut, inputs.keys[2])] if cut else []
+        told = tuple(f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}" for _, v, key in pairs)
+        shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}" if cut else ""
+        return Told(
+            first,
+            f"grew to {number(length[-1])}{limit} while the reward fell",
+            f"responses grew from {number(length[0])} to {number(length[-1])}{limit} tokens over steps {first}–{last}"
+            f"{shares}, and the reward fell from {number(max(reward))} to {number(reward[-1])}",
+            told,
+            inputs.keys[0],
+        )

@@ -1,0 +1,164 @@
+"""Numbers that turned NaN or infinite, over all metrics of the log."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import Finding, NotJudged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.moment import Moment
+    from verl_tui.runs.series import Series
+
+_MOST_NAMED = 8
+"""Metrics named one by one; when an update breaks, dozens break with it."""
+
+
+class _Stretch(NamedTuple):
+    """Broken points with no longer pause between them than the window."""
+
+    first: int
+    last: int
+    """Steps."""
+    end: int
+    """Place of the last one among the points."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One metric, as far as it has been read."""
+
+    key: str
+    window: int
+    revision: int
+    count: int = 0
+    """Points that will not change any more."""
+    finite: bool = False
+    """Whether it ever had a finite value: one that never had is not applicable rather than broken."""
+    stretches: list[_Stretch] = field(default_factory=list)
+    steps: deque[tuple[int, int]] = field(default_factory=deque)
+    """The newest broken points: step and place."""
+    last: tuple[int, float] = (0, 0.0)
+
+    def read(self, series: Series, length: int) -> None:
+        """Take in what is new; the newest point may still change and is kept apart."""
+        for i in range(self.count, length - 1):
+            if math.isfinite(series.values[i]):
+                self.finite = True
+            elif self.finite:
+                self._add(series.steps[i], i)
+        self.count = max(0, length - 1)
+        if length:
+            self.last = (series.steps[length - 1], series.values[length - 1])
+            self.finite = self.finite or (length == 1 and math.isfinite(self.last[1]))
+
+    def _add(self, step: int, i: int) -> None:
+        if self.stretches and i - self.stretches[-1].end <= self.window:
+            self.stretches[-1] = self.stretches[-1]._replace(last=step, end=i)
+        else:
+            self.stretches.append(_Stretch(step, step, i))
+        self.steps.append((step, i))
+        while self.steps[0][1] <= i - self.window:
+            self.steps.popleft()
+
+    @property
+    def broken(self) -> bool:
+        """Whether the newest value is not finite, and others were."""
+        return self.finite and not math.isfinite(self.last[1])
+
+    def recent(self) -> list[int]:
+        """Return the steps in the window at which it was not finite."""
+        steps = [step for step, i in self.steps if i > self.count - self.window]
+        return [*steps, self.last[0]] if self.broken else steps
+
+    def breaches(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield for each breach its first and last step, and whether it still counts."""
+        for stretch in self.stretches:
+            yield stretch.first, stretch.last, self.count - stretch.end < self.window
+        if self.broken:
+            yield self.last[0], self.last[0], True
+
+
+class NotFinite(Diagnosis):
+    """A metric had a finite value and is, or was among the newest points, not finite."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self._seen: dict[str, _Seen] = {}
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Find metrics that broke."""
+        keys = moment.run.keys
+        seen = [one for key in moment.run.odd if (one := self._read(moment, key)) is not None]
+        self.spans = _spans(seen)
+        if not keys or sum(not one.finite for one in seen) == len(keys):
+            return NotJudged(self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet")
+        broken = [one for one in seen if one.recent()]
+        if not broken:
+            return None
+        broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.recent()[0]))
+        return self._finding(broken)
+
+    def _read(self, moment: Moment, key: str) -> _Seen | None:
+        series = moment.series(key)
+        if series is None:
+            return None
+        length = len(series) if moment.end is None else bisect_right(series.steps, moment.end)
+        seen = self._seen.get(key)
+        if seen is None or seen.revision != series.revision or seen.count > length:
+            seen = self._seen[key] = _Seen(key, self.rule.window, series.revision)
+        seen.read(series, length)
+        return seen
+
+    def _finding(self, broken: list[_Seen]) -> Finding:
+        rule, worst = self.rule, broken[0]
+        others = f"; {len(broken) - 1} further metric{'s' * (len(broken) > 2)} too" if len(broken) > 1 else ""
+        state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
+        evidence = [
+            f"{one.key}: {_count(one)}; newest {one.last[1]:.3g} at step {one.last[0]}" for one in broken[:_MOST_NAMED]
+        ]
+        if len(broken) > _MOST_NAMED:
+            rest = broken[_MOST_NAMED:]
+            evidence.append(f"and {len(rest)} more: {', '.join(one.key for one in rest[:20])}")
+        return Finding(
+            rule.id,
+            rule.severity,
+            f"{worst.key} {state} {_count(worst)}{others}",
+            step=max(one.last[0] for one in broken),
+            since_step=min(one.recent()[0] for one in broken),
+            evidence=tuple(evidence),
+            advice=rule.advice,
+            source=rule.source,
+            key=worst.key,
+        )
+
+
+def _count(one: _Seen) -> str:
+    broken, looked = one.recent(), min(one.window, one.count + 1)
+    steps = ", ".join(map(str, broken[:5])) + (", …" if len(broken) > 5 else "")
+    return f"at {len(broken)} of the last {looked} points (step{'s' * (len(broken) > 1)} {steps})"
+
+
+def _spans(seen: Sequence[_Seen]) -> Spans:
+    """Return when anything was broken: breaches of several metrics that overlap are one."""
+    breaches = sorted((first, last, lasts, one.key) for one in seen for first, last, lasts in one.breaches())
+    spans = Spans(cooldown=0)
+    until = 0
+    for at, (first, last, _, key) in enumerate(breaches):
+        if spans.open is not None and first > until:
+            spans.end(until, 2 * at)
+        if spans.open is None:
+            spans.begin(first, first, f"were not finite: {key}", 2 * at + 1)
+        until = max(until, last)
+    if breaches and not any(lasts for _, _, lasts, _ in breaches):
+        spans.end(until, 2 * len(breaches))
+    return spans

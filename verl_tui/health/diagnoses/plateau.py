@@ -1,0 +1,80 @@
+"""Reward and validation that no longer move, by a trend test over a long window."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.finding import NotJudged
+from verl_tui.indicators import validation_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.moment import Moment
+
+_FLAT_T = 2.0
+"""Below two standard errors a slope is no trend."""
+_VALIDATIONS = 5
+"""Validations in the window without which their trend is not known: heuristic."""
+_MOST_VALIDATIONS = 8
+
+
+class Plateau(BlockDiagnosis):
+    """Neither the reward nor any validation score has a trend."""
+
+    size: ClassVar[int] = 20
+    patience: ClassVar[int] = 2
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self.needs = max(4, rule.window // self.size)  # type: ignore[misc]
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at the reward and at all validation scores."""
+        reward = moment.indicators.get("reward")
+        if reward is None:
+            return NotJudged(self.rule.id, "the log has no reward")
+        return Inputs((reward, *validation_keys(moment.run.keys)[:_MOST_VALIDATIONS]))
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Judge only where there are validations enough to know their trend."""
+        found = super().judge(moment)
+        if isinstance(found, NotJudged) or self._inputs is None:
+            return found
+        window = self._history[-self.needs :]
+        for i, key in enumerate(self._inputs.keys[1:], 1):
+            if len(column(window, i)) < _VALIDATIONS:
+                return NotJudged(
+                    self.rule.id,
+                    f"needs {_VALIDATIONS} validations in the last {self.needs * self.size} points, {key} has fewer",
+                )
+        return found
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Tell when nothing moves over the window."""
+        window = blocks[-self.needs :]
+        lines = [course(window, i) for i in range(len(inputs.keys))]
+        if any(abs(line.t) >= _FLAT_T for line in lines):
+            return None
+        if any(len(column(window, i)) < _VALIDATIONS for i in range(len(inputs.keys))):
+            return None
+        levels = column(window, 0)
+        validated = "validation shows none either" if len(lines) > 1 else "the log has no validation"
+        steps = window[-1].last - window[0].first + 1
+        return Told(
+            window[0].first,
+            "showed no trend",
+            f"reward shows no trend over {steps:,} steps: mean {number(fmean(levels))}, change {lines[0].change:+.2g}; "
+            f"{validated}",
+            tuple(
+                f"{key}: slope {line.t:+.1f} standard errors from level over {len(window)} blocks of {self.size} points"
+                for key, line in zip(inputs.keys, lines, strict=True)
+            ),
+            inputs.keys[0],
+        )

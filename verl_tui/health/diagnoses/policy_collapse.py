@@ -1,0 +1,223 @@
+"""The policy falls apart: the reward falls off a cliff as a KL leaves its band, samples turn to loops."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.causes import drift_causes
+from verl_tui.health.conditions.cliff import Cliff
+from verl_tui.health.conditions.condition import Spans, number
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.limits import target_kl
+from verl_tui.health.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.moment import Moment
+    from verl_tui.runs.series import Series
+
+_LEVEL, _RECENT, _GAP = 40, 5, 15
+"""Points that make the reward's level before, that must have fallen, and that the fall itself may take: heuristic."""
+_BEFORE, _AFTER = 50, 30
+"""Points before and after the cliff's edge among which a KL may have left its band."""
+_WRECK = 200
+"""Points behind the edge in which it is looked how far KL and samples go."""
+_LONG_OUT = 300
+"""Points after which a KL that is out of its band is no news: heuristic."""
+_OUT = 3
+"""Points in a row beyond its limit that make a KL leave its band."""
+_POLICY_KL = 0.1
+_REFERENCE_KL = 3.0
+"""The guide's limits: 0.1 for policy KL, three times the threshold for reference KL."""
+_OWN_PAST = 5.0
+"""Where no threshold holds (verl's own names), five times its own past is out: heuristic."""
+_REPETITION = 0.3
+"""Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays below."""
+_GENERAL = (
+    "Stop the run and go back to the last good checkpoint. Then a higher KL coefficient (the guide's band is 0.01 to "
+    "0.1), a lower learning rate or a narrower clip."
+)
+_TUTORIAL = (
+    "Stop the run and go back to the last good checkpoint. Then kl_coef 0.02 with the adaptive controller "
+    "(target_kl 0.05), kl_coef kept within [0.01, 0.1]."
+)
+
+
+class _Departure(NamedTuple):
+    """A KL that has left its band."""
+
+    key: str
+    step: int
+    limit: float
+    top: float
+    """Highest value from there on."""
+    title: str
+
+    @property
+    def words(self) -> str:
+        """Say how far, beside which limit, since when."""
+        return (
+            f"{self.title} ({self.key}) is up to {number(self.top / self.limit)} × its threshold of "
+            f"{number(self.limit)} from step {self.step} (highest {number(self.top)})"
+        )
+
+
+class PolicyCollapse(Diagnosis):
+    """A cliff in the reward, with a KL out of its band or samples that repeat themselves."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self._key: str | None = None
+        self._start_over()
+
+    def _start_over(self) -> None:
+        share = self.rule.threshold
+        self._watch = Watch(lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share))
+        self._confirmed: dict[int, tuple[int, tuple[_Departure, ...]]] = {}
+        """Edge of a cliff -> the step at which it was clear that it is a collapse, and what showed it."""
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Look for a cliff, then for what came with it."""
+        key = moment.indicators.get("reward")
+        reward = moment.series(key) if key else None
+        if key is None or reward is None:
+            return NotJudged(self.rule.id, "the log has no reward")
+        if not any(moment.indicators.get(id) for id in ("policy_kl", "reference_kl")) and not _loops_key(moment):
+            return NotJudged(self.rule.id, "the log has neither a KL nor samples")
+        if key != self._key:
+            self._key = key
+            self._start_over()
+        cliff, step = self._watch.look([reward], moment.end)
+        assert isinstance(cliff, Cliff)
+        if cliff.seen < cliff.needs:
+            return NotJudged(self.rule.id, f"needs {cliff.needs} points, has {cliff.seen}")
+        for span in cliff.spans.all:
+            self._confirm(moment, reward, span.since, span.raised)
+        self._note_spans(cliff)
+        fall = cliff.fall
+        if fall is None or fall[0] not in self._confirmed:
+            return None
+        return self._finding(moment, reward, fall, step)
+
+    def _confirm(self, moment: Moment, reward: Series, edge: int, raised: int) -> None:
+        """Look for a KL that left its band, or for loops, around the edge of a cliff, until something is found."""
+        if edge in self._confirmed:
+            return
+        at = bisect_left(reward.steps, edge)
+        last = min(at + _AFTER, len(reward) - 1)
+        span = (reward.steps[max(0, at - _BEFORE)], reward.steps[last])
+        out = tuple(one for one in _departures(moment, span) if one is not None)
+        loops = _loops(moment, span)
+        if out or loops is not None:
+            shown = min([one.step for one in out] + ([loops[1]] if loops else []))
+            self._confirmed[edge] = (max(raised, shown), out)
+
+    def _note_spans(self, cliff: Cliff) -> None:
+        self.spans = Spans(cooldown=0)
+        for at, span in enumerate(cliff.spans.all):
+            if span.since in self._confirmed:
+                told = self._confirmed[span.since][0]
+                self.spans.begin(span.since, told, f"collapsed: reward {span.what}", 2 * at + 1)
+                if span.cleared is not None:
+                    self.spans.end(span.cleared, 2 * at + 2)
+
+    def _finding(self, moment: Moment, reward: Series, fall: tuple[int, float, float], step: int | None) -> Finding:
+        edge, level, foot = fall
+        at = bisect_left(reward.steps, edge)
+        span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _WRECK, len(reward) - 1)])
+        out = tuple(one for one in _departures(moment, span) if one) or self._confirmed[edge][1]
+        loops = _loops(moment, span)
+        causes = drift_causes(moment.run)
+        evidence = [f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"]
+        evidence += [one.words for one in out]
+        if loops is not None:
+            evidence.append(
+                f"samples repetitive from step {loops[1]}: {loops[2]:.0%} of their text repeats itself, "
+                f"{loops[3]:.0%} before ({loops[0]})"
+            )
+        evidence += [cause.words for cause in causes]
+        names = {cause.name for cause in causes}
+        beside = [f"{one.title} {number(one.top / one.limit)} × its threshold from step {one.step}" for one in out[:1]]
+        beside += [f"samples repetitive from step {loops[1]}"] if loops is not None else []
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"the policy collapsed: reward cliff at step {edge}, from {number(level)} to {number(foot)}; "
+            + ", ".join(beside),
+            step=step,
+            since_step=edge,
+            evidence=tuple(evidence),
+            advice=_TUTORIAL if names & {"kl_coef", "kl_controller"} else _GENERAL,
+            source=self.rule.source,
+            key=reward.key,
+        )
+
+
+def _departures(moment: Moment, span: tuple[int, int]) -> Sequence[_Departure | None]:
+    return (
+        _departure(moment, "policy_kl", "policy KL", span),
+        _departure(moment, "reference_kl", "reference KL", span),
+    )
+
+
+def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]) -> _Departure | None:
+    """Return where a KL left its band between two steps, None where it did not."""
+    series = moment.run.indicator(indicator)
+    if series is None:
+        return None
+    start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
+    limit = _limit(moment, indicator, series, start)
+    first = _stretch(series.values[start:stop], limit)
+    if first is None:
+        return None
+    first += start
+    # It may have left earlier; but what was out long before has nothing to do with the cliff.
+    earliest = max(0, first - _LONG_OUT)
+    while first > earliest and series.values[first - 1] > limit:
+        first -= 1
+    if first == earliest > 0:
+        return None
+    top = max(value for value in series.values[first:stop] if math.isfinite(value))
+    return _Departure(series.key, series.steps[first], limit, top, title)
+
+
+def _stretch(values: Sequence[float], limit: float) -> int | None:
+    """Return where the first stretch of values beyond a limit begins that is long enough."""
+    length = 0
+    for i, value in enumerate(values):
+        length = length + 1 if value > limit else 0
+        if length == _OUT:
+            return i - _OUT + 1
+    return None
+
+
+def _limit(moment: Moment, indicator: str, series: Series, start: int) -> float:
+    if indicator == "policy_kl":
+        return _POLICY_KL
+    if moment.run.dialect == "tutorial":
+        return _REFERENCE_KL * target_kl(moment.run, moment.guide).value
+    past = [value for value in series.values[max(0, start - _BEFORE) : start + 5] if math.isfinite(value)]
+    return max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
+
+
+def _loops_key(moment: Moment) -> str | None:
+    return next((key for key in ("samples/repetition", "val_samples/repetition") if key in moment.names), None)
+
+
+def _loops(moment: Moment, span: tuple[int, int]) -> tuple[str, int, float, float] | None:
+    """Return the key, the first step, the level there and the level before of samples that repeat themselves."""
+    key = _loops_key(moment)
+    series = moment.series(key) if key else None
+    if key is None or series is None:
+        return None
+    start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
+    before = [value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION]
+    usual = median(before) if before else 0.0
+    first = next((i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None)
+    return None if first is None else (key, series.steps[first], max(series.values[first:stop]), usual)

@@ -1,0 +1,42 @@
+"""The log started anew: information, not a fault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import Finding
+
+if TYPE_CHECKING:
+    from verl_tui.health.moment import Moment
+
+
+class Restart(Diagnosis):
+    """Steps went back, or the file was written anew."""
+
+    def judge(self, moment: Moment) -> Finding | None:
+        """Tell where the run's sources started anew."""
+        marks = moment.run.restarts
+        self.spans = Spans(cooldown=0)
+        for at, mark in enumerate(marks, 1):
+            self.spans.end(mark.step, at)
+            self.spans.begin(mark.step, mark.step, f"started anew: {mark.reason}", at + 1)
+        if not marks:
+            return None
+        newest = marks[-1]
+        often = f", the {_nth(len(marks))} time" if len(marks) > 1 else ""
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"the log started anew at step {newest.step}{often}: {newest.reason}",
+            step=newest.step,
+            since_step=newest.step,
+            evidence=tuple(f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]),
+            advice="Points after that step from before the restart belong to the old segment.",
+            source=self.rule.source,
+        )
+
+
+def _nth(count: int) -> str:
+    return {2: "second", 3: "third"}.get(count, f"{count}th")

@@ -1,0 +1,120 @@
+"""The training reward rises while what it stands for does not: an audit after the fact, no early warning."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.finding import NotJudged
+from verl_tui.indicators import validation_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.moment import Moment
+
+_LAGS = (10, 20, 40)
+"""Blocks over which reward and validation are compared: 100 to 400 points."""
+_RISE_T = 5.0
+_RISE = 0.1
+"""The reward must have gained a tenth of its range so far at least, beyond any doubt: heuristic."""
+_VALIDATIONS = 5
+"""Blocks with validations without which their course is not known: heuristic."""
+_FALL_T = -2.5
+_FALL = 0.05
+"""A fall of validation by a twentieth of its level is one: heuristic."""
+_SHARE = 0.25
+"""Validation stands still where it surely gained less than a quarter of what the reward gained: heuristic."""
+_REPEATS = 0.1
+_POORER = 0.15
+"""Repetition up by a tenth, or diversity down by so much of its level, beyond doubt: heuristic."""
+
+
+class _Sign(NamedTuple):
+    words: str
+    key: str
+    since: int
+
+
+class RewardHacking(BlockDiagnosis):
+    """Reward up, validation down or level; or reward up, and samples repeat themselves or lose their variety."""
+
+    needs: ClassVar[int] = 11
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at the reward, the best validation score, and what samples tell."""
+        reward = moment.indicators.get("reward")
+        if reward is None:
+            return NotJudged(self.rule.id, "the log has no reward")
+        validation = next(iter(validation_keys(moment.run.keys)), None)
+        samples = tuple(moment.names.get(f"samples/{name}") for name in ("repetition", "distinct_2"))
+        if validation is None and not any(samples):
+            return NotJudged(self.rule.id, "the log has neither validation nor samples")
+        return Inputs((reward, validation, *samples))
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Compare reward and the rest over several stretches."""
+        rewards = column(blocks, 0)
+        reach = max(rewards, default=0.0) - min(rewards, default=0.0)
+        for lag in _LAGS:
+            stretch = blocks[-lag:]
+            line = course(stretch, 0)
+            if len(stretch) < lag or line.t < _RISE_T or line.change < _RISE * max(reach, abs(fmean(rewards))):
+                continue
+            sign = _validation(stretch, line.change, inputs.keys[1]) or _samples(stretch, inputs.keys[2:])
+            if sign is not None:
+                return self._tell(stretch, sign, inputs)
+        return None
+
+    def _tell(self, stretch: Sequence[Block], sign: _Sign, inputs: Inputs) -> Told:
+        first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
+        told = [f"{inputs.keys[0]}: {number(first)} at step {stretch[0].last}, {number(last)} at {stretch[-1].last}"]
+        told.append(f"{sign.key}: {sign.words}")
+        return Told(
+            sign.since,
+            f"rose to {number(last)} while {sign.words}",
+            f"the reward rose from {number(first)} to {number(last)} over steps {stretch[0].last}–{stretch[-1].last}, "
+            f"but {sign.words}",
+            (*told, "an audit after the fact: read samples with high scores"),
+            sign.key,
+        )
+
+
+def _validation(stretch: Sequence[Block], gain: float, key: str | None) -> _Sign | None:
+    """Return that validation falls, or surely does not follow the reward."""
+    points = [(block.last, block.levels[1]) for block in stretch if not math.isnan(block.levels[1])]
+    if key is None or len(points) < _VALIDATIONS:
+        return None
+    values = [value for _, value in points]
+    line = course(stretch, 1)
+    size = max(abs(max(values)), abs(min(values)))
+    best = max(points, key=lambda point: point[1])
+    if line.t <= _FALL_T and -line.change >= _FALL * size:
+        return _Sign(f"validation fell: {number(best[1])} at step {best[0]}, now {number(values[-1])}", key, best[0])
+    error = abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
+    # On scales of their own the two can only be compared as shares of what they were.
+    like = gain if size <= 1.0 and gain <= 1.0 else gain / max(abs(stretch[-1].levels[0]), 1e-9) * size
+    if line.change + 2 * error < _SHARE * like:
+        return _Sign(
+            f"validation stood still ({number(values[0])} at step {points[0][0]}, {number(values[-1])} now)",
+            key,
+            stretch[0].last,
+        )
+    return None
+
+
+def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | None:
+    for i, (key, grows, what) in enumerate(
+        ((keys[0], True, "samples repeat themselves more"), (keys[1], False, "samples have become more alike")), 2
+    ):
+        values, line = column(stretch, i), course(stretch, i)
+        if key is None or len(values) < _VALIDATIONS:
+            continue
+        enough = line.change >= _REPEATS if grows else -line.change >= _POORER * abs(values[0])
+        if enough and (line.t >= _RISE_T if grows else line.t <= -_RISE_T):
+            return _Sign(f"{what}: {number(values[0])} before, {number(values[-1])} now", key, stretch[0].last)
+    return None

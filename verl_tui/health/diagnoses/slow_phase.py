@@ -1,0 +1,129 @@
+"""One phase of the step takes much longer than it used to, and a good part of the step."""
+
+from __future__ import annotations
+
+import math
+import re
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told
+from verl_tui.health.finding import NotJudged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.moment import Moment
+
+_PHASE = re.compile(
+    r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*(?:/|_)(?:max|min)$).+"
+)
+"""Phases of every step. Validation and checkpoints have their own pace and are left out."""
+_MOST = 20
+_NOW = 2
+"""Newest blocks that must be slow."""
+_GAP = 2
+_PAST = 20
+"""Blocks of the past that make the usual time, and how many before the newest are left out for the growth itself."""
+_LEAST_PAST = 4
+_SLOWER = 1.5
+"""Half as long again as usual: heuristic."""
+_SHARE = 0.1
+"""What is added must be a tenth of the step: heuristic, less is not worth a line."""
+_OVER = 1.25
+"""Below a quarter more than usual it is over."""
+
+
+class SlowPhase(BlockDiagnosis):
+    """A part of the step's time grows against its own past, and not only with the tokens it works on."""
+
+    needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
+    patience: ClassVar[int] = 3
+
+    def __init__(self, *args: object) -> None:
+        self._usual: dict[int, float] = {}
+        """Column of a slow phase -> what was usual before."""
+        super().__init__(*args)  # type: ignore[arg-type]
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at all phases, beside the whole step and the tokens worked on."""
+        step = moment.indicators.get("step_time")
+        phases = [key for name, key in moment.names.items() if name == key and _PHASE.fullmatch(key)][:_MOST]
+        if step is None:
+            return NotJudged(self.rule.id, "the log has no time of a step")
+        tokens = moment.names.get("perf/total_num_tokens") or moment.indicators.get("response_length")
+        return Inputs((step, tokens, *(phases or [step])))
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Compare each phase with its past; the one that costs most is told."""
+        if self.spans.open is not None and self._told is not None:
+            return self._still(blocks, inputs)
+        phases = range(2, len(inputs.keys))
+        slow = [(found[0], i, found[1]) for i in phases if (found := _slow(blocks, i)) is not None]
+        if not slow:
+            return None
+        _, i, usual = max(slow)
+        since = _since(blocks, i, usual)
+        self._usual = {i: usual}
+        return self._tell(blocks, i, usual, since, inputs)
+
+    def _still(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        for i, usual in self._usual.items():
+            if self._told is not None and blocks[-1].levels[i] >= _OVER * usual:
+                return self._tell(blocks, i, usual, self._told.since, inputs)
+        return None
+
+    def _tell(self, blocks: Sequence[Block], i: int, usual: float, since: int, inputs: Inputs) -> Told:
+        key, now, step, last = inputs.keys[i], blocks[-1].levels[i], blocks[-1].levels[0], blocks[-1].last
+        share = "" if i == 0 or key == inputs.keys[0] else f", {now / step:.0%} of the step"
+        return Told(
+            since,
+            f"slowed: {key} from {number(usual)} s to {number(now)} s",
+            f"{key} takes {number(now)} s{share}, {number(now / usual)} times what it took before step {since} "
+            f"({number(usual)} s)",
+            (
+                f"{key}: usual {number(usual)} s, {number(now)} s at step {last} (mean of {self.size} points)",
+                f"{inputs.keys[0]}: {number(step)} s at step {last}",
+            ),
+            key,
+        )
+
+
+def _slow(blocks: Sequence[Block], i: int) -> tuple[float, float] | None:
+    """Return by how many seconds a phase is slower than it was, and what was usual; None where it is not."""
+    usual = _usual(blocks, i, per=None)
+    now = min((block.levels[i] for block in blocks[-_NOW:]), default=math.nan)
+    step = blocks[-1].levels[0]
+    if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
+        return None
+    # Longer responses take longer: that is no fault of the phase.
+    each = _usual(blocks, i, per=1)
+    if each is not None:
+        newest = [block.levels[i] / block.levels[1] for block in blocks[-_NOW:] if block.levels[1] > 0]
+        if newest and min(newest) < _SLOWER * each:
+            return None
+    return now - usual, usual
+
+
+def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:
+    """Return the usual level before the newest blocks, as such or per another metric. The first block warms up."""
+    past = blocks[1 : len(blocks) - _NOW - _GAP][-_PAST:]
+    levels = [
+        block.levels[i] / (block.levels[per] if per is not None else 1.0)
+        for block in past
+        if not math.isnan(block.levels[i]) and (per is None or block.levels[per] > 0)
+    ]
+    level = median(levels) if len(levels) >= _LEAST_PAST else 0.0
+    return level if level > 0 else None
+
+
+def _since(blocks: Sequence[Block], i: int, usual: float) -> int:
+    """Return the first step of the first block of the growth."""
+    since = blocks[-1].first
+    for block in reversed(blocks):
+        if not block.levels[i] >= _OVER * usual:
+            break
+        since = block.first
+    return since

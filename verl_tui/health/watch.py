@@ -1,0 +1,46 @@
+"""A condition on one input: the stream that feeds it, and the look at a newest point that may still change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.streams import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.health.conditions.condition import Condition
+    from verl_tui.runs.series import Series
+
+
+class Watch:
+    """Feeds a condition with what is new, and starts it over where earlier points have changed."""
+
+    def __init__(self, make: Callable[[], Condition], stream: Stream | None = None) -> None:
+        """Prepare a watch.
+
+        Args:
+            make: Returns a fresh condition.
+            stream: What the condition is fed with; the metric's own values by default.
+        """
+        self._make = make
+        self._stream = stream or Stream("value")
+        self._condition = make()
+
+    def look(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
+        """Feed what is new; return the condition as it stands at the newest point, and that point's step.
+
+        Args:
+            series: The one or two metrics, always the same ones.
+            end: Step the run has reached, see `Stream.advance`.
+        """
+        fresh = self._stream.advance(series, end)
+        if fresh.over:
+            self._condition = self._make()
+        if len(fresh.steps):
+            self._condition.feed(fresh.steps, fresh.values)
+        if fresh.newest is None:
+            return self._condition, series[0].steps[-1] if len(series[0]) else None
+        peek = self._condition.clone()
+        peek.feed(fresh.newest[:1], fresh.newest[1:])
+        return peek, fresh.newest[0]
