@@ -1,4 +1,4 @@
-"""Crash, hang, restart, not-finite, plateau."""
+"""Crash, hang, restart, not-finite, plateau; what was raised and cleared."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from planted import STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
-from verl_tui.health.crash import advice
+from verl_tui.health import Judge, load_guide
+from verl_tui.health.diagnoses.crash import advice
 from verl_tui.health.finding import Severity
-from verl_tui.records import Event, EventKind, Restart
+from verl_tui.records import Event, EventKind, Gpu, GpuReading, Restart, Settings
 from verl_tui.runs.run import Run
 
 NAN = float("nan")
@@ -62,7 +63,7 @@ def test_hang_only_inside_its_window() -> None:
     last = 50 * 30.0
     assert "hang" not in ids(judge(run, now=last + 100))
     found = next(one for one in judge(run, now=last + 600).findings if one.id == "hang")
-    assert found.message == "no step for 10 min since step 50: 20 times the usual gap of 30 s"
+    assert found.message == "no step for 10 min since step 50: 20 times the usual 30 s of a plain step"
     assert found.severity is Severity.CRITICAL
     assert any("last written 10 min ago" in sentence for sentence in found.evidence)
     old = judge(run, now=last + 5000)
@@ -70,11 +71,69 @@ def test_hang_only_inside_its_window() -> None:
     assert "old log" in (reason(old, "hang") or "")
 
 
-def test_hang_knows_how_long_validation_takes() -> None:
-    run = _live(50, 30.0, **{"timing_s/step": [30.0] * 50, "timing_s/testing": [900.0] * 50})
-    verdict = judge(run, now=1500 + 600)
-    assert "hang" not in ids(verdict)
-    assert "before" in (reason(verdict, "hang") or "")
+def _timed(count: int, seconds: float, validation: float, every: int, **settings: int) -> Run:
+    """Return a run that tells how long its steps took, the last of them written at 0."""
+    run = Run("r")
+    if settings:
+        run.apply(batch(Settings({f"trainer.{name}": value for name, value in settings.items()}, "x")), now=0.0)
+    status = replace(STATUS, modified=0.0)
+    columns = {"critic/score/mean": wave(count, 0.5, 0.1), "timing_s/step": [900.0, *[seconds] * (count - 1)]}
+    validated = [step for step in range(1, count + 1) if step % every == 0]
+    run.apply(batch(rows(columns), status=status), now=0.0)
+    run.apply(batch(rows({"timing_s/testing": [validation] * len(validated)}, validated), status=status), now=0.0)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("count", "quiet", "hangs"),
+    [
+        (52, 400.0, True),  # a plain step is due: 30 s; the first one's 900 s are forgotten
+        (49, 400.0, False),  # step 50 validates: 330 s
+        (49, 1700.0, True),
+    ],
+)
+def test_hang_knows_what_kind_of_step_is_due(count: int, quiet: float, hangs: bool) -> None:
+    verdict = judge(_timed(count, 30.0, 300.0, 10), now=quiet)
+    assert ("hang" in ids(verdict)) is hangs
+    verdict = judge(_timed(count, 30.0, 300.0, 10, test_freq=10), now=quiet)
+    assert ("hang" in ids(verdict)) is hangs
+
+
+def test_hang_is_patient_where_the_rhythm_is_not_known() -> None:
+    run = _timed(22, 30.0, 300.0, 20)  # one validation so far
+    assert "hang" not in ids(judge(run, now=400.0))
+    assert "hang" in ids(judge(run, now=1700.0))
+
+
+def _gpus(time: float, *busy: float) -> GpuReading:
+    return GpuReading(time, tuple(Gpu(str(i), "H100", utilization=value) for i, value in enumerate(busy)))
+
+
+def test_hang_says_which_signs_held() -> None:
+    run = _timed(52, 30.0, 300.0, 10)
+    judge_ = Judge(load_guide(), run)
+    found = judge_.verdict(400.0, _gpus(399.0, 0.0, 1.0)).findings[0]
+    assert found.evidence[0] == "3 of 3 signs held: no step, the log is silent, GPUs are idle"
+    assert judge_.verdict(401.0).findings[0].evidence[0] == "2 of 3 signs held: no step, the log is silent"
+    busy = judge_.verdict(250.0, _gpus(249.0, 97.0))
+    assert "hang" not in ids(busy)
+    assert "GPUs still work" in (reason(busy, "hang") or "")
+    assert "hang" in ids(judge_.verdict(400.0, _gpus(399.0, 97.0))), "but not for ever"
+    stale = judge_.verdict(400.0, _gpus(300.0, 97.0)).findings[0]
+    assert "not looked at" in stale.evidence[-1]
+
+
+def test_what_was_raised_and_cleared_is_remembered() -> None:
+    values = [0.03] * 20 + [0.15] * 30 + [0.03] * 40
+    history = judge(planted({"ppo/kl_div": values}, TUTORIAL)).history
+    (episode,) = [one for one in history if one.id == "kl-high"]
+    assert (episode.since_step, episode.raised_step, episode.cleared_step) == (21, 28, 55)
+    assert episode.message == "policy KL was above 0.1, mean 0.126"
+    assert episode.key == "ppo/kl_div"
+    again = judge(planted({"ppo/kl_div": [*values, *[0.15] * 20]}, TUTORIAL)).history
+    assert [one.cleared_step for one in again if one.id == "kl-high"] == [55, None]
+    soon = judge(planted({"ppo/kl_div": [*values[:60], *[0.15] * 20]}, TUTORIAL)).history
+    assert [one.cleared_step for one in soon if one.id == "kl-high"] == [None], "what comes back at once is the same"
 
 
 def test_an_archive_is_judged_by_its_numbers_alone() -> None:

@@ -68,6 +68,11 @@ CASES = [
     ),
     Case("ref-kl-rising", {"kl/divergence": RISING_KL}, {"kl/divergence": wave(80, 0.2, 0.02)}, T),
     Case(
+        "ref-kl-rising/own-past",
+        {"actor/kl_loss": [0.02 * i for i in range(120)]},
+        {"actor/kl_loss": [0.005 * i for i in range(120)]},
+    ),
+    Case(
         "policy-loss-positive",
         {"ppo/policy_loss": late(40, -0.2, 0.1, 20)},
         {"ppo/policy_loss": wave(40, -0.2, 0.1)},
@@ -130,6 +135,12 @@ CASES = [
         "truncation",
         {"response_length/clip_ratio": wave(20, 0.3, 0.05)},
         {"response_length/clip_ratio": wave(20, 0.05, 0.02)},
+    ),
+    Case(
+        "truncation/others",
+        {"completions/clipped_ratio": wave(20, 0.3, 0.05)},
+        {"completions/clipped_ratio": wave(20, 0.05, 0.02)},
+        OTHER,
     ),
     Case(
         "truncation/v1",

@@ -108,7 +108,7 @@ def test_reference_kl_of_verl_is_measured_by_its_own_past() -> None:
     fixed = {"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1}
     verdict = judge(planted({"actor/kl_loss": growing}, VERL, fixed))
     assert ids(verdict) == set(), "verl's default target_kl is not in force"
-    assert "rises slowly by nature" in (reason(verdict, "ref-kl-rising") or "")
+    assert ids(judge(planted({"actor/kl_loss": [0.01 * i for i in range(300)]}, VERL, fixed))) >= {"ref-kl-rising"}
 
 
 def test_a_tutorials_target_kl_is_believed() -> None:

@@ -62,7 +62,7 @@ class Judge:
             self._revision = self.run.revision
         judged = [*self._judged, *self._diagnose(self._by_life, look)]
         findings = [one for one in judged if isinstance(one, Finding)]
-        findings.sort(key=lambda one: (-one.severity, one.since_step if one.since_step is not None else -1))
+        findings.sort(key=_weight)
         return Verdict(
             tuple(findings),
             tuple(one for one in judged if isinstance(one, NotJudged)),
@@ -105,6 +105,12 @@ class Judge:
             if found is not None:
                 results.append(found)
         return results
+
+
+def _weight(finding: Finding) -> tuple[int, bool, int]:
+    """Worst first; of these, diagnoses before the symptoms that they explain, then the earliest."""
+    since = finding.since_step if finding.since_step is not None else -1
+    return -finding.severity, finding.id not in DIAGNOSES, since
 
 
 def _merge(id: str, variants: list[tuple[Finding, ...] | NotJudged]) -> list[Finding | NotJudged]:

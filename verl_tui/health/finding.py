@@ -74,7 +74,7 @@ class Verdict:
     """The health of one run at one moment."""
 
     findings: tuple[Finding, ...] = ()
-    """Worst first, then the earliest."""
+    """Worst first; of these, diagnoses before the symptoms that they explain, then the earliest."""
     not_judged: tuple[NotJudged, ...] = ()
     history: tuple[Episode, ...] = ()
     """All findings so far, raised and cleared, in the order in which they were raised."""

@@ -20,7 +20,7 @@ _BACK = 0.5
 
 
 class Shift(Condition):
-    """The last points lie far above (or below) the ones before; the past is held while that is so."""
+    """The last points lie far above (or below) the ones before, or the first ones: what creeps leaves its past, too."""
 
     def __init__(self, *, window: int, least: int, recent: int, way: float) -> None:
         """Prepare the watch.
@@ -35,6 +35,8 @@ class Shift(Condition):
         self.needs = least + recent
         self._recent, self._way = recent, way
         self._points: deque[tuple[int, float]] = deque(maxlen=window + recent)
+        self._window = window
+        self._opening: list[float] = []
         self.usual: float | None = None
         """Level before, while a shift holds."""
 
@@ -43,6 +45,8 @@ class Shift(Condition):
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             self._points.append((step, value))
+            if len(self._opening) < self._window:
+                self._opening.append(value)
             if self.usual is not None:
                 if self._distance(self.usual, fmean(self._last())) < _BACK * abs(self._way):
                     self.usual = None
@@ -59,15 +63,19 @@ class Shift(Condition):
 
     def _consider(self, step: int) -> None:
         points, last = self._points, self._last()
-        past = [value for _, value in islice(points, len(points) - self._recent)]
-        usual = median(past)
-        sigma = _TO_SIGMA * median(abs(value - usual) for value in past)
-        least = max(abs(self._way), _SIGMAS * sigma)
-        if all(self._distance(usual, value) > least for value in last):
-            self.usual = usual
-            verb = "rose" if self._way > 0 else "fell"
-            since = points[len(points) - self._recent][0]
-            self._begin(since, step, f"{verb} from a usual {number(usual)} to {number(fmean(last))}")
+        pasts = [[value for _, value in islice(points, len(points) - self._recent)]]
+        if self.seen >= 2 * self._window:
+            pasts.append(self._opening)
+        for past in pasts:
+            usual = median(past)
+            sigma = _TO_SIGMA * median(abs(value - usual) for value in past)
+            least = max(abs(self._way), _SIGMAS * sigma)
+            if all(self._distance(usual, value) > least for value in last):
+                self.usual = usual
+                verb = "rose" if self._way > 0 else "fell"
+                since = points[len(points) - self._recent][0]
+                self._begin(since, step, f"{verb} from a usual {number(usual)} to {number(fmean(last))}")
+                return
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
@@ -81,3 +89,4 @@ class Shift(Condition):
 
     def _detach(self) -> None:
         self._points = self._points.copy()
+        self._opening = self._opening.copy()

@@ -57,8 +57,11 @@ class _Past:
         return twin
 
 
+_LONGEST_HOLD = 300
+
+
 class Jump(Condition):
-    """A value far above what the points before it were; told for some points after the last one."""
+    """A value far above what the points before it were; told for some points, longer the more often it happens."""
 
     def __init__(self, *, window: int, factor: float, spread: float, floor: float, hold: int) -> None:
         """Prepare the watch for jumps.
@@ -68,7 +71,7 @@ class Jump(Condition):
             factor: How many times the past's median a jump must reach.
             spread: How many of the past's standard deviations it must lie above the median.
             floor: Values below are never a jump.
-            hold: Points after the last jump until it is no longer told.
+            hold: Points after a single jump until it is no longer told; four times as many after two, and so on.
         """
         super().__init__(cooldown=hold)
         self.needs = window + 1
@@ -94,7 +97,7 @@ class Jump(Condition):
                 self._quiet = 0
                 if self.spans.open is None:
                     self._begin(step, step, f"jumped to {number(value)} from a usual {number(past.median())}")
-            elif self._jumps and self._quiet > self._hold:
+            elif self._jumps and self._quiet > min(_LONGEST_HOLD, self._hold * len(self._jumps) ** 2):
                 self._jumps = []
                 self._end(step)
             past.add(value)
@@ -109,7 +112,8 @@ class Jump(Condition):
             return None
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
         since = self._first()
-        often = f", {len(self._jumps)} such points since step {since}" if len(self._jumps) > 1 else ""
+        count = len(self._jumps)
+        often = f"; {count} such points since step {since}, the last at {self._jumps[-1][0]}" if count > 1 else ""
         message = f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}{often}"
         newest = self._jumps[-3:]
         evidence = tuple(f"{number(v)} at step {at}; the points before: median {number(m)}" for at, v, m in newest)

@@ -73,7 +73,7 @@ class Stays(Condition):
     """Most of the last points and their mean lie outside a range."""
 
     def __init__(self, range: Range, steady: Steadiness) -> None:
-        super().__init__(cooldown=steady.window)
+        super().__init__(cooldown=2 * steady.window)
         self.needs = steady.window
         self._range = range
         self._steady = steady

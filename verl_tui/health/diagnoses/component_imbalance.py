@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -23,22 +24,26 @@ _NO_COMPONENT = re.compile(
 )
 _MOST = 12
 _WINDOW = 12
-"""Blocks in which one is saturated and the others stand still: 120 points, longer than any start: heuristic."""
+"""Newest blocks in which it is saturated: 120 points, longer than any start: heuristic."""
 _CLIMB = 0.2
-"""A saturated component must have gained a fifth of its top since the start, or it is a constant: heuristic."""
+"""A saturated component must have gained a fifth of its top, or it is a constant: heuristic."""
 _TOP = 0.9
 """It stays within a tenth of its range from its top."""
-_STILL = 0.05
-"""Another component moves if, beyond doubt, it gains a twentieth of that range: heuristic."""
+_FOOT = 0.25
+"""Its climb began where it was last within a quarter of its range from its lowest."""
+_STILL = 0.08
+"""Another component moves if since then it has gained so much of that range: heuristic."""
+_DONE = 0.25
+"""One that has climbed a quarter of that range before, and stays there, is done rather than stuck."""
 
 
-class _Component(NamedTuple):
-    key: str
+class _Saturated(NamedTuple):
     column: int
-    opening: float
+    key: str
+    low: float
     top: float
-    gain: float
-    """What it surely gained at most within the window."""
+    climb: int
+    """Place of the block at the foot of the climb."""
 
 
 class ComponentImbalance(BlockDiagnosis):
@@ -57,47 +62,65 @@ class ComponentImbalance(BlockDiagnosis):
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Tell when one component has all and the others nothing."""
-        components = [
-            one for i, key in enumerate(inputs.keys[1:], 1) if key and (one := _component(blocks, i, key)) is not None
-        ]
-        window = blocks[-_WINDOW:]
-        for one in components:
-            others = [other for other in components if other is not one]
-            reach = one.top - one.opening
-            levels = column(window, one.column)
-            if not others or reach < _CLIMB * abs(one.top) or min(levels) < one.top - (1 - _TOP) * reach:
+        columns = range(1, len(inputs.keys))
+        for i in columns:
+            one = _saturated(blocks, i, inputs.keys[i] or "")
+            if one is None:
                 continue
-            if all(other.gain < _STILL * reach for other in others):
+            others = [j for j in columns if j != i and _stuck(blocks, j, one)]
+            if others and not any(_moves(blocks, j, one) for j in others):
                 return self._tell(blocks, one, others, inputs)
         return None
 
-    def _tell(self, blocks: Sequence[Block], one: _Component, others: Sequence[_Component], inputs: Inputs) -> Told:
-        floor = one.top - (1 - _TOP) * (one.top - one.opening)
-        since = next(block.last for block in blocks if block.levels[one.column] >= floor)
-        names = ", ".join(other.key for other in others)
-        window = blocks[-_WINDOW:]
-        told = [
-            f"{c.key}: {number(column(blocks, c.column)[0])} at the beginning, "
-            f"{number(column(window, c.column)[0])} at step {window[0].last}, "
-            f"{number(column(window, c.column)[-1])} at step {window[-1].last}"
-            for c in (one, *others)
-        ]
-        total = column(blocks, 0)
-        told.append(f"{inputs.keys[0]}: {number(total[0])} at the beginning, {number(total[-1])} now")
+    def _tell(self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: Inputs) -> Told:
+        floor = one.top - (1 - _TOP) * (one.top - one.low)
+        foot, last = blocks[one.climb].last, blocks[-1].last
+        since = next(block.last for block in blocks[one.climb :] if block.levels[one.column] >= floor)
+        names = ", ".join(inputs.keys[j] or "" for j in others)
+        told = tuple(
+            f"{inputs.keys[j]}: {number(column(blocks[one.climb :], j)[0])} at step {foot}, "
+            f"{number(column(blocks, j)[-1])} at step {last} (means of {self.size} points)"
+            for j in (one.column, *others, 0)
+        )
         return Told(
             since,
             f"carried by {one.key} alone",
             f"{one.key} is saturated at {number(one.top)} since step {since} and carries the reward: {names} "
-            f"{'have' if len(others) > 1 else 'has'} not moved for {len(window) * self.size} points",
-            tuple(told),
+            f"{'have' if len(others) > 1 else 'has'} not moved since step {foot}",
+            told,
             one.key,
         )
 
 
-def _component(blocks: Sequence[Block], i: int, key: str) -> _Component | None:
-    levels, window = column(blocks, i), blocks[-_WINDOW:]
-    if len(column(window, i)) < _WINDOW // 2:
+def _saturated(blocks: Sequence[Block], i: int, key: str) -> _Saturated | None:
+    """Return a component that has climbed and stays at its top."""
+    window = column(blocks[-_WINDOW:], i)
+    levels = column(blocks, i)
+    if len(window) < _WINDOW // 2:
         return None
-    line = course(window, i)
-    error = abs(line.change / line.t) if line.t else 0.0
-    return _Component(key, i, levels[0], max(levels), line.change + 2 * error)
+    low, top = min(levels), max(levels)
+    reach = top - low
+    if reach < _CLIMB * abs(top) or min(window) < top - (1 - _TOP) * reach:
+        return None
+    foot = low + _FOOT * reach
+    climb = max((at for at, block in enumerate(blocks) if block.levels[i] <= foot), default=0)
+    return _Saturated(i, key, low, top, climb)
+
+
+def _stuck(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
+    """Return whether a component may be stuck: it is still logged, and has not reached its own top before."""
+    window, levels = column(blocks[-_WINDOW:], j), column(blocks, j)
+    if len(window) < _WINDOW // 2:
+        return False
+    reach = max(levels) - min(levels)
+    done = reach >= _DONE * (beside.top - beside.low) and min(window) >= max(levels) - (1 - _FOOT) * reach
+    return not done
+
+
+def _moves(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
+    """Return whether a component has gained anything since the saturated one began to climb."""
+    before = column(blocks[max(0, beside.climb - 2) : beside.climb + 2], j)
+    now = column(blocks[-4:], j)
+    if not before or not now:
+        return True
+    return fmean(now) - fmean(before) >= _STILL * (beside.top - beside.low)

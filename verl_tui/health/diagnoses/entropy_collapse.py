@@ -21,9 +21,13 @@ _FALL = 0.5
 _LEFT = 0.35
 """And be at no more than so much of the run's beginning: heuristic."""
 _FALL_T = -4.0
+_NEAR = 0.9
+"""Down to nine tenths it has not begun to fall."""
 _FLAT_T = 2.0
-_GAIN = 0.05
-"""A reward that gained a twentieth of its size has risen, however noisy."""
+_SURE_T = 4.0
+_GAIN, _SURE_GAIN = 0.05, 0.01
+"""A reward has risen if it likely gained a twentieth of its size, or beyond doubt a hundredth: near its ceiling it
+gains little, and that is convergence."""
 
 
 class EntropyCollapse(BlockDiagnosis):
@@ -48,7 +52,7 @@ class EntropyCollapse(BlockDiagnosis):
         for lag in _LAGS:
             stretch = blocks[-lag - 1 :]
             if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
-                return self._tell(blocks, stretch[0].last, opening, inputs)
+                return self._tell(blocks, _brink(stretch), opening, inputs)
         return None
 
     def _tell(self, blocks: Sequence[Block], since: int, opening: float, inputs: Inputs) -> Told:
@@ -71,6 +75,12 @@ class EntropyCollapse(BlockDiagnosis):
         )
 
 
+def _brink(stretch: Sequence[Block]) -> int:
+    """Return the last step at which entropy was still near where the stretch begins."""
+    near = _NEAR * stretch[0].levels[0]
+    return [block.last for block in stretch if block.levels[0] >= near or block is stretch[0]][-1]
+
+
 def _fallen(stretch: Sequence[Block]) -> bool:
     values = column(stretch, 0)
     return len(values) >= 4 and values[-1] <= _FALL * values[0] and course(stretch, 0).t <= _FALL_T
@@ -81,4 +91,6 @@ def _risen(stretch: Sequence[Block]) -> bool:
     if len(values) < 4:
         return True
     size = max(abs(max(values)), abs(min(values)))
-    return line.t >= _FLAT_T and line.change >= _GAIN * size
+    return (line.t >= _FLAT_T and line.change >= _GAIN * size) or (
+        line.t >= _SURE_T and line.change >= _SURE_GAIN * size
+    )

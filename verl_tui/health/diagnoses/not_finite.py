@@ -99,7 +99,7 @@ class NotFinite(Diagnosis):
         """Find metrics that broke."""
         keys = moment.run.keys
         seen = [one for key in moment.run.odd if (one := self._read(moment, key)) is not None]
-        self.spans = _spans(seen)
+        self.spans = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
             return NotJudged(self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet")
         broken = [one for one in seen if one.recent()]
@@ -148,13 +148,13 @@ def _count(one: _Seen) -> str:
     return f"at {len(broken)} of the last {looked} points (step{'s' * (len(broken) > 1)} {steps})"
 
 
-def _spans(seen: Sequence[_Seen]) -> Spans:
+def _spans(seen: Sequence[_Seen], window: int) -> Spans:
     """Return when anything was broken: breaches of several metrics that overlap are one."""
     breaches = sorted((first, last, lasts, one.key) for one in seen for first, last, lasts in one.breaches())
     spans = Spans(cooldown=0)
     until = 0
     for at, (first, last, _, key) in enumerate(breaches):
-        if spans.open is not None and first > until:
+        if spans.open is not None and first > until + window:
             spans.end(until, 2 * at)
         if spans.open is None:
             spans.begin(first, first, f"were not finite: {key}", 2 * at + 1)

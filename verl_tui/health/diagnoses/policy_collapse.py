@@ -16,7 +16,7 @@ from verl_tui.health.limits import target_kl
 from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
@@ -68,6 +68,16 @@ class _Departure(NamedTuple):
         )
 
 
+class _Loops(NamedTuple):
+    """Samples that repeat themselves."""
+
+    key: str
+    step: int
+    top: float
+    """Largest share of repeated text from there on."""
+    usual: float
+
+
 class PolicyCollapse(Diagnosis):
     """A cliff in the reward, with a KL out of its band or samples that repeat themselves."""
 
@@ -79,8 +89,6 @@ class PolicyCollapse(Diagnosis):
     def _start_over(self) -> None:
         share = self.rule.threshold
         self._watch = Watch(lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share))
-        self._confirmed: dict[int, tuple[int, tuple[_Departure, ...]]] = {}
-        """Edge of a cliff -> the step at which it was clear that it is a collapse, and what showed it."""
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look for a cliff, then for what came with it."""
@@ -97,54 +105,41 @@ class PolicyCollapse(Diagnosis):
         assert isinstance(cliff, Cliff)
         if cliff.seen < cliff.needs:
             return NotJudged(self.rule.id, f"needs {cliff.needs} points, has {cliff.seen}")
-        for span in cliff.spans.all:
-            self._confirm(moment, reward, span.since, span.raised)
-        self._note_spans(cliff)
+        shown = {span.since: _shown(moment, reward, span.since) for span in cliff.spans.all}
+        self._note(cliff, shown)
         fall = cliff.fall
-        if fall is None or fall[0] not in self._confirmed:
+        if fall is None or shown.get(fall[0]) is None:
             return None
         return self._finding(moment, reward, fall, step)
 
-    def _confirm(self, moment: Moment, reward: Series, edge: int, raised: int) -> None:
-        """Look for a KL that left its band, or for loops, around the edge of a cliff, until something is found."""
-        if edge in self._confirmed:
-            return
-        at = bisect_left(reward.steps, edge)
-        last = min(at + _AFTER, len(reward) - 1)
-        span = (reward.steps[max(0, at - _BEFORE)], reward.steps[last])
-        out = tuple(one for one in _departures(moment, span) if one is not None)
-        loops = _loops(moment, span)
-        if out or loops is not None:
-            shown = min([one.step for one in out] + ([loops[1]] if loops else []))
-            self._confirmed[edge] = (max(raised, shown), out)
-
-    def _note_spans(self, cliff: Cliff) -> None:
+    def _note(self, cliff: Cliff, shown: Mapping[int, int | None]) -> None:
         self.spans = Spans(cooldown=0)
         for at, span in enumerate(cliff.spans.all):
-            if span.since in self._confirmed:
-                told = self._confirmed[span.since][0]
-                self.spans.begin(span.since, told, f"collapsed: reward {span.what}", 2 * at + 1)
-                if span.cleared is not None:
-                    self.spans.end(span.cleared, 2 * at + 2)
+            sign = shown[span.since]
+            if sign is None:
+                continue
+            self.spans.begin(span.since, max(span.raised, sign), f"collapsed: reward {span.what}", 2 * at + 1)
+            if span.cleared is not None:
+                self.spans.end(span.cleared, 2 * at + 2)
 
     def _finding(self, moment: Moment, reward: Series, fall: tuple[int, float, float], step: int | None) -> Finding:
         edge, level, foot = fall
         at = bisect_left(reward.steps, edge)
         span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _WRECK, len(reward) - 1)])
-        out = tuple(one for one in _departures(moment, span) if one) or self._confirmed[edge][1]
+        out = _departures(moment, span)
         loops = _loops(moment, span)
         causes = drift_causes(moment.run)
         evidence = [f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"]
         evidence += [one.words for one in out]
         if loops is not None:
             evidence.append(
-                f"samples repetitive from step {loops[1]}: {loops[2]:.0%} of their text repeats itself, "
-                f"{loops[3]:.0%} before ({loops[0]})"
+                f"samples repetitive from step {loops.step}: {loops.top:.0%} of their text repeats itself, "
+                f"{loops.usual:.0%} before ({loops.key})"
             )
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
         beside = [f"{one.title} {number(one.top / one.limit)} × its threshold from step {one.step}" for one in out[:1]]
-        beside += [f"samples repetitive from step {loops[1]}"] if loops is not None else []
+        beside += [f"samples repetitive from step {loops.step}"] if loops is not None else []
         return Finding(
             self.rule.id,
             self.rule.severity,
@@ -159,11 +154,21 @@ class PolicyCollapse(Diagnosis):
         )
 
 
-def _departures(moment: Moment, span: tuple[int, int]) -> Sequence[_Departure | None]:
-    return (
+def _shown(moment: Moment, reward: Series, edge: int) -> int | None:
+    """Return the step of the first sign, around the edge of a cliff, that it is the policy; None where none is."""
+    at = bisect_left(reward.steps, edge)
+    span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _AFTER, len(reward) - 1)])
+    loops = _loops(moment, span)
+    signs = [one.step for one in _departures(moment, span)] + ([loops.step] if loops is not None else [])
+    return min(signs, default=None)
+
+
+def _departures(moment: Moment, span: tuple[int, int]) -> Sequence[_Departure]:
+    found = (
         _departure(moment, "policy_kl", "policy KL", span),
         _departure(moment, "reference_kl", "reference KL", span),
     )
+    return [one for one in found if one is not None]
 
 
 def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]) -> _Departure | None:
@@ -210,8 +215,8 @@ def _loops_key(moment: Moment) -> str | None:
     return next((key for key in ("samples/repetition", "val_samples/repetition") if key in moment.names), None)
 
 
-def _loops(moment: Moment, span: tuple[int, int]) -> tuple[str, int, float, float] | None:
-    """Return the key, the first step, the level there and the level before of samples that repeat themselves."""
+def _loops(moment: Moment, span: tuple[int, int]) -> _Loops | None:
+    """Return where samples began to repeat themselves between two steps, None where they did not."""
     key = _loops_key(moment)
     series = moment.series(key) if key else None
     if key is None or series is None:
@@ -220,4 +225,4 @@ def _loops(moment: Moment, span: tuple[int, int]) -> tuple[str, int, float, floa
     before = [value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION]
     usual = median(before) if before else 0.0
     first = next((i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None)
-    return None if first is None else (key, series.steps[first], max(series.values[first:stop]), usual)
+    return None if first is None else _Loops(key, series.steps[first], max(series.values[first:stop]), usual)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told
@@ -36,16 +36,31 @@ _OVER = 1.25
 """Below a quarter more than usual it is over."""
 
 
+class _Slow(NamedTuple):
+    """A phase that is slower than it was."""
+
+    added: float
+    """Seconds a step."""
+    column: int
+    usual: float
+    """Seconds before."""
+    each: float | None
+    """Seconds a token before, None where tokens are not known."""
+
+    def holds(self, block: Block) -> bool:
+        """Return whether a block is still slow."""
+        level, tokens = block.levels[self.column], block.levels[1]
+        each = self.each is None or not tokens > 0 or level / tokens >= _OVER * self.each
+        return level >= _OVER * self.usual and each
+
+
 class SlowPhase(BlockDiagnosis):
     """A part of the step's time grows against its own past, and not only with the tokens it works on."""
 
     needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
     patience: ClassVar[int] = 3
-
-    def __init__(self, *args: object) -> None:
-        self._usual: dict[int, float] = {}
-        """Column of a slow phase -> what was usual before."""
-        super().__init__(*args)  # type: ignore[arg-type]
+    _slow: _Slow | None = None
+    """The phase that was told."""
 
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at all phases, beside the whole step and the tokens worked on."""
@@ -58,26 +73,19 @@ class SlowPhase(BlockDiagnosis):
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Compare each phase with its past; the one that costs most is told."""
-        if self.spans.open is not None and self._told is not None:
-            return self._still(blocks, inputs)
-        phases = range(2, len(inputs.keys))
-        slow = [(found[0], i, found[1]) for i in phases if (found := _slow(blocks, i)) is not None]
-        if not slow:
+        if self.spans.open is not None and self._told is not None and self._slow is not None:
+            since = self._told.since
+        else:
+            self._slow = max((one for i in range(2, len(inputs.keys)) if (one := _find(blocks, i))), default=None)
+            since = _since(blocks, self._slow) if self._slow is not None else 0
+        if self._slow is None or not self._slow.holds(blocks[-1]):
             return None
-        _, i, usual = max(slow)
-        since = _since(blocks, i, usual)
-        self._usual = {i: usual}
-        return self._tell(blocks, i, usual, since, inputs)
+        return self._tell(blocks, self._slow, since, inputs)
 
-    def _still(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
-        for i, usual in self._usual.items():
-            if self._told is not None and blocks[-1].levels[i] >= _OVER * usual:
-                return self._tell(blocks, i, usual, self._told.since, inputs)
-        return None
-
-    def _tell(self, blocks: Sequence[Block], i: int, usual: float, since: int, inputs: Inputs) -> Told:
+    def _tell(self, blocks: Sequence[Block], slow: _Slow, since: int, inputs: Inputs) -> Told:
+        i, usual = slow.column, slow.usual
         key, now, step, last = inputs.keys[i], blocks[-1].levels[i], blocks[-1].levels[0], blocks[-1].last
-        share = "" if i == 0 or key == inputs.keys[0] else f", {now / step:.0%} of the step"
+        share = "" if key == inputs.keys[0] else f", {now / step:.0%} of the step"
         return Told(
             since,
             f"slowed: {key} from {number(usual)} s to {number(now)} s",
@@ -91,8 +99,8 @@ class SlowPhase(BlockDiagnosis):
         )
 
 
-def _slow(blocks: Sequence[Block], i: int) -> tuple[float, float] | None:
-    """Return by how many seconds a phase is slower than it was, and what was usual; None where it is not."""
+def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
+    """Return by how much a phase is slower than it was, None where it is not."""
     usual = _usual(blocks, i, per=None)
     now = min((block.levels[i] for block in blocks[-_NOW:]), default=math.nan)
     step = blocks[-1].levels[0]
@@ -104,26 +112,29 @@ def _slow(blocks: Sequence[Block], i: int) -> tuple[float, float] | None:
         newest = [block.levels[i] / block.levels[1] for block in blocks[-_NOW:] if block.levels[1] > 0]
         if newest and min(newest) < _SLOWER * each:
             return None
-    return now - usual, usual
+    return _Slow(now - usual, i, usual, each)
 
 
 def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:
     """Return the usual level before the newest blocks, as such or per another metric. The first block warms up."""
-    past = blocks[1 : len(blocks) - _NOW - _GAP][-_PAST:]
-    levels = [
-        block.levels[i] / (block.levels[per] if per is not None else 1.0)
-        for block in past
-        if not math.isnan(block.levels[i]) and (per is None or block.levels[per] > 0)
-    ]
-    level = median(levels) if len(levels) >= _LEAST_PAST else 0.0
+    past = blocks[1 : len(blocks) - _NOW - _GAP]
+    usual = []
+    for stretch in (past[-_PAST:], past[:_PAST]):  # what creeps is measured by the run's beginning
+        levels = [
+            block.levels[i] / (block.levels[per] if per is not None else 1.0)
+            for block in stretch
+            if not math.isnan(block.levels[i]) and (per is None or block.levels[per] > 0)
+        ]
+        usual += [median(levels)] if len(levels) >= _LEAST_PAST else []
+    level = min(usual, default=0.0)
     return level if level > 0 else None
 
 
-def _since(blocks: Sequence[Block], i: int, usual: float) -> int:
+def _since(blocks: Sequence[Block], slow: _Slow) -> int:
     """Return the first step of the first block of the growth."""
     since = blocks[-1].first
     for block in reversed(blocks):
-        if not block.levels[i] >= _OVER * usual:
+        if not slow.holds(block):
             break
         since = block.first
     return since
