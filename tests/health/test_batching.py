@@ -31,12 +31,14 @@ def _columns(seed: int, names: list[str]) -> dict[str, list[float]]:
 
 TUTORIAL_KEYS = [
     *("rollout/reward_mean", "rollout/reward_std", "ppo/kl_div", "kl/divergence", "ppo/policy_loss", "ppo/grad_norm"),
-    *("ppo/clip_ratio", "rollout/response_length_mean", "system/gpu_util"),
+    *("ppo/clip_ratio", "rollout/response_length_mean", "system/gpu_util", "ppo/entropy", "samples/repetition"),
 ]
 VERL_KEYS = [
     *("critic/score/mean", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss", "actor/grad_norm", "actor/pg_clipfrac"),
     *("critic/advantages/max", "critic/advantages/min", "rollout_corr/kl", "rollout_corr/rollout_is_mean"),
     *("response_length/clip_ratio", "response/aborted_ratio", "critic/vf_explained_var", "timing_s/step"),
+    *("timing_s/gen", "actor/entropy", "response_length/mean", "samples/acc", "samples/format", "samples/dead_groups"),
+    *("samples/repetition", "samples/distinct_2", "val-core/x/acc/mean@1", "training/rollout_probs_diff_mean"),
 ]
 
 

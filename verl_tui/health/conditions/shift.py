@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from itertools import islice
 from statistics import fmean, median
@@ -37,6 +38,8 @@ class Shift(Condition):
         self._points: deque[tuple[int, float]] = deque(maxlen=window + recent)
         self._window = window
         self._opening: list[float] = []
+        self._extreme = math.inf if way > 0 else -math.inf
+        """The least value so far (the greatest, to watch for a fall): no usual level lies beyond it."""
         self.usual: float | None = None
         """Level before, while a shift holds."""
 
@@ -47,12 +50,13 @@ class Shift(Condition):
             self._points.append((step, value))
             if len(self._opening) < self._window:
                 self._opening.append(value)
+            self._extreme = min(self._extreme, value) if self._way > 0 else max(self._extreme, value)
             if self.usual is not None:
                 if self._distance(self.usual, fmean(self._last())) < _BACK * abs(self._way):
                     self.usual = None
                     self._points.clear()
                     self._end(step)
-            elif len(self._points) >= self.needs:
+            elif len(self._points) >= self.needs and self._distance(self._extreme, value) > abs(self._way):
                 self._consider(step)
 
     def _last(self) -> list[float]:

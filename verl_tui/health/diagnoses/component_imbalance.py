@@ -28,13 +28,17 @@ _WINDOW = 12
 _CLIMB = 0.2
 """A saturated component must have gained a fifth of its top, or it is a constant: heuristic."""
 _TOP = 0.9
-"""It stays within a tenth of its range from its top."""
+"""On average it stays within a tenth of its range from its top."""
 _FOOT = 0.25
 """Its climb began where it was last within a quarter of its range from its lowest."""
 _STILL = 0.08
 """Another component moves if since then it has gained so much of that range: heuristic."""
 _DONE = 0.25
 """One that has climbed a quarter of that range before, and stays there, is done rather than stuck."""
+
+
+_LONGEST = 300
+"""Blocks that a climb is looked for in."""
 
 
 class _Saturated(NamedTuple):
@@ -64,10 +68,10 @@ class ComponentImbalance(BlockDiagnosis):
         """Tell when one component has all and the others nothing."""
         columns = range(1, len(inputs.keys))
         for i in columns:
-            one = _saturated(blocks, i, inputs.keys[i] or "")
+            one = _saturated(blocks, i, inputs.keys[i] or "", self.reach(i))
             if one is None:
                 continue
-            others = [j for j in columns if j != i and _stuck(blocks, j, one)]
+            others = [j for j in columns if j != i and _stuck(blocks, j, self.reach(j), one)]
             if others and not any(_moves(blocks, j, one) for j in others):
                 return self._tell(blocks, one, others, inputs)
         return None
@@ -92,28 +96,28 @@ class ComponentImbalance(BlockDiagnosis):
         )
 
 
-def _saturated(blocks: Sequence[Block], i: int, key: str) -> _Saturated | None:
+def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]) -> _Saturated | None:
     """Return a component that has climbed and stays at its top."""
     window = column(blocks[-_WINDOW:], i)
-    levels = column(blocks, i)
     if len(window) < _WINDOW // 2:
         return None
-    low, top = min(levels), max(levels)
+    low, top = reached
     reach = top - low
-    if reach < _CLIMB * abs(top) or min(window) < top - (1 - _TOP) * reach:
+    if reach < _CLIMB * abs(top) or fmean(window) < top - (1 - _TOP) * reach or min(window) < top - _FOOT * reach:
         return None
     foot = low + _FOOT * reach
-    climb = max((at for at, block in enumerate(blocks) if block.levels[i] <= foot), default=0)
+    earliest = max(0, len(blocks) - _LONGEST)
+    climb = next((at for at in range(len(blocks) - 1, earliest, -1) if blocks[at].levels[i] <= foot), earliest)
     return _Saturated(i, key, low, top, climb)
 
 
-def _stuck(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
+def _stuck(blocks: Sequence[Block], j: int, reached: tuple[float, float], beside: _Saturated) -> bool:
     """Return whether a component may be stuck: it is still logged, and has not reached its own top before."""
-    window, levels = column(blocks[-_WINDOW:], j), column(blocks, j)
+    window = column(blocks[-_WINDOW:], j)
     if len(window) < _WINDOW // 2:
         return False
-    reach = max(levels) - min(levels)
-    done = reach >= _DONE * (beside.top - beside.low) and min(window) >= max(levels) - (1 - _FOOT) * reach
+    reach = reached[1] - reached[0]
+    done = reach >= _DONE * (beside.top - beside.low) and min(window) >= reached[1] - (1 - _FOOT) * reach
     return not done
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
+
+
+_MANY = 100
+"""Blocks that a breach is described by at most."""
 
 
 class Diagnosis(ABC):
@@ -122,6 +127,7 @@ class BlockDiagnosis(Diagnosis):
             self._forget()
         for block in fresh:
             self._history.append(block)
+            self._widen(block)
             if len(self._history) >= self.needs:
                 self._note(self.look(self._history, inputs), block.last)
         if len(self._history) < self.needs:
@@ -136,9 +142,24 @@ class BlockDiagnosis(Diagnosis):
 
     def _forget(self) -> None:
         self._history: list[Block] = []
+        self._reach: list[tuple[float, float]] = []
         self._told: Told | None = None
         self._quiet = 0
         self.spans = Spans(cooldown=self.patience)
+
+    def reach(self, i: int) -> tuple[float, float]:
+        """Return the lowest and the highest level of a metric over all blocks; nan where it has none."""
+        low, high = self._reach[i] if self._reach else (math.inf, -math.inf)
+        return (low, high) if low <= high else (math.nan, math.nan)
+
+    def _widen(self, block: Block) -> None:
+        if not self._reach:
+            self._reach = [(math.inf, -math.inf)] * len(block.levels)
+        # A comparison with nan is false: what a block lacks changes nothing.
+        self._reach = [
+            (level if level < low else low, level if level > high else high)
+            for level, (low, high) in zip(block.levels, self._reach, strict=True)
+        ]
 
     def _note(self, told: Told | None, step: int) -> None:
         at = len(self._history)
@@ -169,6 +190,13 @@ class BlockDiagnosis(Diagnosis):
             source=rule.source,
             key=told.key,
         )
+
+
+def since(blocks: Sequence[Block], step: int) -> Sequence[Block]:
+    """Return the blocks from a step on, thinned out where they are many: a long breach must not cost ever more."""
+    stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
+    stride = len(stretch) // _MANY + 1
+    return [*stretch[:-1:stride], stretch[-1]] if stride > 1 else stretch
 
 
 def column(blocks: Sequence[Block], i: int) -> list[float]:

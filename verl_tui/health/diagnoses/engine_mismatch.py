@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class EngineMismatch(BlockDiagnosis):
         if not beyond:
             return None
         if self.spans.open is not None and self._told is not None:
-            return self._tell([block for block in blocks if block.last >= self._told.since], beyond, inputs)
+            return self._tell(since(blocks, self._told.since), beyond, inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             norm = column(stretch, 0)

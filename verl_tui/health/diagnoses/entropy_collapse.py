@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -55,20 +55,20 @@ class EntropyCollapse(BlockDiagnosis):
                 return self._tell(blocks, _brink(stretch), opening, inputs)
         return None
 
-    def _tell(self, blocks: Sequence[Block], since: int, opening: float, inputs: Inputs) -> Told:
-        stretch = [block for block in blocks if block.last >= since]
+    def _tell(self, blocks: Sequence[Block], start: int, opening: float, inputs: Inputs) -> Told:
+        stretch = since(blocks, start)
         now = blocks[-1]
         entropy, reward = column(stretch, 0), column(stretch, 1)
         change = reward[-1] - reward[0] if reward else 0.0
         return Told(
-            since,
+            start,
             f"fell to {number(entropy[-1])} with a flat reward",
-            f"entropy fell from {number(entropy[0])} at step {since} to {number(now.levels[0])} at step {now.last} "
+            f"entropy fell from {number(entropy[0])} at step {start} to {number(now.levels[0])} at step {now.last} "
             f"({now.levels[0] / opening:.0%} of the run's beginning) while the reward stood still ({change:+.2g})",
             (
-                f"{inputs.keys[0]}: {number(opening)} at the beginning, {number(entropy[0])} at step {since}, "
+                f"{inputs.keys[0]}: {number(opening)} at the beginning, {number(entropy[0])} at step {start}, "
                 f"{number(now.levels[0])} at step {now.last} (means of {self.size} points)",
-                f"{inputs.keys[1]}: {number(reward[0])} at step {since}, {number(reward[-1])} at step {now.last}: "
+                f"{inputs.keys[1]}: {number(reward[0])} at step {start}, {number(reward[-1])} at step {now.last}: "
                 f"slope {course(stretch, 1).t:+.1f} standard errors from level",
             ),
             inputs.keys[0],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.causes import length_cause
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import response_limit, v1_trainer
 
@@ -56,7 +56,7 @@ class LengthExplosion(BlockDiagnosis):
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Compare the newest blocks with earlier ones."""
         if self.spans.open is not None and self._told is not None and self._stays(blocks[-1], inputs):
-            return self._tell([block for block in blocks if block.last >= self._told.since], inputs)
+            return self._tell(since(blocks, self._told.since), inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             if len(stretch) == lag and self._explodes(stretch, inputs):

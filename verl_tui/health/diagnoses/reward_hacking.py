@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
@@ -58,12 +57,12 @@ class RewardHacking(BlockDiagnosis):
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Compare reward and the rest over several stretches."""
-        rewards = column(blocks, 0)
-        reach = max(rewards, default=0.0) - min(rewards, default=0.0)
+        low, high = self.reach(0)
+        reach = high - low
         for lag in _LAGS:
             stretch = blocks[-lag:]
             line = course(stretch, 0)
-            if len(stretch) < lag or line.t < _RISE_T or line.change < _RISE * max(reach, abs(fmean(rewards))):
+            if len(stretch) < lag or line.t < _RISE_T or line.change < _RISE * max(reach, abs(high + low) / 2):
                 continue
             sign = _validation(stretch, line.change, inputs.keys[1]) or _samples(stretch, inputs.keys[2:])
             if sign is not None:

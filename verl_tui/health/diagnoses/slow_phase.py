@@ -101,9 +101,10 @@ class SlowPhase(BlockDiagnosis):
 
 def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
     """Return by how much a phase is slower than it was, None where it is not."""
-    usual = _usual(blocks, i, per=None)
     now = min((block.levels[i] for block in blocks[-_NOW:]), default=math.nan)
     step = blocks[-1].levels[0]
+    # Most phases are too short to matter, and that is quickly seen.
+    usual = _usual(blocks, i, per=None) if now >= _SHARE * step else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.

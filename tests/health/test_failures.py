@@ -1,0 +1,296 @@
+"""Failures that need several signals: each is found where it was planted, and not in what only looks like it."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.health import Finding
+
+COUNT = 300
+
+
+def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
+    chance = random.Random(seed)
+    return [value + chance.gauss(0.0, size) for value in values]
+
+
+def ramp(start: float, end: float, count: int = COUNT, *, begin: int = 0, finish: int | None = None) -> list[float]:
+    """Return values that go from one level to another between two points."""
+    last = count if finish is None else finish
+    return [start + (end - start) * min(1.0, max(0.0, (i - begin) / (last - begin))) for i in range(count)]
+
+
+def find(
+    id: str,
+    columns: Mapping[str, Sequence[float]],
+    beside: Mapping[str, float] = VERL,
+    settings: Mapping[str, object] | None = None,
+) -> Finding | None:
+    verdict = judge(planted(columns, beside, settings))
+    assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
+    return next((one for one in verdict.findings if one.id == id), None)
+
+
+# -- policy-collapse ---------------------------------------------------------------------------------------------------
+
+CLIFF = [*noisy(ramp(2.0, 3.0, 200), 0.05), *noisy([2.2, 1.5, 0.9, 0.6], 0.02), *noisy([0.4] * 46, 0.05)]
+DRIFT = [*noisy([0.03] * 190, 0.005), *noisy(ramp(0.05, 0.3, 60, finish=20), 0.01)]
+LOOPS = [*noisy([0.05] * 201, 0.02), *noisy([0.8] * 49, 0.05)]
+
+
+def test_the_tutorials_failing_run() -> None:
+    found = find(
+        "policy-collapse",
+        {"rollout/reward_mean": CLIFF, "ppo/kl_div": DRIFT, "samples/repetition": LOOPS},
+        TUTORIAL,
+        {"kl_coef": 0.001, "kl_controller": "fixed"},
+    )
+    assert found is not None
+    assert found.since_step == 201
+    assert found.message.startswith("the policy collapsed: reward cliff at step 201, from ")
+    assert "samples repetitive from step 202" in found.message
+    said = "\n".join(found.evidence)
+    for words in ("reward cliff at step 201", "policy KL", "× its threshold of 0.1 from step 19", "kl_coef 0.001"):
+        assert words in said
+    assert "below 0.01–0.1" in said
+    assert "does not adapt" in said
+    for words in ("kl_coef 0.02", "adaptive controller", "target_kl 0.05", "[0.01, 0.1]"):
+        assert words in (found.advice or "")
+
+
+def test_a_collapse_in_verls_names() -> None:
+    score = [(value - 0.4) / 3 for value in CLIFF]
+    found = find("policy-collapse", {"critic/score/mean": score, "actor/kl_loss": [10 * kl for kl in DRIFT]})
+    assert found is not None
+    assert "reference KL" in found.evidence[1]
+    loops = find("policy-collapse", {"critic/score/mean": score, "samples/repetition": LOOPS})
+    assert loops is not None
+    assert "samples repetitive" in loops.message
+
+
+@pytest.mark.parametrize(
+    ("reward", "kl"),
+    [
+        (CLIFF, noisy([0.03] * 250, 0.005)),  # the reward alone: a broken scorer, a harder curriculum
+        (noisy(ramp(2.0, 3.0, 250), 0.05), DRIFT),  # KL alone
+        (noisy(ramp(3.0, 2.0, 250), 0.05), DRIFT),  # a slow decline is no cliff
+        (CLIFF[:201], DRIFT[:201]),  # one bad batch is none either
+    ],
+)
+def test_what_is_no_collapse(reward: list[float], kl: list[float]) -> None:
+    assert find("policy-collapse", {"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL) is None
+
+
+def test_a_collapse_that_is_made_up_for_is_history() -> None:
+    reward = [*CLIFF[:230], *noisy([2.8] * 70, 0.05)]
+    kl = [*DRIFT[:230], *noisy([0.03] * 70, 0.005)]
+    verdict = judge(planted({"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL))
+    assert "policy-collapse" not in ids(verdict)
+    (episode,) = [one for one in verdict.history if one.id == "policy-collapse"]
+    assert episode.since_step == 201
+    assert episode.raised_step is not None
+    assert episode.cleared_step is not None
+    assert 205 <= episode.raised_step <= 215
+    assert 231 <= episode.cleared_step <= 236
+
+
+# -- entropy-collapse --------------------------------------------------------------------------------------------------
+
+FALLING = [*noisy([0.5] * 150, 0.01), *[0.5 * math.exp(-i / 30) + 0.005 for i in range(150)]]
+FLAT = noisy([0.6] * COUNT, 0.03)
+
+
+def test_entropy_that_falls_beside_a_flat_reward() -> None:
+    found = find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": FLAT})
+    assert found is not None
+    assert found.since_step is not None
+    assert 140 <= found.since_step <= 170
+    assert "while the reward stood still" in found.message
+
+
+@pytest.mark.parametrize("top", [0.7, 0.95])
+def test_entropy_that_falls_beside_a_rising_reward_is_convergence(top: float) -> None:
+    rising = noisy(ramp(0.5, top, begin=140, finish=280), 0.02)
+    assert find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": rising}) is None
+
+
+def test_entropy_that_settles_is_no_collapse() -> None:
+    settling = [0.3 * math.exp(-i / 60) + 0.2 for i in range(COUNT)]
+    assert find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT}) is None
+
+
+# -- reward-hacking ----------------------------------------------------------------------------------------------------
+
+RISING = noisy(ramp(0.3, 0.8), 0.03)
+
+
+def validated(values: Sequence[float], every: int = 10) -> list[float]:
+    """Return a validation every few steps and nothing in between."""
+    return [value if i % every == 0 else math.nan for i, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("end", [0.3, 0.5])
+def test_validation_that_does_not_follow(end: float) -> None:
+    columns = {"critic/score/mean": RISING, "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, end), 0.01))}
+    found = find("reward-hacking", columns)
+    assert found is not None
+    assert ("fell" if end < 0.5 else "stood still") in found.message
+    assert "after the fact" in found.evidence[-1]
+
+
+@pytest.mark.parametrize("every", [5, 25])
+def test_validation_that_follows_or_is_not_known(every: int) -> None:
+    following = validated(noisy(ramp(0.3, 0.65), 0.03), every)
+    assert find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": following}) is None
+    flat = validated(noisy([0.5] * COUNT, 0.02), every)
+    assert find("reward-hacking", {"critic/score/mean": FLAT, "val-core/x/acc/mean@1": flat}) is None
+    rare = validated(noisy([0.5] * COUNT, 0.01), 100)
+    assert find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": rare}) is None
+
+
+def test_samples_that_become_alike() -> None:
+    alike = {"critic/score/mean": RISING, "samples/distinct_2": noisy(ramp(0.8, 0.4), 0.02)}
+    found = find("reward-hacking", alike)
+    assert found is not None
+    assert "more alike" in found.message
+    assert find("reward-hacking", {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)}) is None
+
+
+# -- length-explosion --------------------------------------------------------------------------------------------------
+
+GROWING = noisy(ramp(400, 1000, begin=180, finish=260), 10)
+CUT = noisy(ramp(0.01, 0.6, begin=190, finish=260), 0.005)
+LOSING = noisy(ramp(0.7, 0.3, begin=190, finish=260), 0.02)
+LENGTH, SHARE = "response_length/mean", "response_length/clip_ratio"
+LIMIT = {"data.max_response_length": 1024}
+
+
+def test_length_that_explodes() -> None:
+    found = find("length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING}, VERL, LIMIT)
+    assert found is not None
+    assert found.since_step is not None
+    assert 170 <= found.since_step <= 230
+    assert "of 1,024 tokens" in found.message
+    assert any("max_response_length 1,024" in words for words in found.evidence)
+    # Without a share the limit tells, without a limit the share.
+    assert find("length-explosion", {LENGTH: GROWING, "critic/score/mean": LOSING}, VERL, LIMIT)
+    assert find("length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING})
+
+
+def test_length_that_grows_for_good() -> None:
+    columns = {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": noisy(ramp(0.5, 0.8), 0.02)}
+    assert find("length-explosion", columns, VERL, LIMIT) is None
+    columns = {LENGTH: noisy(ramp(200, 500), 10), SHARE: [0.01] * COUNT, "critic/score/mean": LOSING}
+    assert find("length-explosion", columns, VERL, LIMIT) is None
+    verdict = judge(planted({LENGTH: GROWING, "critic/score/mean": LOSING}))
+    assert "neither the limit" in (reason(verdict, "length-explosion") or "")
+
+
+# -- engine-mismatch ---------------------------------------------------------------------------------------------------
+
+CLIMBING = noisy(ramp(0.3, 1.2, begin=150, finish=280), 0.03)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("training/rollout_probs_diff_mean", 0.015), ("rollout_corr/kl", -0.2)], ids=["diff", "kl"]
+)
+def test_engines_that_disagree_as_gradients_climb(key: str, value: float) -> None:
+    drifting = ramp(0.002, value, begin=150, finish=220)
+    found = find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: drifting})
+    assert found is not None
+    assert found.key == key
+    assert find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: [0.002] * COUNT}) is None
+    assert find("engine-mismatch", {"actor/grad_norm": noisy([0.3] * COUNT, 0.03), key: drifting}) is None
+
+
+# -- repetition --------------------------------------------------------------------------------------------------------
+
+
+def test_samples_that_leave_their_own_past() -> None:
+    found = find("repetition", {"samples/repetition": LOOPS})
+    assert found is not None
+    assert found.since_step == 202
+    fallen = find("repetition", {"samples/ngram_entropy": [1 - value for value in LOOPS]})
+    assert fallen is not None
+    assert "fallen" in fallen.message
+
+
+def test_repetition_that_creeps_and_such_that_was_always_there() -> None:
+    assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.6), 0.02)})
+    assert find("repetition", {"samples/repetition": noisy([0.5] * COUNT, 0.05)}) is None
+    assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.15), 0.03)}) is None
+
+
+# -- dead-groups -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("key", "beside"), [("samples/dead_groups", VERL), ("frac_reward_zero_std", OTHER)])
+def test_groups_that_teach_nothing(key: str, beside: dict[str, float]) -> None:
+    found = find("dead-groups", {key: noisy(ramp(0.2, 0.9, finish=200), 0.05)}, beside)
+    assert found is not None
+    assert find("dead-groups", {key: noisy([0.5] * COUNT, 0.1)}, beside) is None
+
+
+def test_it_says_whether_they_are_wrong_or_right() -> None:
+    columns = {"samples/dead_groups": [0.9] * 40, "samples/groups_all_wrong": [0.85] * 40}
+    found = find("dead-groups", columns)
+    assert found is not None
+    assert found.message.endswith("(all wrong 0.85 at the newest step)")
+
+
+# -- component-imbalance -----------------------------------------------------------------------------------------------
+
+FORMAT = noisy(ramp(0.2, 1.0, finish=60), 0.02)
+
+
+@pytest.mark.parametrize(
+    ("names", "beside"),
+    [(("samples/format", "samples/acc"), VERL), (("rewards/format/mean", "rewards/acc/mean"), OTHER)],
+    ids=["verl", "other"],
+)
+def test_one_component_that_carries_all(names: tuple[str, str], beside: dict[str, float]) -> None:
+    reward = "critic/score/mean" if beside is VERL else "reward"
+    stuck = {names[0]: FORMAT, names[1]: noisy([0.1] * COUNT, 0.03), reward: FORMAT}
+    found = find("component-imbalance", stuck, beside)
+    assert found is not None
+    assert found.key == names[0]
+    assert names[1] in found.message
+    learning = {**stuck, names[1]: noisy(ramp(0.1, 0.6, begin=60), 0.03)}
+    assert find("component-imbalance", learning, beside) is None
+    done = {**stuck, names[1]: noisy(ramp(0.1, 0.9, finish=60), 0.03)}
+    assert find("component-imbalance", done, beside) is None
+
+
+# -- slow-phase --------------------------------------------------------------------------------------------------------
+
+TOKENS = "perf/total_num_tokens"
+
+
+def test_a_phase_that_gets_slow() -> None:
+    gen = noisy(ramp(20, 50, begin=150, finish=170), 1)
+    step = [40 + value for value in gen]
+    columns = {"timing_s/gen": gen, "timing_s/update_actor": noisy([30] * COUNT, 1), "timing_s/step": step}
+    found = find("slow-phase", {**columns, TOKENS: noisy([1e6] * COUNT, 1e4)})
+    assert found is not None
+    assert found.key == "timing_s/gen"
+    assert "of the step" in found.message
+    assert found.since_step is not None
+    assert 145 <= found.since_step <= 165
+    longer = [1e6 * value / 20 for value in gen]
+    assert find("slow-phase", {**columns, TOKENS: longer}) is None, "more tokens take longer"
+
+
+def test_phases_that_do_not_matter() -> None:
+    step = noisy([60] * COUNT, 2)
+    small = noisy(ramp(0.1, 2.0, begin=150, finish=170), 0.01)
+    rare = [30.0 if i % 50 == 0 else math.nan for i in range(COUNT)]
+    columns = {"timing_s/step": step, "timing_s/adv": small, "timing_s/testing": rare}
+    assert find("slow-phase", columns) is None
