@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Batch
+from verl_tui.records import Batch, Rows
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.source import LineSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -36,6 +37,11 @@ def read_run(*paths: Path | str) -> Run:
 
 
 def drain(source: LineSource) -> list[Record]:
+    """Return everything a source can give now, without the figures that it makes of samples."""
+    return without_figures(drain_all(source))
+
+
+def drain_all(source: LineSource) -> list[Record]:
     """Return everything a source can give now."""
     records: list[Record] = []
     more = True
@@ -43,6 +49,16 @@ def drain(source: LineSource) -> list[Record]:
         found, more = source.read()
         records.extend(found)
     return records
+
+
+def without_figures(records: Iterable[Record]) -> list[Record]:
+    """Return the records that stand in the file itself."""
+    return [record for record in records if not (isinstance(record, Rows) and not record.progress)]
+
+
+def own_keys(run: Run) -> set[str]:
+    """Return the keys that stand in the log itself."""
+    return {key for key in run.keys if not key.startswith(("samples/", "val_samples/"))}
 
 
 def values(run: Run, key: str) -> dict[int, float]:
@@ -61,7 +77,7 @@ def feed_in_pieces(path: Path, format_: Format, data: bytes, cuts: list[int]) ->
     for start, stop in itertools.pairwise(edges):
         with path.open("ab") as file:
             file.write(data[start:stop])
-        found = drain(source)
-        records.extend(found)
+        found = drain_all(source)
+        records.extend(without_figures(found))
         run.apply(Batch("r", source.status(), tuple(found)), NOW)
     return run, records

@@ -143,6 +143,20 @@ _VERL: tuple[_Row, ...] = (
 )
 
 # verl's SFT trainer (`verl/trainer/sft_trainer.py`), the tutorials' logs, then other frameworks by their own sources.
+# Figures that `verl_tui.evaluation` makes of samples.
+_SAMPLES: tuple[_Row, ...] = (
+    ("samples/count", "samples", "", "", "samples", "as many as the log or the dump shows"),
+    ("samples/score", "score of samples", "", "up", "samples", "mean"),
+    ("samples/score_std", "score spread of samples", "", "", "samples", "standard deviation over all samples"),
+    ("samples/repetition", "repetition", "share", "down", "samples", "n-grams that came before, or letters in runs"),
+    ("samples/ngram_entropy", "n-gram entropy", "share", "up", "samples", "of word pairs; 1: no pair comes twice"),
+    ("samples/distinct_2", "distinct-2", "share", "up", "samples", "different word pairs, over all responses"),
+    ("samples/unique_share", "unique responses", "share", "up", "samples", ""),
+    ("samples/dead_groups", "dead groups", "share", "down", "samples", "prompts whose samples all score the same"),
+    ("samples/groups_all_wrong", "groups all wrong", "share", "down", "samples", "all the same score, 0 or less"),
+    ("samples/groups_all_right", "groups all right", "share", "", "samples", "all the same score, above 0"),
+)
+
 _OTHERS: tuple[_Row, ...] = (
     ("loss/mean", "loss", "", "", "loss", ""),
     ("loss", "loss", "", "", "loss", "falls in SFT; in RL no sign of progress"),
@@ -248,6 +262,8 @@ _OTHERS: tuple[_Row, ...] = (
 
 # Tried in order on verl's present name where no table has it. `{0}` in a label is the pattern's last group.
 _FAMILIES: tuple[_Row, ...] = (
+    (r"val_samples/(.+)", "{0} (validation samples)", "", "", "samples", ""),
+    (r"samples/(.+)", "{0} (samples)", "", "up", "samples", "mean of this field of the samples"),
     (r"val-core/(.+)", "{0}", "", "up", "validation", ""),
     (r"val-aux/(.+/std@\d+|.+@\d+/std)", "{0}", "", "", "validation", "over bootstrap samples where more than one"),
     (r"val-aux/(.+)", "{0}", "", "", "validation", ""),
@@ -355,7 +371,7 @@ def _expand(row: _Row) -> list[tuple[str, Metric]]:
     return expanded
 
 
-_METRICS: dict[str, Metric] = dict(pair for row in (*_OTHERS, *_VERL) for pair in _expand(row))
+_METRICS: dict[str, Metric] = dict(pair for row in (*_OTHERS, *_SAMPLES, *_VERL) for pair in _expand(row))
 _PATTERNS = tuple((re.compile(row[0]), Metric(*row)) for row in _FAMILIES)
 _SCALED_KEYS = ("actor/lr(1e-4)", "critic/lr(1e-4)", "train/lr(1e-3)", "train/time(s)", "train/total_tokens(B)")
 _FLAT = {key.replace("/", "_"): key for row in _VERL for key, _ in _expand(row)}

@@ -31,6 +31,8 @@ class Rows:
     """Wall-clock time of each row where the log states one, else empty."""
     mean: bool = False
     """True where a repeated step means several measurements to be averaged, false where the last one wins."""
+    progress: bool = True
+    """False where the rows tell of steps without showing that training has reached them: figures of samples."""
 
 
 @dataclass(frozen=True, slots=True)

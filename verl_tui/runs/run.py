@@ -208,6 +208,8 @@ class Run:
                 self._tables.setdefault(key, []).append((table, column))
         times = array("d", rows.times or [arrival if arrival is not None else _NAN] * len(rows.steps))
         table.extend(rows, precedence(state.segment, state.status.rank, state.status.ordinal), times)
+        if not rows.progress:
+            return
         state.rows += len(rows.steps)
         if state.restarted is not None:
             self.restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))

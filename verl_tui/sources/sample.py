@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ _RESPONSE = ("output", "response", "completion", "generation", "prediction", "an
 _TRUTH = ("gts", "ground_truth", "gt", "reference", "label", "target", "solution", "answer")
 _SCORE = ("score", "reward", "acc", "accuracy")
 _STEP = ("global_step", "step", "global_steps")
-_KNOWN = {"timestamp", "level", "scope", "uid", "request_id"}
+_KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", "conversations", "messages", *_STEP})
 _UID = re.compile(r"^(.+)_\d+_\d+$")
 
 
@@ -46,8 +47,8 @@ def read_sample(record: Mapping[str, Any], step: int | None = None, *, validatio
         prompt_key = None
         prompt, response = _split_conversation(conversation)
     score_key = _first(record, _SCORE, (int, float))
-    truth_key = _first({k: v for k, v in record.items() if k != response_key}, _TRUTH, object)
-    used = {prompt_key, response_key, score_key, truth_key, *_KNOWN, *_STEP, "conversations", "messages"}
+    truth_key = _first(record, _TRUTH, object, but=response_key)
+    used = (prompt_key, response_key, score_key, truth_key)
     stated = _step_of(record)
     return Sample(
         step=stated if stated is not None else step,
@@ -57,7 +58,9 @@ def read_sample(record: Mapping[str, Any], step: int | None = None, *, validatio
         ground_truth=safe(_text(record[truth_key]), _LONGEST_EXTRA) if truth_key is not None else None,
         group=_group(record.get("uid")),
         extras={
-            safe(str(key)): _extra(value) for key, value in record.items() if key not in used and value is not None
+            _safe_name(key): _extra(value)
+            for key, value in record.items()
+            if value is not None and key not in used and key not in _KNOWN
         },
         validation=validation,
     )
@@ -69,10 +72,18 @@ def is_padding(record: Mapping[str, Any]) -> bool:
     return isinstance(uid, str) and uid.startswith("pad")
 
 
-def _first(record: Mapping[str, Any], names: Sequence[str], kind: type | tuple[type, ...]) -> str | None:
+@lru_cache(maxsize=4096)
+def _safe_name(name: str) -> str:
+    """Make a field's name, or that of a group, safe: the same ones come again and again."""
+    return safe(str(name), 100)
+
+
+def _first(
+    record: Mapping[str, Any], names: Sequence[str], kind: type | tuple[type, ...], but: str | None = None
+) -> str | None:
     for name in names:
         value = record.get(name)
-        if value is not None and isinstance(value, kind):
+        if value is not None and isinstance(value, kind) and name != but:
             return name
     return None
 
@@ -87,7 +98,7 @@ def _group(uid: object) -> str | None:
     if not isinstance(uid, str):
         return None
     found = _UID.match(uid)
-    return safe(found.group(1) if found else uid, 100)
+    return _safe_name(found.group(1) if found else uid)
 
 
 def _is_conversation(value: object) -> bool:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import Record, Restart, SourceStatus, Unreadable
+from verl_tui.sources.figures import Figures
 from verl_tui.sources.gather import Gather
 from verl_tui.sources.tail import CHUNK, LONGEST_LINE, Tail
 
@@ -47,6 +48,7 @@ class LineSource:
         self._tail = Tail(path)
         self._decoder: Decoder = format.decoder(path)
         self._gather = Gather()
+        self._figures = Figures()
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None
@@ -105,4 +107,5 @@ class LineSource:
             else:
                 self._records += len(getattr(record, "steps", (0,)))
             kept.append(record)
-        return tuple(kept)
+        self._figures.watch(kept)
+        return (*kept, *self._figures.take())

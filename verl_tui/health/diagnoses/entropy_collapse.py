@@ -21,8 +21,8 @@ _FALL = 0.5
 _LEFT = 0.35
 """And be at no more than so much of the run's beginning: heuristic."""
 _FALL_T = -4.0
-_NEAR = 0.9
-"""Down to nine tenths it has not begun to fall."""
+_NEAR = 0.75
+"""Down to three quarters it has not begun to fall: entropy always declines somewhat."""
 _FLAT_T = 2.0
 _SURE_T = 4.0
 _GAIN, _SURE_GAIN = 0.05, 0.01

@@ -1,0 +1,90 @@
+"""Figures of samples as rows: complete however the file was cut, of the right step, and no news of the run's life."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import drain_all, feed_in_pieces, read_run, values
+
+from verl_tui.indicators import dialect, resolve
+from verl_tui.records import Rows
+from verl_tui.sources import rollouts, samples
+from verl_tui.sources.source import LineSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def line(step: int, score: float, response: str = "so it is", **more: object) -> str:
+    return json.dumps({"input": f"q{score}", "output": response, "score": score, "step": step, **more}) + "\n"
+
+
+def test_a_dump_gives_figures(tmp_path: Path) -> None:
+    for step in (3, 4):
+        path = tmp_path / "rollouts" / f"{step}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(line(step, 1.0, acc=1.0) + line(step, 0.0, acc=0.0) * 3)
+    (tmp_path / "validation").mkdir()
+    (tmp_path / "validation" / "4.jsonl").write_text(line(4, 1.0))
+    run = read_run(tmp_path)
+    assert values(run, "samples/score") == {3: 0.25, 4: 0.25}
+    assert values(run, "samples/acc") == {3: 0.25, 4: 0.25}
+    assert values(run, "samples/dead_groups") == {3: 1.0, 4: 1.0}
+    assert values(run, "val_samples/score") == {4: 1.0}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    scores=st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 10_000), max_size=8),
+)
+def test_any_cut_gives_the_same_figures(tmp_path: Path, scores: list[tuple[int, float]], cuts: list[int]) -> None:
+    scores.sort()
+    data = "".join(line(step, score, f"it is {score} then") for step, score in scores).encode()
+    path = tmp_path / "eval.jsonl"
+    run, _ = feed_in_pieces(path, samples, data, cuts)
+    whole, _ = feed_in_pieces(path, samples, data, [])
+    assert run.keys
+    for key in whole.keys:
+        assert values(run, key) == values(whole, key)
+
+
+def test_a_dump_written_again_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "rollouts" / "3.jsonl"
+    path.parent.mkdir()
+    path.write_text(line(3, 1.0) * 4)
+    source = LineSource(path, rollouts)
+    drain_all(source)
+    path.write_text(line(3, 0.0))
+    *_, figures = drain_all(source)
+    assert isinstance(figures, Rows)
+    found = dict(zip(figures.keys, figures.columns, strict=True))
+    assert list(found["samples/score"]) == [0.0]
+    assert list(found["samples/count"]) == [1.0]
+
+
+def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        "step:1 - critic/score/mean:0.5\n[prompt] why\n[response] so so\n[ground_truth] x\n[score] 1.0\n"
+        "step:2 - critic/score/mean:0.5\n"
+    )
+    run = read_run(path)
+    assert values(run, "samples/score") == {2: 1.0}
+
+
+def test_figures_are_no_news_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n")
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "3.jsonl").write_text(line(3, 1.0))
+    run = read_run(tmp_path)
+    assert run.step == 2, "the dump of step 3 is written before its step is done"
+    assert not run.restarts
+    keys = [key for key in run.keys if key.startswith("samples/")]
+    assert dialect(run.keys) == dialect(["critic/score/mean"])
+    assert resolve(run.keys) == resolve(["critic/score/mean"])
+    assert dialect(keys) == "other"
+    assert not resolve(keys)

@@ -1,0 +1,114 @@
+"""Figures of samples: repetition, variety, groups, components."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.evaluation import Evaluation, ngram_entropy, repetition, tokens
+from verl_tui.records import Sample
+
+ENGLISH = "First we add the two numbers, which gives twelve. Then we halve the sum and find that the answer is six. "
+CHINESE = "首先把两个数相加，得到十二，然后再除以二，所以最后的答案就是六，这与题目的条件完全一致。"
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        (ENGLISH, 0.0, 0.1),
+        (CHINESE, 0.0, 0.1),
+        (ENGLISH + CHINESE, 0.0, 0.1),
+        ("| 1000000 | ---------- | 0000 |\n" * 2, 0.0, 0.6),
+        ("-" * 80 + "=" * 80 + " 100000000", 0.0, 0.0),
+        ("", 0.0, 0.0),
+        ("yes", 0.0, 0.0),
+        ("这个这个问题这个问题这个这个问题", 0.6, 1.0),
+        ("这个问题" * 50, 0.9, 1.0),
+        ("ありがとう" * 30, 0.9, 1.0),
+        ("aaaaa bbbbb ccccc", 0.99, 1.0),
+        ("the the the the the the", 0.7, 1.0),
+        (ENGLISH * 20, 0.9, 1.0),
+        (CHINESE * 20, 0.9, 1.0),
+    ],
+)
+def test_repetition(text: str, low: float, high: float) -> None:
+    assert low <= repetition(text) <= high
+
+
+def test_words_and_characters() -> None:
+    assert tokens("Let x_1 = 12, also 问题ok") == ["let", "x", "1", "12", "also", "问", "题", "ok"]
+    assert tokens("ภาษา") == list("ภาษา")
+
+
+def test_entropy() -> None:
+    assert ngram_entropy(tokens(ENGLISH)) == pytest.approx(1.0, abs=0.02)
+    assert ngram_entropy(["a"] * 20) == pytest.approx(0.0)
+    assert ngram_entropy(["a", "b"]) is None
+
+
+@given(st.text(), st.integers(1, 50))
+def test_everything_stays_a_share(text: str, times: int) -> None:
+    text *= times
+    assert 0.0 <= repetition(text) <= 1.0
+    entropy = ngram_entropy(tokens(text))
+    assert entropy is None or -1e-9 <= entropy <= 1.0 + 1e-9
+
+
+def figures(*samples: Sample) -> dict[str, float]:
+    evaluation = Evaluation()
+    for sample in samples:
+        evaluation.add(sample)
+    return evaluation.figures()
+
+
+def sample(response: str = ENGLISH, score: float | None = None, prompt: str = "q", **more: object) -> Sample:
+    return Sample(1, prompt, response, score, **more)  # type: ignore[arg-type]
+
+
+def test_scores_and_groups() -> None:
+    scores = {"a": [0.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 1.0], "d": [1.0]}
+    found = figures(*(sample(score=score, prompt=prompt) for prompt in scores for score in scores[prompt]))
+    assert found["count"] == 7
+    assert found["score"] == pytest.approx(4 / 7)
+    assert found["score_std"] == pytest.approx(math.sqrt(4 / 7 * 3 / 7))
+    assert found["dead_groups"] == pytest.approx(2 / 3), "one sample alone is no group"
+    assert found["groups_all_wrong"] == found["groups_all_right"] == pytest.approx(1 / 3)
+
+
+def test_groups_by_name_and_in_any_order() -> None:
+    one = [sample(score=s, prompt=str(i), group=g) for i, (s, g) in enumerate([(0, "x"), (1, "y"), (0, "x"), (0, "y")])]
+    assert figures(*one)["dead_groups"] == 0.5
+    assert figures(*reversed(one)) == figures(*one)
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    assert figures() == {"count": 0}
+    alone = figures(sample("short"))
+    assert set(alone) == {"count", "repetition"}
+    assert "score" not in figures(sample(score=math.nan))
+
+
+def test_components() -> None:
+    extras = {"acc": True, "format_reward": 0.5, "pred": "72", "score": 3.0, "step": 7, "prompt_id": 9, "bad": math.inf}
+    found = figures(sample(score=1.0, extras=extras), sample(score=0.0, extras={"acc": False}))
+    assert (found["acc"], found["format_reward"], found["extra_score"]) == (0.5, 0.5, 3.0)
+    assert not {"pred", "step", "prompt_id", "bad"} & found.keys()
+    many = figures(sample(extras={f"reward_{i}": 1.0 for i in range(100)}))
+    assert sum(name.startswith("reward_") for name in many) == 32
+
+
+def test_variety() -> None:
+    alike = figures(*[sample(ENGLISH)] * 8)
+    varied = figures(*(sample(" ".join(f"w{i}{j}" for j in range(40))) for i in range(8)))
+    assert (alike["unique_share"], varied["unique_share"]) == (1 / 8, 1.0)
+    assert alike["distinct_2"] == pytest.approx(1 / 8, abs=0.01)
+    assert varied["distinct_2"] == 1.0
+
+
+def test_only_the_first_texts_are_looked_at() -> None:
+    loops = figures(*[sample(ENGLISH)] * 16, *[sample("a a " * 100)] * 500)
+    assert loops["count"] == 516
+    assert loops["repetition"] < 0.1
