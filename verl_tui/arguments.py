@@ -34,6 +34,8 @@ class Parser(argparse.ArgumentParser):
         # An abbreviated option would hide whether its value follows.
         super().__init__(**settings, allow_abbrev=False)  # type: ignore[arg-type]
         self.commands: dict[str, Parser] = {}
+        self.rest = "paths"
+        """What words behind `--` are."""
         self._choice: argparse._SubParsersAction[Parser] | None = None
 
     def add_command(self, name: str, run: Callable[[argparse.Namespace], int] | None, help: str) -> Parser:
@@ -59,11 +61,12 @@ class Parser(argparse.ArgumentParser):
         return self.parse_args(argv)
 
     def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
-        # Behind `--` all words are paths; argparse forgets that where options and paths are mixed.
+        # Behind `--` all words are paths, or the command; argparse forgets that where options and paths are mixed.
         end = argv.index("--") if "--" in argv else len(argv)
         options = self.parse_intermixed_args(argv[:end])
-        if paths := argv[end + 1 :]:
-            options.paths = [*getattr(options, "paths", ()), *paths]
+        if rest := argv[end + 1 :]:
+            kept = getattr(options, self.rest, None) or ()
+            setattr(options, self.rest, [*kept, *rest])
         return options
 
     def error(self, message: str) -> NoReturn:
@@ -111,6 +114,33 @@ def seconds(text: str) -> float:
     if not 0 < duration < 3600:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
     return duration
+
+
+def share(text: str) -> float:
+    """Return a share: above 0, below 1."""
+    return _between(text, 0.0, 1.0, "share between 0 and 1")
+
+
+def positive(text: str) -> float:
+    """Return a number above 0."""
+    return _between(text, 0.0, float("inf"), "number above 0")
+
+
+def count(text: str) -> int:
+    """Return a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1")
+    return int(text)
+
+
+def _between(text: str, low: float, high: float, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = low
+    if not low < value < high:
+        raise argparse.ArgumentTypeError(f"{text} is no {what}")
+    return value
 
 
 def completes_paths(action: argparse.Action, *, directories: bool = False) -> None:

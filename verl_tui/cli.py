@@ -19,7 +19,10 @@ from verl_tui.arguments import (
     Parser,
     ProgramParser,
     completes_paths,
+    count,
+    positive,
     seconds,
+    share,
     size,
     snapshot,
 )
@@ -28,7 +31,7 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.config import Config
     from verl_tui.demo import Simulation
@@ -98,6 +101,10 @@ def build_parser() -> Parser:
         "check", _check, "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
     )
     check.add_argument("--json", action="store_true", help="write JSON for programs")
+    guard = parser.add_command(
+        "guard", _guard, "follow runs without a screen; run a command, once a run, when a circuit breaker trips"
+    )
+    _guard_options(guard)
     export = parser.add_command("export", None, "take the data elsewhere")
     csv = export.add_command("csv", _export_csv, "every numeric metric, one row a step")
     out = csv.add_argument("-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)")
@@ -106,9 +113,9 @@ def build_parser() -> Parser:
     _demo_options(demo)
     guide = parser.add_command("guide", _guide, "the rules in force, with their thresholds and sources")
     config = parser.add_command("config", _config, "where the configuration is read from, and all of its defaults")
-    for command in (watch, check, csv):
+    for command in (watch, check, guard, csv):
         completes_paths(command.add_argument("paths", nargs="*", metavar="PATH", help="log, directory or quoted glob"))
-    for command in (check, csv, demo, guide, config):
+    for command in (check, guard, csv, demo, guide, config):
         _config_option(command)
     return parser
 
@@ -129,6 +136,22 @@ def _config_option(parser: Parser) -> None:
 def _screen_options(parser: Parser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+
+
+def _guard_options(parser: Parser) -> None:
+    parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
+    parser.epilog = (
+        "CMD gets the facts in environment variables VERL_TUI_RUN, _PATHS, _STATE, _FINDING, _SEVERITY, _STEP, "
+        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE. Events are one line of JSON each. "
+        "Exits 0 when nothing tripped, 2 when something did."
+    )
+    parser.rest = "command"
+    parser.set_defaults(command=())
+    parser.add_argument("--on", action="append", default=[], metavar="ID", help="trip on this finding, too")
+    parser.add_argument("--kl", type=positive, metavar="LIMIT", help="of circuit-breaker-kl (0.2)")
+    parser.add_argument("--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)")
+    parser.add_argument("--count", type=count, metavar="N", help="breaches in a row that trip either (5)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run, run nothing")
 
 
 def _demo_options(parser: Parser) -> None:
@@ -187,6 +210,65 @@ def _check(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         _close_stdout()  # `check … | head` has seen enough; the health stays what it is
     return code
+
+
+def _guard(options: argparse.Namespace) -> int:
+    import shutil
+    import signal
+    import threading
+
+    from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders, follow
+    from verl_tui.sources.feed import Feed
+
+    config, paths = _guard_configuration(options), _paths(options, "verl-tui guard logs/run_7 -- scancel 4711")
+    if options.command and shutil.which(options.command[0]) is None:
+        raise CommandError(f"{options.command[0]}: no such command, or not executable")
+    found = Feed(paths).scan()
+    _tell((*found.problems, *found.waiting))
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    stop, caught = threading.Event(), []
+
+    def end(number: int, _frame: object) -> None:
+        caught.append(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    orders = Orders(frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run)
+    guard = follow(paths, config, orders, clock=time.time, write=_write_event, stop=stop)
+    if caught:
+        return 128 + caught[0]
+    return TRIPPED if guard.tripped else QUIET
+
+
+def _guard_configuration(options: argparse.Namespace) -> Config:
+    """Return the configuration with the limits of the command line, once the named findings are known to exist."""
+    import difflib
+
+    from verl_tui.health import load_guide
+
+    config = _configuration(options)
+    known = {rule.id for rule in load_guide(config.guide).rules}
+    for id in options.on:
+        if id not in known:
+            near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
+            raise CommandError(f"--on {id}: no such finding; did you mean {', '.join(near)}?")
+    limits = {
+        "circuit-breaker-kl": {"threshold": options.kl, "count": options.count},
+        "circuit-breaker-reward": {"threshold": options.reward_drop, "count": options.count},
+    }
+    rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
+    for name, changes in limits.items():
+        if given := {field: value for field, value in changes.items() if value is not None}:
+            rules[name] = {**rules.get(name, {}), **given}
+    return replace(config, guide={**config.guide, "rules": rules}) if rules else config
+
+
+def _write_event(event: Mapping[str, object]) -> None:
+    import json
+
+    print(json.dumps(event, ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def _export_csv(options: argparse.Namespace) -> int:

@@ -13,11 +13,11 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.monitor import Monitor
+from verl_tui.reading import Reading
 from verl_tui.records import GpuReading
 from verl_tui.text import one_line
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.reading import Reading
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.view import View
 

@@ -23,7 +23,7 @@ _SWITCH = 0.001
 
 
 class Reading:
-    """The threads behind the screen. What they find waits in a queue until the screen's loop takes it."""
+    """The threads behind a front end. What they find waits in a queue until its loop takes it."""
 
     def __init__(
         self,

@@ -1,0 +1,224 @@
+"""The guard: trips once, runs its command once, tells what it does, and really stops a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.config import Config
+from verl_tui.guard import Guard, Orders, facts
+from verl_tui.monitor import load
+from verl_tui.runs.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+NOW = 1_800_000_000.0
+DEADLINE = 60
+GUARD = [sys.executable, "-m", "verl_tui", "guard"]
+
+
+def step(number: int, kl: float, reward: float = 2.5) -> str:
+    records = [
+        {"scope": "rollout", "step": number, "reward_mean": reward, "sample_count": 8},
+        {"scope": "ppo", "step": number, "kl_div": kl},
+    ]
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def write(path: Path, kls: Sequence[float], modified: float = NOW) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(step(i, kl) for i, kl in enumerate(kls, 1)))
+    os.utime(path, (modified, modified))
+    return path
+
+
+HEALTHY, BROKEN = [0.03] * 20, [0.03] * 20 + [0.3] * 8
+
+
+class Started:
+    """Stands for the commands that were started."""
+
+    def __init__(self, *codes: int | None) -> None:
+        self.calls: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
+        self.codes = list(codes)
+        self.pid = 4711
+
+    def __call__(self, command: Sequence[str], environment: Mapping[str, str]) -> Started:
+        self.calls.append((tuple(command), environment))
+        return self
+
+    def poll(self) -> int | None:
+        return self.codes.pop(0) if self.codes else 0
+
+
+def watched(path: Path, orders: Orders, start: Started, now: float = NOW + 1) -> tuple[Guard, list[dict[str, Any]]]:
+    guard = Guard(load([str(path)], Config(), now), orders, start)
+    return guard, list(guard.tick(now))
+
+
+def kinds(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [event["event"] for event in events]
+
+
+def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
+    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started(None, 0)
+    guard, events = watched(path, Orders(command=("stop", "$(me) ; rm -rf {}")), start)
+    assert kinds(events) == ["watching", "state", "tripped", "command"]
+    assert events[2]["id"] == "circuit-breaker-kl"
+    assert (events[2]["since_step"], events[2]["ended"]) == (21, False)
+    assert events[0]["time"].endswith("+00:00")
+    ((command, environment),) = start.calls
+    assert command == ("stop", "$(me) ; rm -rf {}"), "nothing is put into it, and no shell reads it"
+    assert environment["VERL_TUI_FINDING"] == "circuit-breaker-kl"
+    assert environment["VERL_TUI_SINCE_STEP"] == "21"
+    assert environment["VERL_TUI_PATHS"].split(os.pathsep)[0] == str(path)
+    assert not guard.done
+    assert kinds(list(guard.tick(NOW + 2))) == ["command-ended", "ended"]
+    assert guard.done
+    assert guard.tripped
+    assert list(guard.tick(NOW + 3)) == []
+    assert len(start.calls) == 1
+
+
+def test_a_command_that_fails_leaves_the_run_watched(tmp_path: Path) -> None:
+    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started(3)
+    guard, events = watched(path, Orders(command=("stop",)), start)
+    assert events[-1]["code"] == 3
+    assert not guard.done
+    later = list(guard.tick(NOW + 100_000))
+    assert kinds(later) == ["state", "ended"]
+    assert (later[-1]["state"], guard.done, len(start.calls)) == ("ended?", True, 1)
+
+
+def test_what_has_ended_is_told_and_sets_nothing_off(tmp_path: Path) -> None:
+    start = Started()
+    guard, events = watched(
+        write(tmp_path / "verl_logs.jsonl", BROKEN), Orders(command=("stop",)), start, NOW + 100_000
+    )
+    assert kinds(events) == ["watching", "state", "tripped", "ended"]
+    assert events[2]["ended"] is True
+    assert (guard.done, guard.tripped, start.calls) == (True, True, [])
+
+
+@pytest.mark.parametrize(("ids", "trips"), [((), False), (("kl-high",), True)])
+def test_other_findings_trip_where_they_are_named(tmp_path: Path, ids: tuple[str, ...], trips: bool) -> None:
+    path = write(tmp_path / "verl_logs.jsonl", [0.03] * 20 + [0.15] * 12)
+    orders = Orders(frozenset(("circuit-breaker-kl", *ids)), ("stop",))
+    _, events = watched(path, orders, start := Started(None))
+    assert ("tripped" in kinds(events)) is trips
+    assert bool(start.calls) is trips
+
+
+def test_of_two_runs_one_trips(tmp_path: Path) -> None:
+    write(tmp_path / "logs" / "good" / "verl_logs.jsonl", HEALTHY)
+    write(tmp_path / "logs" / "bad" / "verl_logs.jsonl", BROKEN)
+    guard, events = watched(tmp_path / "logs", Orders(command=("stop",)), start := Started(0))
+    assert [event["run"] for event in events if event["event"] == "tripped"] == ["bad"]
+    assert [environment["VERL_TUI_RUN"] for _, environment in start.calls] == ["bad"]
+    assert not guard.done, "the other one goes on"
+
+
+def test_a_command_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "verl_logs.jsonl", BROKEN)
+    guard = Guard(load([str(path)], Config(), NOW + 1), Orders(command=(str(tmp_path / "gone"),)))
+    events = list(guard.tick(NOW + 1))
+    assert kinds(events)[-1] == "problem"
+    assert "no such file" in events[-1]["message"]
+
+
+def test_facts_can_stand_in_an_environment(tmp_path: Path) -> None:
+    monitor = load([str(write(tmp_path / "verl_logs.jsonl", BROKEN))], Config(), NOW)
+    (run,) = monitor.runs.values()
+    finding = next(one for one in monitor.verdicts[run.name].findings if one.id == "circuit-breaker-kl")
+    told = facts(run, finding, State.RUNNING)
+    assert all("\0" not in value for value in told.values())
+    assert told["VERL_TUI_EVIDENCE"].count("\n") == len(finding.evidence) - 1
+
+
+# -- the real thing ----------------------------------------------------------------------------------------------------
+
+WRITER = """
+    import json, sys, time
+    with open(sys.argv[1], "a") as log:
+        for step in range(1, 1_000_000):
+            kl = 0.03 if step <= 20 else 0.3
+            log.write(json.dumps({"scope": "rollout", "step": step, "reward_mean": 2.5}) + "\\n")
+            log.write(json.dumps({"scope": "ppo", "step": step, "kl_div": kl}) + "\\n")
+            log.flush()
+            time.sleep(0.02)
+"""
+
+
+def test_it_really_stops_a_process_that_writes_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "run ; touch HACKED $(touch HACKED)" / "verl_logs.jsonl"
+    log.parent.mkdir()
+    writer = subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), log])
+    try:
+        calls = tmp_path / "calls"
+        script = f'kill {writer.pid}; echo "$VERL_TUI_RUN|$VERL_TUI_FINDING" >> "{calls}"'
+        done = subprocess.run(
+            [*GUARD, log.parent, "--", "sh", "-c", script],
+            capture_output=True, text=True, check=False, timeout=DEADLINE, cwd=tmp_path,
+        )  # fmt: skip
+        assert writer.wait(DEADLINE) == -signal.SIGTERM
+    finally:
+        writer.kill()
+    assert done.returncode == 2, done.stderr
+    assert calls.read_text() == f"{log.parent.name}|circuit-breaker-kl\n"
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert kinds(events)[-3:] == ["command", "command-ended", "ended"]
+    assert events[-1]["state"] == "stopped"
+    assert events[-1]["step"] < 2000
+    assert not list(tmp_path.rglob("HACKED"))
+
+
+def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path: Path) -> None:
+    log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=time.time())
+    guard = subprocess.Popen(
+        [*GUARD, log, "--dry-run", "--", "touch", tmp_path / "ran"], stdout=subprocess.PIPE, text=True
+    )
+    assert guard.stdout is not None
+    event = {}
+    while event.get("event") != "command":
+        event = json.loads(guard.stdout.readline())
+    assert (event["argv"], event["dry_run"], event["pid"]) == (["touch", str(tmp_path / "ran")], True, None)
+    guard.send_signal(signal.SIGTERM)
+    guard.communicate(timeout=DEADLINE)
+    assert guard.returncode == 128 + signal.SIGTERM
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--kl", "0.5"], 0, ""),
+        (["--kl", "0.25", "--count", "8"], 2, ""),
+        (["--count", "9"], 0, ""),
+        (["--on", "kl-hihg"], 64, "did you mean kl-high"),
+        (["--count", "0"], 64, "whole number"),
+        (["--reward-drop", "2"], 64, "share"),
+        (["--", "no-such-program-here"], 64, "no such command"),
+    ],
+)
+def test_words(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=1e9)
+    done = subprocess.run([*GUARD, log, *words], capture_output=True, text=True, check=False, timeout=DEADLINE)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    done = subprocess.run([*GUARD, tmp_path / "gone"], capture_output=True, text=True, check=False, timeout=DEADLINE)
+    assert done.returncode == 3
+    assert "gone" in done.stderr

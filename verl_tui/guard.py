@@ -1,0 +1,235 @@
+"""Follows runs without a screen and runs a command, once a run, when a circuit breaker trips."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
+
+from verl_tui.monitor import Monitor
+from verl_tui.reading import Reading
+from verl_tui.runs.state import State, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from verl_tui.config import Config
+    from verl_tui.health import Finding
+    from verl_tui.monitor import News
+    from verl_tui.runs.run import Run
+
+BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
+"""Findings that trip without being named."""
+QUIET, TRIPPED = 0, 2
+"""Exit codes: nothing tripped; something did, `critical` as `check` has it."""
+_BETWEEN = 0.5
+"""Seconds between two looks; without news they cost next to nothing, and a run may hang without a word."""
+_OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
+
+Event = dict[str, Any]
+"""One line of output: `event` says of what kind, `time` when, `run` whose."""
+
+
+class Process(Protocol):
+    """A command that was started."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What to do, and when."""
+
+    ids: frozenset[str] = frozenset(BREAKERS)
+    """Findings that trip."""
+    command: tuple[str, ...] = ()
+    """Program and arguments, empty to only tell."""
+    dry_run: bool = False
+
+
+def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
+    """Start a command beside us, with the facts in its environment; what it prints goes to standard error."""
+    # The user's own words are handed on as they are, through no shell.
+    return subprocess.Popen(
+        list(command), env={**os.environ, **facts}, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno()
+    )
+
+
+class Guard:
+    """Knows the runs, what has tripped, and which command was run for whom."""
+
+    def __init__(
+        self, monitor: Monitor, orders: Orders, start: Callable[[Sequence[str], Mapping[str, str]], Process] = start
+    ) -> None:
+        """Begin to watch.
+
+        Args:
+            monitor: Takes what is read.
+            orders: What to do, and when.
+            start: Starts a command with additional environment variables.
+        """
+        self.monitor = monitor
+        self.orders = orders
+        self.tripped = False
+        self._start = start
+        self._states: dict[str, State] = {}
+        self._told: set[tuple[str, str, str | None, int | None]] = set()
+        self._acted: set[str] = set()
+        self._running: dict[str, Process] = {}
+        self._over: set[str] = set()
+
+    @property
+    def done(self) -> bool:
+        """Whether every run has ended or was stopped, and no command is under way."""
+        return bool(self.monitor.runs) and self._over >= self.monitor.runs.keys() and not self._running
+
+    def tick(self, now: float) -> Iterator[Event]:
+        """Judge, act, and yield what has happened.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        self.monitor.judge(now)
+        for run in list(self.monitor.runs.values()):
+            yield from self._look(run, now)
+        yield from self._commands(now)
+
+    def _look(self, run: Run, now: float) -> Iterator[Event]:
+        current = state(run, now)
+        if run.name not in self._states:
+            yield _event("watching", now, run, paths=list(run.paths))
+        if self._states.get(run.name) is not current:
+            self._states[run.name] = current
+            yield _event("state", now, run, state=current.value, step=run.step)
+        for finding in self.monitor.verdicts[run.name].findings:
+            name = (run.name, finding.id, finding.key, finding.since_step)
+            if finding.id in self.orders.ids and name not in self._told:
+                self._told.add(name)
+                yield from self._trip(run, finding, current, now)
+        if current in _OVER and run.name not in self._over and run.name not in self._running:
+            self._over.add(run.name)
+            yield _event("ended", now, run, state=current.value, step=run.step)
+        elif current not in _OVER and run.name not in self._acted:
+            self._over.discard(run.name)  # a resumed run is watched again
+
+    def _trip(self, run: Run, finding: Finding, current: State, now: float) -> Iterator[Event]:
+        self.tripped = True
+        ended = current in _OVER
+        yield _event(
+            "tripped",
+            now,
+            run,
+            id=finding.id,
+            severity=finding.severity.word,
+            step=finding.step,
+            since_step=finding.since_step,
+            message=finding.message,
+            evidence=list(finding.evidence),
+            advice=finding.advice,
+            ended=ended,
+        )
+        # What has ended needs no stopping: an archive must not set anything off.
+        if ended or run.name in self._acted or not self.orders.command:
+            return
+        self._acted.add(run.name)
+        if self.orders.dry_run:
+            yield _event("command", now, run, argv=list(self.orders.command), pid=None, dry_run=True)
+            return
+        try:
+            process = self._start(self.orders.command, facts(run, finding, current))
+        except OSError as error:
+            yield _event("problem", now, run, message=f"{self.orders.command[0]}: {(error.strerror or '').lower()}")
+            return
+        self._running[run.name] = process
+        yield _event("command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False)
+
+    def _commands(self, now: float) -> Iterator[Event]:
+        for name, process in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[name]
+            run = self.monitor.runs[name]
+            yield _event("command-ended", now, run, code=code)
+            if code == 0 and name not in self._over:
+                self._over.add(name)
+                yield _event("ended", now, run, state="stopped", step=run.step)
+
+
+def facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
+    """Return what a command should know, as environment variables."""
+    told: dict[str, object] = {
+        "RUN": run.name,
+        "PATHS": os.pathsep.join(run.paths),
+        "STATE": current.value,
+        "FINDING": finding.id,
+        "SEVERITY": finding.severity.word,
+        "STEP": finding.step,
+        "SINCE_STEP": finding.since_step,
+        "KEY": finding.key,
+        "MESSAGE": finding.message,
+        "EVIDENCE": "\n".join(finding.evidence),
+        "ADVICE": finding.advice,
+    }
+    return {f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "") for name, value in told.items()}
+
+
+def _event(kind: str, now: float, run: Run, **more: object) -> Event:
+    time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
+    return {"time": time, "event": kind, "run": run.name, **more}
+
+
+def follow(
+    specs: Sequence[str],
+    config: Config,
+    orders: Orders,
+    *,
+    clock: Callable[[], float],
+    write: Callable[[Event], None],
+    stop: threading.Event,
+) -> Guard:
+    """Watch until every run has ended, or `stop` is set.
+
+    Args:
+        specs: Paths, directories and globs; runs that appear later are watched, too.
+        config: The user's configuration.
+        orders: What to do, and when.
+        clock: Seconds since the epoch.
+        write: Takes each event.
+        stop: Ends the watching.
+    """
+    guard = Guard(Monitor(config), orders)
+    news = threading.Event()
+    reading = Reading(specs, gpu_interval=config.gpu_interval, clock=clock, notify=news.set)
+    reading.start()
+    looked = monotonic() - _BETWEEN
+    try:
+        while not (guard.done or stop.is_set()):
+            news.wait(_BETWEEN)
+            news.clear()
+            _take(guard, reading.take(), clock)
+            loaded = guard.monitor.runs and guard.monitor.loaded() >= 1.0 and not reading.waiting
+            if loaded and monotonic() - looked >= _BETWEEN:
+                looked = monotonic()
+                for event in guard.tick(clock()):
+                    write(event)
+    finally:
+        reading.stop()
+    return guard
+
+
+def _take(guard: Guard, waiting: Iterator[News], clock: Callable[[], float]) -> None:
+    until = monotonic() + _BETWEEN
+    for one in waiting:
+        guard.monitor.apply(one, clock())
+        if monotonic() > until:
+            return
