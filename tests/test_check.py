@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.check import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING, exit_code, report, write_text
+from verl_tui.check import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING, BestBy, exit_code, report, write_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 
@@ -63,14 +63,26 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     (run,) = found["runs"]
     assert list(run) == [
         *("name", "paths", "dialect", "state", "step", "total_steps", "last_record_age_s", "indicators", "findings"),
-        *("not_judged", "sources", "best"),
+        *("not_judged", "sources", "best", "targets", "history"),
     ]
     assert (run["name"], run["dialect"], run["step"], run["total_steps"]) == ("run_a", "tutorial", 30, None)
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
     assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
     assert {"path": str(log), "format": "tutorial JSONL", "records": 30, "unreadable": 1} in run["sources"]
-    assert run["best"] == {"indicator": "reward", "step": 1, "value": 2.5, "checkpoint": None}
+    near = {"step": 30, "path": str(tmp_path / "run_a" / "global_step_30"), "value": 2.5, "complete": None}
+    assert run["best"] == {
+        "indicator": "reward",
+        "key": "rollout/reward_mean",
+        "step": 1,
+        "value": 2.5,
+        "checkpoint": None,
+        "nearest_checkpoint": near,
+        "latest_checkpoint": near,
+        "called_best": [],
+    }
+    assert run["targets"] == []
+    assert set(run["history"][0]) == {"id", "severity", "since_step", "raised_step", "cleared_step", "message"}
     breaker = next(finding for finding in run["findings"] if finding["id"] == "circuit-breaker-kl")
     assert list(breaker) == ["id", "severity", "step", "since_step", "message", "evidence", "advice", "source"]
     assert (breaker["severity"], breaker["since_step"]) == ("critical", 1)
@@ -102,12 +114,68 @@ def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path:
     (tmp_path / "run" / "global_step_2").mkdir()
     (tmp_path / "run" / "global_step_3").mkdir()
     best = look(tmp_path / "run")[0]["runs"][0]["best"]
+    exact = {"step": 2, "path": str(tmp_path / "run" / "global_step_2"), "value": 3.0, "complete": None}
     assert best == {
         "indicator": "reward",
+        "key": "rollout/reward_mean",
         "step": 2,
         "value": 3.0,
-        "checkpoint": str(tmp_path / "run" / "global_step_2"),
+        "checkpoint": exact["path"],
+        "nearest_checkpoint": exact,
+        "called_best": [],
+        "latest_checkpoint": {**exact, "step": 3, "path": str(tmp_path / "run" / "global_step_3")},
     }
+
+
+def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: Path) -> None:
+    rewards = (1.0, 1.5, 2.0, 3.0, 2.0, 1.8)
+    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=r) for step, r in enumerate(rewards, 1)])
+    for name in ("global_step_2", "global_step_6", "best_model", "best_step_5"):
+        (tmp_path / "run" / "checkpoints" / name).mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints" / "latest_checkpointed_iteration.txt").write_text("2")
+    best = look(tmp_path / "run")[0]["runs"][0]["best"]
+    assert best["checkpoint"] is None
+    assert (best["nearest_checkpoint"]["step"], best["nearest_checkpoint"]["value"]) == (5, 2.0)
+    assert (best["latest_checkpoint"]["step"], best["latest_checkpoint"]["complete"]) == (6, False)
+    assert {path.rpartition("/")[2] for path in best["called_best"]} == {"best_model", "best_step_5"}
+    text = note(tmp_path / "run")
+    assert "best reward 3 at step 4; no checkpoint of that step, the nearest is of step 5, reward 2: " in text
+    assert "the newest checkpoint is of step 6 (not known to be complete" in text
+    assert "the trainer itself calls best: " in text
+
+
+@pytest.mark.parametrize(
+    ("by", "step"),
+    [
+        (BestBy(), 3),
+        (BestBy("reward", lowest=True), 1),
+        (BestBy("value_loss"), 2),
+        (BestBy("ppo/value_loss"), 2),
+        (BestBy("ppo/value_loss", lowest=False), 1),
+    ],
+)
+def test_best_by_any_metric(tmp_path: Path, by: BestBy, step: int) -> None:
+    losses = [{"scope": "ppo", "step": i, "value_loss": v} for i, v in ((1, 3.0), (2, 1.0), (3, 2.0))]
+    write(tmp_path / "run" / "verl_logs.jsonl", [*(ppo(i, reward=float(i)) for i in range(1, 4)), *losses])
+    monitor = load([str(tmp_path / "run")], Config(), NOW)
+    (run,) = report(monitor, NOW, by)["runs"]
+    assert run["best"]["step"] == step
+    (unknown,) = report(monitor, NOW, BestBy("nothing"))["runs"]
+    assert unknown["best"] is None
+
+
+def test_targets(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=0.5 * step) for step in range(1, 6)])
+    config = Config(targets={"reward": 1.5, "rollout/reward_mean": 9.0, "validation": 0.7})
+    monitor = load([str(tmp_path / "run")], config, NOW)
+    found = report(monitor, NOW)
+    reached, missed = found["runs"][0]["targets"]
+    assert (reached["metric"], reached["key"], reached["target"]) == ("reward", "rollout/reward_mean", 1.5)
+    assert (reached["reached_step"], reached["value"], reached["step"]) == (3, 2.5, 5)
+    assert (missed["reached_step"], missed["best"], missed["best_step"]) == (None, 2.5, 5)
+    text = write_text(found, monitor, NOW)
+    assert "  target reward 1.5: reached at step 3, now 2.5\n" in text
+    assert "  target rollout/reward_mean 9: not reached, best 2.5 at step 5\n" in text
 
 
 def test_no_reward_no_best(tmp_path: Path) -> None:
@@ -144,7 +212,7 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     text = note(tmp_path / "run_a")
     assert text.startswith("run_a: running, step 40 of 80 (50%), last record just now\n")
     assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
-    assert "  best reward 2.5 at step 1; no checkpoint of that step\n" in text
+    assert "  best reward 2.5 at step 1; no checkpoint is known\n" in text
     worst = text.index("critical circuit-breaker-kl, since step 20: ")
     assert worst < text.index("warning kl-high, since step 20: ")
     assert "    advice: " in text

@@ -15,7 +15,9 @@ from rich.text import Text
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
+from verl_tui.runs.best import best
 from verl_tui.runs.state import remaining, silence, state
+from verl_tui.runs.targets import targets_of
 from verl_tui.sources import FORMATS
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run, SourceState
+    from verl_tui.runs.targets import Target
 
 VERSION = 1
 """Of the report's schema: grows when a field changes its meaning or goes, not when one is added."""
@@ -49,14 +52,24 @@ _STYLES: Mapping[str, str] = {
 # -- as data ----------------------------------------------------------------------------------------------------------
 
 
-def report(monitor: Monitor, now: float) -> dict[str, Any]:
+class BestBy(NamedTuple):
+    """By which metric the best checkpoint is looked for."""
+
+    metric: str = "reward"
+    """An indicator's id or the log's own key."""
+    lowest: bool | None = None
+    """Whether less is better; None: as the metric has it."""
+
+
+def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any]:  # noqa: B008 - it is immutable
     """Return what is known of all runs, ready for JSON: no value is NaN or infinite.
 
     Args:
         monitor: Has read and judged.
         now: Seconds since the epoch.
+        by: By which metric the best checkpoint is looked for.
     """
-    runs = [_run(run, monitor.verdicts.get(run.name, Verdict()), now) for run in monitor.runs.values()]
+    runs = [_run(run, monitor, now, by) for run in monitor.runs.values()]
     return {"version": VERSION, "runs": runs}
 
 
@@ -70,8 +83,9 @@ def exit_code(report: Mapping[str, Any]) -> int:
     return CRITICAL if "critical" in found else WARNING if "warning" in found else HEALTHY
 
 
-def _run(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
+def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
     quiet = silence(run, now)
+    verdict = monitor.verdicts.get(run.name, Verdict())
     return {
         "name": run.name,
         "paths": list(run.paths),
@@ -104,7 +118,19 @@ def _run(run: Run, verdict: Verdict, now: float) -> dict[str, Any]:
             }
             for source in run.sources.values()
         ],
-        "best": _best(run),
+        "best": _best(run, by),
+        "targets": [_target(target) for target in targets_of(run, monitor.config.targets)],
+        "history": [
+            {
+                "id": episode.id,
+                "severity": episode.severity.word,
+                "since_step": episode.since_step,
+                "raised_step": episode.raised_step,
+                "cleared_step": episode.cleared_step,
+                "message": episode.message,
+            }
+            for episode in verdict.history
+        ],
     }
 
 
@@ -124,16 +150,34 @@ def _value(value: float, factor: float) -> dict[str, Any]:
     return {"value": value if factor == 1 else value * factor}
 
 
-def _best(run: Run) -> dict[str, Any] | None:
-    """Return where the reward was highest, first of equals, with the checkpoint of exactly that step."""
-    series = run.indicator("reward")
-    if series is None:
+def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
+    """Return where the metric was best, first of equals, with the checkpoints of that step, next to it, and newest."""
+    found = best(run, by.metric, lowest=by.lowest)
+    if found is None:
         return None
-    known = ((value, -step) for step, value in zip(series.steps, series.values, strict=True) if math.isfinite(value))
-    value, step = max(known, default=(math.nan, 0))
-    if math.isnan(value):
-        return None
-    return {"indicator": "reward", "step": -step, "value": value, "checkpoint": run.checkpoints.get(-step)}
+    return {
+        "indicator": found.metric,
+        "key": found.key,
+        "step": found.step,
+        "value": found.value,
+        "checkpoint": None if found.checkpoint is None else found.checkpoint.path,
+        "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
+        "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
+        "called_best": list(run.called_best),
+    }
+
+
+def _target(target: Target) -> dict[str, Any]:
+    return {
+        "metric": target.metric,
+        "key": target.key,
+        "target": target.target,
+        "reached_step": None if target.reached is None else target.reached.step,
+        "value": None if target.last is None else target.last.value,
+        "step": None if target.last is None else target.last.step,
+        "best": None if target.best is None else target.best.value,
+        "best_step": None if target.best is None else target.best.step,
+    }
 
 
 # -- as text ----------------------------------------------------------------------------------------------------------
@@ -185,7 +229,8 @@ def _note(described: Mapping[str, Any], run: Run, now: float) -> Iterator[_Line]
     yield _Line(0, _headline(described, run, now))
     yield from _measured(described["indicators"])
     if described["best"] is not None:
-        yield _Line(2, Text(_best_sentence(described["best"])))
+        yield from (_Line(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
+    yield from (_Line(2, Text(_target_sentence(target))) for target in described["targets"])
     yield from _found(described)
     yield from _unjudged(described["not_judged"])
     yield from _read(described["sources"], run)
@@ -236,9 +281,36 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.3e}"
 
 
-def _best_sentence(best: Mapping[str, Any]) -> str:
-    where = f"checkpoint {best['checkpoint']}" if best["checkpoint"] else "no checkpoint of that step"
-    return f"best {best['indicator']} {_number(best['value'])} at step {best['step']}; {where}"
+def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
+    label = INDICATORS[best["indicator"]].label if best["indicator"] in INDICATORS else best["indicator"]
+    said = f"best {label} {_number(best['value'])} at step {best['step']}"
+    near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
+    if best["checkpoint"]:
+        yield f"{said}; checkpoint {best['checkpoint']}{_unfinished(near)}"
+    elif near is None:
+        yield f"{said}; no checkpoint is known"
+    else:
+        there = "" if near["value"] is None else f", {label} {_number(near['value'])}"
+        yield f"{said}; no checkpoint of that step, the nearest is of step {near['step']}{there}: {near['path']}"
+    if latest is not None and latest["complete"] is False and latest != near:
+        yield f"the newest checkpoint is of step {latest['step']}{_unfinished(latest)}: {latest['path']}"
+    for path in best["called_best"]:
+        yield f"the trainer itself calls best: {path}"
+
+
+def _unfinished(checkpoint: Mapping[str, Any]) -> str:
+    if checkpoint["complete"] is not False:
+        return ""
+    return " (not known to be complete: the tracker file names an earlier one)"
+
+
+def _target_sentence(target: Mapping[str, Any]) -> str:
+    said = f"target {target['metric']} {_number(target['target'])}"
+    if target["reached_step"] is not None:
+        return f"{said}: reached at step {target['reached_step']}, now {_number(target['value'])}"
+    if target["best"] is None:
+        return f"{said}: no value yet"
+    return f"{said}: not reached, best {_number(target['best'])} at step {target['best_step']}"
 
 
 def _found(described: Mapping[str, Any]) -> Iterator[_Line]:

@@ -101,6 +101,8 @@ def build_parser() -> Parser:
         "check", _check, "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
     )
     check.add_argument("--json", action="store_true", help="write JSON for programs")
+    by = "metric of the best checkpoint: an indicator or the log's own key, with :min or :max (reward)"
+    check.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
     guard = parser.add_command(
         "guard", _guard, "follow runs without a screen; run a command, once a run, when a circuit breaker trips"
     )
@@ -190,13 +192,17 @@ def _check(options: argparse.Namespace) -> int:
     import json
     import shutil
 
-    from verl_tui.check import exit_code, report, write_text
+    from verl_tui.check import BestBy, exit_code, report, write_text
     from verl_tui.monitor import load
 
     now = time.time()
     monitor = load(_paths(options, "verl-tui check logs/run_7"), _configuration(options), now)
     _tell((*monitor.problems, *monitor.waiting))
-    found = report(monitor, now)
+    metric, _, way = options.best_by.rpartition(":")
+    by = BestBy(metric, way == "min") if metric and way in ("min", "max") else BestBy(options.best_by)
+    found = report(monitor, now, by)
+    if by.metric != "reward" and found["runs"] and not any(run["best"] for run in found["runs"]):
+        complain(f"--best-by {by.metric}: no run logs it")
     if options.json:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:

@@ -59,6 +59,9 @@ class Config:
     """Whether to draw with ASCII only. Not set: decided from the locale."""
     mouse: bool = True
     """Whether to listen to the mouse. Without it the terminal's own text selection works."""
+    targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
+    """What metrics are to reach: indicators or the log's own keys. Charts draw a line there and say at which step it
+    was reached, so does `verl-tui check`."""
     keys: Mapping[str, str] = _option({}, example='quit = "q,ctrl+q"\npause = "space"')
     """Other keys for actions: an action's name, as the help screen shows it, and its keys separated by commas."""
     guide: Mapping[str, Any] = _option(
@@ -151,6 +154,10 @@ def _is_words(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
+def _is_numbers(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
 def _is_keys(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
@@ -163,6 +170,7 @@ _KINDS: Mapping[Any, _Kind] = {
     str: _Kind("a text", lambda value: isinstance(value, str)),
     bool | None: _TRUTH,
     bool: _TRUTH,
+    Mapping[str, float]: _Kind("a table of numbers", _is_numbers, MappingProxyType),
     Mapping[str, str]: _Kind("a table of texts", _is_keys, MappingProxyType),
     Mapping[str, Any]: _Kind("a table", lambda value: isinstance(value, dict), MappingProxyType),
 }

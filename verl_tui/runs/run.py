@@ -33,6 +33,7 @@ _KEPT_UNREADABLE = 1000
 _SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""
 _NAN = float("nan")
+_ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ class Run:
         self.events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self.checkpoints: dict[int, str] = {}
         """Step -> directory of the checkpoints seen."""
+        self.called_best: list[str] = []
+        """Directories of checkpoints that the trainer itself called the best."""
+        self.saved_step: int | None = None
+        """Step of the newest checkpoint that verl's tracker file calls complete, None where there is no such file."""
         self.restarts: list[RestartMark] = []
         self.last_record: float | None = None
         """Time of the newest record in seconds since the epoch."""
@@ -248,11 +253,27 @@ class Run:
                 self.settings_origin[key] = settings.origin
 
     def _apply_event(self, state: SourceState, event: Event) -> None:
+        if event.kind in _ABOUT_CHECKPOINTS:
+            self._apply_checkpoint(event, state.step)
+            return
         event = event if event.step is not None else replace(event, step=state.step)
         self.events.append(event)
-        if event.kind is EventKind.CHECKPOINT and event.step is not None:
-            self.checkpoints.setdefault(event.step, event.text)
         state.ending = _ending(state.ending, event)
+
+    def _apply_checkpoint(self, event: Event, reached: int | None) -> None:
+        step = event.step
+        if event.kind is EventKind.SAVED:
+            self.saved_step = step
+        elif event.kind is EventKind.REMOVED:
+            self.checkpoints = {at: path for at, path in self.checkpoints.items() if path != event.text}
+            self.called_best = [path for path in self.called_best if path != event.text]
+        elif event.kind is EventKind.BEST:
+            self.called_best.append(event.text)
+        else:
+            self.events.append(event)
+            step = step if step is not None else reached
+        if event.kind in (EventKind.BEST, EventKind.CHECKPOINT) and step is not None:
+            self.checkpoints.setdefault(step, event.text)
 
     def _resolve(self) -> tuple[dict[str, str], str]:
         count, indicators, spoken = self._resolved

@@ -45,6 +45,8 @@ class Series:
         self._pyramid: Pyramid | None = None
         self._highest = (-1, 0, -math.inf)
         """Revision, number of settled points, and the greatest of them."""
+        self._beyond: dict[tuple[float, bool], tuple[int, int, Point | None]] = {}
+        """Value and way -> revision, number of settled points looked at, and the first of them beyond."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -72,6 +74,23 @@ class Series:
         highest = max([highest, *filter(math.isfinite, self.values[count:settled])])
         self._highest = (self.revision, settled, highest)
         return max([highest, *filter(math.isfinite, self.values[settled:])])
+
+    def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
+        """Return the first point at or above a value (`down`: at or below); asking again costs what is new."""
+        revision, count, found = self._beyond.get((value, down), (-1, 0, None))
+        settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
+        if revision != self.revision or count > settled:
+            count, found = 0, None
+        if found is None:
+            found = self._find(value, count, settled, down=down)
+            self._beyond[value, down] = (self.revision, settled, found)
+        return found if found is not None else self._find(value, settled, len(self.values), down=down)
+
+    def _find(self, value: float, start: int, stop: int, *, down: bool) -> Point | None:
+        values = self.values
+        hits = (i for i in range(start, stop) if (values[i] <= value if down else values[i] >= value))
+        at = next(hits, None)
+        return None if at is None else Point(self.steps[at], values[at])
 
     @property
     def pyramid(self) -> Pyramid:

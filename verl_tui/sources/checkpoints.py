@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from verl_tui.records import Event, EventKind, Record, SourceStatus
 from verl_tui.text import one_line
 
 _NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d+)$")
+_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_-](\d+))?$")
+"""What trainers keep as the best they had: `best_model`, `best_step_120`. The number is the step where there is one."""
+TRACKER = "latest_checkpointed_iteration.txt"
+"""verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`, not atomically)."""
 HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
 """Folders below a run in which checkpoints lie; the run's own folder is looked at too."""
 _DEEPEST = 3
+_LONGEST_NUMBER = 32
 
 
 def checkpoint_step(name: str) -> int | None:
@@ -21,22 +27,36 @@ def checkpoint_step(name: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
+class _Found(NamedTuple):
+    path: Path
+    step: int | None
+    best: bool
+    """Whether its name says that the trainer thought it the best."""
+
+
 class CheckpointSource:
-    """The checkpoints below a run's directory; each is told once."""
+    """The checkpoints below a run's directory: each is told once, and once more when it has been removed."""
 
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
         self.path = directory
         self.ordinal = ordinal
-        self._told: set[Path] = set()
+        self._told: dict[Path, _Found] = {}
+        self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the checkpoints that have appeared."""
-        found = [path for path in _below(self.path, _DEEPEST) if path not in self._told]
-        self._told.update(found)
-        found.sort(key=lambda path: checkpoint_step(path.name) or 0)
-        return tuple(
-            Event(EventKind.CHECKPOINT, one_line(str(path), 1000), 0, checkpoint_step(path.name)) for path in found
-        ), False
+        """Return what has appeared, gone or been completed."""
+        found, trackers = _below(self.path, _DEEPEST)
+        present = {one.path: one for one in found}
+        gone = [one for path, one in self._told.items() if path not in present]
+        fresh = sorted((one for one in found if one.path not in self._told), key=lambda one: one.step or 0)
+        self._told = present
+        records = [_event(EventKind.REMOVED, one) for one in gone]
+        records += [_event(EventKind.BEST if one.best else EventKind.CHECKPOINT, one) for one in fresh]
+        saved = max((step for tracker in trackers if (step := _number(tracker)) is not None), default=None)
+        if saved is not None and saved != self._saved:
+            self._saved = saved
+            records.append(Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved))
+        return tuple(records), False
 
     def finish(self) -> tuple[Record, ...]:
         """Nothing waits."""
@@ -47,17 +67,38 @@ class CheckpointSource:
         return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._told))
 
 
-def _below(directory: Path, depth: int) -> list[Path]:
-    """Return the checkpoint directories at most `depth` levels down; looks into no checkpoint and no other folder."""
-    found: list[Path] = []
+def _event(kind: EventKind, found: _Found) -> Event:
+    return Event(kind, one_line(str(found.path), 1000), 0, found.step)
+
+
+def _number(tracker: Path) -> int | None:
+    """Return the step in a tracker file; None while it is being written, or if it holds something else."""
+    try:
+        with tracker.open("rb") as file:
+            text = file.read(_LONGEST_NUMBER).strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
+    """Return checkpoints and tracker files at most `depth` levels down; looks into no checkpoint, no other folder."""
+    found: list[_Found] = []
+    trackers: list[Path] = []
     try:
         with os.scandir(directory) as entries:
-            folders = [entry for entry in entries if entry.is_dir(follow_symlinks=True)]
+            known = [(entry, entry.is_dir(follow_symlinks=True)) for entry in entries]
     except OSError:
-        return found
-    for entry in folders:
-        if checkpoint_step(entry.name) is not None:
-            found.append(Path(entry.path))
+        return found, trackers
+    for entry, folder in known:
+        if not folder:
+            trackers += [Path(entry.path)] if entry.name == TRACKER else []
+        elif (step := checkpoint_step(entry.name)) is not None:
+            found.append(_Found(Path(entry.path), step, best=False))
+        elif (best := _BEST.match(entry.name)) is not None:
+            found.append(_Found(Path(entry.path), int(best[1]) if best[1] else None, best=True))
         elif depth > 0 and (depth < _DEEPEST or entry.name in HOMES):
-            found.extend(_below(Path(entry.path), depth - 1))
-    return found
+            deeper = _below(Path(entry.path), depth - 1)
+            found += deeper[0]
+            trackers += deeper[1]
+    return found, trackers

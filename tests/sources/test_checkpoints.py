@@ -1,0 +1,72 @@
+"""Checkpoints on disk: told once, also when they are completed or removed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.records import Event, EventKind
+from verl_tui.runs.run import Run
+from verl_tui.sources.checkpoints import TRACKER, CheckpointSource, checkpoint_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def told(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]]:
+    records, more = source.read()
+    assert not more
+    return [(r.kind, r.text.rpartition("/")[2], r.step) for r in records if isinstance(r, Event)]
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *(("global_step_120", 120), ("policy-step-7", 7), ("checkpoint-250", 250), ("step5", 5), ("step_6", 6)),
+        *(("best_model", None), ("global_step_", None), ("global_step_1_old", None)),
+    ],
+)
+def test_names(name: str, step: int | None) -> None:
+    assert checkpoint_step(name) == step
+
+
+def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None:
+    source = CheckpointSource(tmp_path)
+    home = tmp_path / "checkpoints" / "project" / "experiment"
+    for name in ("global_step_20", "global_step_10", "best_model", "best", "best_global_step_10", "bestiary", "actor"):
+        (home / name).mkdir(parents=True)
+    assert sorted(told(source), key=str) == [
+        (EventKind.BEST, "best", None),
+        (EventKind.BEST, "best_global_step_10", 10),
+        (EventKind.BEST, "best_model", None),
+        (EventKind.CHECKPOINT, "global_step_10", 10),
+        (EventKind.CHECKPOINT, "global_step_20", 20),
+    ]
+    assert told(source) == []
+    tracker = home / TRACKER
+    for text in ("", "garbage", "-3"):
+        tracker.write_text(text)
+        assert told(source) == []
+    tracker.write_text("10")
+    assert [(kind, step) for kind, _, step in told(source)] == [(EventKind.SAVED, 10)]
+    tracker.write_text("20\n")
+    (home / "global_step_10").rmdir()
+    assert [(kind, step) for kind, _, step in told(source)] == [(EventKind.REMOVED, 10), (EventKind.SAVED, 20)]
+    assert source.status().records == 4
+
+
+def test_a_run_keeps_what_is_there(tmp_path: Path) -> None:
+    from verl_tui.records import Batch
+
+    for name in ("global_step_20", "global_step_10", "best_model"):
+        (tmp_path / name).mkdir()
+    source, run = CheckpointSource(tmp_path), Run("r")
+    run.apply(Batch("r", source.status(), source.read()[0]), 0.0)
+    assert sorted(run.checkpoints) == [10, 20]
+    (tmp_path / "global_step_10").rmdir()
+    (tmp_path / TRACKER).write_text("20")
+    run.apply(Batch("r", source.status(), source.read()[0]), 0.0)
+    assert (sorted(run.checkpoints), run.saved_step) == ([20], 20)
+    assert run.called_best == [str(tmp_path / "best_model")]
+    assert run.outcome is None

@@ -1,0 +1,64 @@
+"""What a user wants a metric to reach, and when a run got there."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.indicators import factor
+from verl_tui.runs.best import best, is_better_low, key_of
+from verl_tui.runs.series import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.runs.run import Run
+
+
+class Target(NamedTuple):
+    """A target for a metric, in one run."""
+
+    metric: str
+    """As the user named it: an indicator's id or the log's own key."""
+    key: str
+    """The log's own key."""
+    target: float
+    reached: Point | None
+    """The first point at or beyond the target."""
+    last: Point | None
+    """The newest point that is a number."""
+    best: Point | None
+    """The best point so far."""
+
+
+def target_of(run: Run, metric: str, target: float) -> Target | None:
+    """Return how far a run has come, None where it does not log the metric.
+
+    Args:
+        run: The run.
+        metric: An indicator's id or the log's own key.
+        target: What is to be reached: from below, or from above where less of the metric is better.
+    """
+    key = key_of(run, metric)
+    series = run.series(key) if key is not None else None
+    if key is None or series is None:
+        return None
+    sign = factor(metric, key)
+    down = is_better_low(metric, key)
+    reached = series.first_beyond(target * sign, down=down is (sign > 0))
+    top = best(run, metric)
+    last = series.last_finite
+    return Target(
+        metric,
+        key,
+        target,
+        None if reached is None else Point(reached.step, reached.value * sign),
+        None if last is None else Point(last.step, last.value * sign),
+        None if top is None else Point(top.step, top.value),
+    )
+
+
+def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
+    """Return how far a run has come with each target that it logs the metric of."""
+    found = (target_of(run, metric, value) for metric, value in targets.items() if math.isfinite(value))
+    return [one for one in found if one is not None]
