@@ -173,7 +173,7 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
 )
 """Kind of a stream -> whether it needs a second input."""
 
-LIMIT_NAMES = ("", "response-limit", "target-kl", "staleness-limit")
+LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit")
 """What a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 _COUNTS = ("window", "count", "hold", "recent")

@@ -113,7 +113,18 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
     return Limit(8.0, "verl's default max_off_policy_threshold of 8 (assumed)")
 
 
-LIMITS = {"response-limit": response_limit, "target-kl": target_kl, "staleness-limit": staleness_limit}
+def kl_band(run: Run, _guide: Guide) -> Limit:
+    """Return the top of the healthy band of reference KL: twice the target, as the guide's 0.1 is twice its 0.05."""
+    stated = stated_target(run)
+    return Limit(2 * stated.value, f"twice {stated.words}") if stated is not None else target_kl(run, _guide)
+
+
+LIMITS = {
+    "response-limit": response_limit,
+    "target-kl": target_kl,
+    "kl-band": kl_band,
+    "staleness-limit": staleness_limit,
+}
 """Name in the guide -> the limit for a run."""
 
 

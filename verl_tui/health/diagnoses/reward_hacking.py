@@ -64,7 +64,9 @@ class RewardHacking(BlockDiagnosis):
             line = course(stretch, 0)
             if len(stretch) < lag or line.t < _RISE_T or line.change < _RISE * max(reach, abs(high + low) / 2):
                 continue
-            sign = _validation(stretch, line.change, inputs.keys[1]) or _samples(stretch, inputs.keys[2:])
+            shared = low >= 0.0 and high <= 1.0
+            sign = _validation(stretch, line.change if shared else None, inputs.keys[1])
+            sign = sign or _samples(stretch, inputs.keys[2:])
             if sign is not None:
                 return self._tell(stretch, sign, inputs)
         return None
@@ -83,8 +85,14 @@ class RewardHacking(BlockDiagnosis):
         )
 
 
-def _validation(stretch: Sequence[Block], gain: float, key: str | None) -> _Sign | None:
-    """Return that validation falls, or surely does not follow the reward."""
+def _validation(stretch: Sequence[Block], gain: float | None, key: str | None) -> _Sign | None:
+    """Return that validation falls, or surely does not follow the reward.
+
+    Args:
+        stretch: The blocks to look at.
+        gain: What the reward has gained, where it is on validation's scale; else None.
+        key: Validation's key.
+    """
     points = [(block.last, block.levels[1]) for block in stretch if not math.isnan(block.levels[1])]
     if key is None or len(points) < _VALIDATIONS:
         return None
@@ -95,9 +103,9 @@ def _validation(stretch: Sequence[Block], gain: float, key: str | None) -> _Sign
     if line.t <= _FALL_T and -line.change >= _FALL * size:
         return _Sign(f"validation fell: {number(best[1])} at step {best[0]}, now {number(values[-1])}", key, best[0])
     error = abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
-    # On scales of their own the two can only be compared as shares of what they were.
-    like = gain if size <= 1.0 and gain <= 1.0 else gain / max(abs(stretch[-1].levels[0]), 1e-9) * size
-    if line.change + 2 * error < _SHARE * like:
+    # On another scale than the reward's it can only be said to stand still by itself.
+    least = _SHARE * gain if gain is not None and size <= 1.0 else _FALL * size
+    if line.change + 2 * error < least:
         return _Sign(
             f"validation stood still ({number(values[0])} at step {points[0][0]}, {number(values[-1])} now)",
             key,

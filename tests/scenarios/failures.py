@@ -1,0 +1,434 @@
+"""Failures planted into healthy worlds: every id of the indicator guide, in each dialect that it is judged in."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scenarios.worlds import DIALECTS, World, dump, loop, prose, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STEPS = 400
+KEYS: dict[str, dict[str, str]] = {
+    "reward": {"tutorial": "rollout/reward_mean", "verl": "critic/score/mean", "other": "reward"},
+    "policy_kl": {"tutorial": "rollout/kl_div", "verl": "actor/ppo_kl", "other": "ppo_kl"},
+    "reference_kl": {"tutorial": "kl/divergence", "verl": "actor/kl_loss", "other": "kl"},
+    "policy_loss": {"tutorial": "ppo/policy_loss", "verl": "actor/pg_loss", "other": "loss"},
+    "entropy": {"tutorial": "ppo/entropy", "verl": "actor/entropy", "other": "entropy"},
+    "grad_norm": {"tutorial": "ppo/grad_norm", "verl": "actor/grad_norm", "other": "grad_norm"},
+    "clip": {"tutorial": "ppo/clip_ratio", "verl": "actor/pg_clipfrac", "other": "clip_ratio/region_mean"},
+    "length": {
+        "tutorial": "rollout/response_length_mean",
+        "verl": "response_length/mean",
+        "other": "completions/mean_length",
+    },
+    "cut": {"verl": "response_length/clip_ratio", "other": "completions/clipped_ratio"},
+    "gpu": {"tutorial": "system/gpu_util", "other": "gpu_util"},
+    "memory": {"tutorial": "system/memory_util", "other": "memory_util"},
+}
+"""What is changed -> its key in each dialect."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure and where it can happen."""
+
+    id: str
+    dialects: tuple[str, ...]
+    plant: Callable[[World, int, random.Random], int | None]
+    """Changes a world from a step on; returns the step of the true onset where that is another one."""
+    steps: int = STEPS
+    form: str | None = None
+    """How its log is written, where only one form shows it."""
+
+
+ALL = ("tutorial", "verl", "other")
+FAILURES: list[Failure] = []
+
+
+def failure(
+    id: str, *dialects: str, steps: int = STEPS, form: str | None = None
+) -> Callable[[Callable[..., int | None]], None]:
+    """Enter a way of planting into the list."""
+    return lambda plant: FAILURES.append(Failure(id, dialects or ALL, plant, steps, form))
+
+
+def level(id: str, what: str, low: float, high: float, size: float, *dialects: str) -> None:
+    """A metric goes to another level, somewhere between two, and stays."""
+
+    def plant(world: World, onset: int, chance: random.Random) -> None:
+        key, to = KEYS.get(what, {}).get(world.dialect, what), chance.uniform(low, high)
+        world.change(key, onset, lambda _, __: to + chance.gauss(0, size))
+
+    failure(id, *dialects)(plant)
+
+
+def ramp(since: int, length: float, start: float, end: float) -> float:
+    """Return a value that goes from one level to another within so many steps, and stays there."""
+    return start + (end - start) * min(1.0, (since + 1) / length)
+
+
+# -- the tutorials' guide ----------------------------------------------------------------------------------------------
+
+level("reward-low", "reward", 0.3, 0.8, 0.03, "tutorial")
+level("kl-high", "policy_kl", 0.13, 0.18, 0.01)
+level("kl-low", "policy_kl", 0.0005, 0.0035, 0.0003, "tutorial")
+level("ref-kl-high", "reference_kl", 0.4, 0.9, 0.02, "tutorial")
+level("policy-loss-positive", "policy_loss", 0.1, 0.4, 0.03, "tutorial")
+level("response-short", "length", 250, 380, 5, "tutorial")
+level("response-long", "length", 526, 600, 2, "tutorial")
+level("gpu-idle", "gpu", 15, 42, 3, "tutorial", "other")
+level("gpu-memory-high", "memory", 92, 99, 0.5, "tutorial", "other")
+level("circuit-breaker-kl", "policy_kl", 0.25, 0.6, 0.01)
+
+
+@failure("reward-zero")
+def _reward_zero(world: World, onset: int, _: random.Random) -> None:
+    world.change(KEYS["reward"][world.dialect], onset, lambda _, __: 0.0)
+
+
+@failure("reward-noisy", "tutorial")
+def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
+    share = chance.uniform(0.65, 1.2)
+    reward = world.columns["rollout/reward_mean"]
+    world.change("rollout/reward_std", onset, lambda i, _: share * (reward[onset - 1 + i] or 0.0))
+
+
+@failure("ref-kl-high", "verl", "other")
+def _reference_surge(world: World, onset: int, chance: random.Random) -> None:
+    times = chance.uniform(7, 15)
+    world.change(KEYS["reference_kl"][world.dialect], onset, lambda _, known: max(0.2, known * times))
+
+
+@failure("ref-kl-rising", "tutorial")
+def _reference_rising(world: World, onset: int, chance: random.Random) -> int:
+    slope = chance.uniform(0.0008, 0.0012)
+    world.change("kl/divergence", onset, lambda i, _: 0.06 + slope * i + chance.gauss(0, 0.002))
+    return onset + math.ceil(0.04 / slope)  # there it leaves its band, 0.1
+
+
+@failure("ref-kl-rising", "verl", "other")
+def _reference_drift(world: World, onset: int, chance: random.Random) -> int:
+    key, times = KEYS["reference_kl"][world.dialect], chance.uniform(1.5, 4.0)
+    start = world.columns[key][onset - 1] or 0.0
+    world.change(key, onset, lambda i, _: start + times * (i / 150) ** 1.5 + chance.gauss(0, 0.005))
+    return onset + math.ceil(150 * ((1.0 - start) / times) ** (1 / 1.5))  # there it passes 1
+
+
+@failure("policy-loss-jump")
+def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
+    size = chance.choice((-1, 1)) * chance.uniform(2.5, 8.0)
+    world.change(KEYS["policy_loss"][world.dialect], onset, lambda i, known: size if i == 0 else known)
+
+
+@failure("circuit-breaker-reward")
+def _reward_breaker(world: World, onset: int, chance: random.Random) -> None:
+    keep, key = chance.uniform(0.55, 0.75), KEYS["reward"][world.dialect]
+    before = world.columns[key][onset - 2] or 1.0
+    world.change(key, onset, lambda i, _: before * keep ** min(i + 1, 8))
+
+
+# -- verl's documents --------------------------------------------------------------------------------------------------
+
+level("rollout-probs-diff", "training/rollout_probs_diff_mean", 0.012, 0.05, 0.0005, "verl")
+level("rollout-is-mean", "rollout_corr/rollout_is_mean", 0.2, 0.42, 0.02, "verl")
+level("rollout-is-mean", "rollout_corr/rollout_is_mean", 2.3, 4.0, 0.05, "verl")
+level("rollout-is-ess", "rollout_corr/rollout_is_eff_sample_size", 0.05, 0.25, 0.01, "verl")
+level("rollout-is-std", "rollout_corr/rollout_is_std", 1.2, 3.0, 0.05, "verl")
+level("rollout-kl", "rollout_corr/kl", 0.13, 0.5, 0.01, "verl")
+level("rollout-kl", "rollout_corr/kl", -0.5, -0.13, 0.01, "verl")
+level("rollout-chi2", "rollout_corr/chi2_token", 1.2, 5.0, 0.05, "verl")
+level("truncation", "cut", 0.15, 0.6, 0.02, "verl", "other")
+level("prompt-truncation", "prompt_length/clip_ratio", 0.15, 0.5, 0.01, "verl")
+level("aborted", "response/aborted_ratio", 0.01, 0.2, 0.001, "verl")
+
+
+@failure("truncation", "verl")
+def _truncation_v1(world: World, onset: int, chance: random.Random) -> None:
+    # The v1 trainer: a share of the longest response, which means cut ones only where that reached the limit.
+    world.put("training/num_turns/mean", 2.0)
+    world.settings["data.max_response_length"] = 1024
+    world.columns["response_length/max"] = [min(value or 0.0, 1020.0) for value in world.columns["response_length/max"]]
+    world.change("response_length/max", onset, lambda _, __: 1024.0)
+    share = chance.uniform(0.15, 0.6)
+    world.change("response_length/clip_ratio", onset, lambda _, __: share + chance.gauss(0, 0.01))
+
+
+@failure("grad-norm-rising")
+def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
+    times = chance.uniform(4, 8)
+    world.change(KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times ** min(1.0, i / 130))
+
+
+@failure("staleness", "verl")
+def _staleness(world: World, onset: int, chance: random.Random) -> None:
+    key, to = "training/off_policy/trajectory_staleness/max", chance.randint(9, 20)
+    world.columns[key] = [float(chance.randint(0, 6)) for _ in range(world.steps)]
+    world.change(key, onset, lambda _, __: float(to))
+
+
+@failure("critic-useless", "verl")
+def _critic_useless(world: World, onset: int, chance: random.Random) -> None:
+    world.put("critic/vf_explained_var", lambda t: 0.3 + 0.3 * t, 0.05)
+    to = chance.uniform(-1.0, -0.15)
+    world.change("critic/vf_explained_var", onset, lambda _, __: to + chance.gauss(0, 0.03))
+
+
+@failure("no-signal", "verl")
+def _no_signal(world: World, onset: int, _: random.Random) -> None:
+    for key in ("critic/advantages/max", "critic/advantages/min"):
+        world.change(key, onset, lambda _, __: 0.0)
+
+
+@failure("not-finite")
+def _not_finite(world: World, onset: int, chance: random.Random) -> None:
+    key = KEYS[chance.choice(("policy_loss", "grad_norm"))][world.dialect]
+    once = chance.random() < 0.5
+    world.change(key, onset, lambda i, known: known if once and i else math.nan)
+
+
+@failure("async-idle", "verl")
+def _async_idle(world: World, onset: int, chance: random.Random) -> None:
+    for side in ("rollouter", "trainer"):
+        world.put(f"fully_async/{side}/idle_ratio", 0.15, 0.03, low=0.0)
+    side = chance.choice(("rollouter", "trainer"))
+    to = chance.uniform(0.65, 0.9)
+    world.change(f"fully_async/{side}/idle_ratio", onset, lambda _, __: to + chance.gauss(0, 0.02))
+
+
+@failure("grad-norm-spike")
+def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
+    times = chance.uniform(20, 80)
+    world.change(KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times if i == 0 else known)
+
+
+@failure("clip-saturation")
+def _clip_saturation(world: World, onset: int, chance: random.Random) -> int:
+    to, length = chance.uniform(0.36, 0.6), chance.randint(1, 40)
+    start = world.columns[KEYS["clip"][world.dialect]][0] or 0.0
+    world.change(KEYS["clip"][world.dialect], onset, lambda i, _: ramp(i, length, start, to) + chance.gauss(0, 0.01))
+    return onset + math.ceil(length * (0.3 - start) / (to - start)) - 1  # there it passes 0.3
+
+
+@failure("plateau", steps=700)
+def _plateau(world: World, onset: int, chance: random.Random) -> None:
+    key = KEYS["reward"][world.dialect]
+    at = world.columns[key][onset - 1] or 0.0
+    world.change(key, onset, lambda _, __: at + chance.gauss(0, 0.02))
+    for score in [name for name in world.columns if name.startswith(("val-core", "eval"))]:
+        last = next(value for value in reversed(world.columns[score][: onset - 1]) if value is not None)
+        world.change(score, onset, lambda _, __, last=last: last + chance.gauss(0, 0.01))
+
+
+# -- several signals ---------------------------------------------------------------------------------------------------
+
+
+def cliff(world: World, onset: int, chance: random.Random) -> None:
+    """The reward falls to near its floor within some steps."""
+    key, length = KEYS["reward"][world.dialect], chance.randint(2, 10)
+    before = world.columns[key][onset - 2] or 0.0
+    to = before * chance.uniform(0.02, 0.35)
+    world.change(key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)))
+
+
+@failure("policy-collapse")
+def _policy_collapse(world: World, onset: int, chance: random.Random) -> None:
+    cliff(world, onset, chance)
+    ahead, which = chance.randint(1, 25), "policy_kl" if world.dialect == "tutorial" else "reference_kl"
+    key, to = (
+        KEYS[which][world.dialect],
+        chance.uniform(0.15, 0.4) if which == "policy_kl" else chance.uniform(1.0, 3.0),
+    )
+    start = world.columns[key][onset - ahead - 1] or 0.0
+    world.change(key, onset - ahead, lambda i, _: ramp(i, 8, start, to) * chance.uniform(0.9, 1.1))
+    world.settings = {"kl_coef": 0.001, "kl_controller": "fixed"}
+
+
+@failure("policy-collapse")
+def _policy_collapse_in_loops(world: World, onset: int, chance: random.Random) -> None:
+    cliff(world, onset, chance)
+    chinese = chance.random() < 0.5
+
+    def text(step: int) -> str:
+        return (loop if step >= onset else prose)(chance, chinese=chinese)
+
+    dump(world, 5, text, lambda _, __: float(chance.random() < 0.5))
+
+
+@failure("entropy-collapse")
+def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
+    reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
+    flat, start = world.columns[reward][onset - 1] or 0.0, world.columns[entropy][onset - 1] or 0.0
+    pace = chance.uniform(15, 60)
+    world.change(reward, onset - 40, lambda _, __: flat + chance.gauss(0, 0.025))
+    world.change(entropy, onset, lambda i, _: start * math.exp(-i / pace) + 0.003 + abs(chance.gauss(0, 0.002)))
+
+
+@failure("reward-hacking", "verl", "other")
+def _reward_hacking(world: World, onset: int, chance: random.Random) -> None:
+    reward = KEYS["reward"][world.dialect]
+    before, gain = world.columns[reward][onset - 1] or 0.0, chance.uniform(0.15, 0.3)
+    key = next(name for name in world.columns if name.startswith(("val-core", "eval")))
+    validate(world, key, lambda t: 0.3 + 0.3 * min(1.0, t * 2), every=chance.choice((5, 10)))
+    last = next(value for value in reversed(world.columns[key][: onset - 1]) if value is not None)
+    fall = chance.choice((0.0, 0.1, 0.25))
+    world.change(reward, onset, lambda i, _: before + ramp(i, 150, 0.0, gain) + chance.gauss(0, 0.015))
+    world.change(key, onset, lambda i, _: last - ramp(i, 150, 0.0, fall) + chance.gauss(0, 0.01))
+
+
+@failure("reward-hacking")
+def _hacking_by_sameness(world: World, onset: int, chance: random.Random) -> None:
+    for name in [name for name in world.columns if name.startswith(("val-core", "eval"))]:
+        del world.columns[name]
+    reward = KEYS["reward"][world.dialect]
+    before = world.columns[reward][onset - 1] or 0.0
+    world.change(reward, onset, lambda i, _: before * (1 + ramp(i, 150, 0.0, 0.35)) + chance.gauss(0, 0.01 * before))
+    same = prose(chance)
+
+    def text(step: int) -> str:
+        return same if chance.random() < ramp(step - onset, 120, 0.0, 0.9) else prose(chance)
+
+    dump(world, 2, text, lambda _, __: float(chance.random() < 0.5))
+
+
+@failure("length-explosion", "verl", "other")
+def _length_explosion(world: World, onset: int, chance: random.Random) -> None:
+    limit, length = 1024, chance.randint(50, 120)
+    world.settings["data.max_response_length" if world.dialect == "verl" else "max_completion_length"] = limit
+    share, loss = chance.uniform(0.4, 0.8), chance.uniform(0.35, 0.7)
+    reward = KEYS["reward"][world.dialect]
+    before = world.columns[reward][onset - 1] or 0.0
+    start = world.columns[KEYS["length"][world.dialect]][onset - 1] or 0.0
+    world.change(
+        KEYS["length"][world.dialect], onset, lambda i, _: ramp(i, length, start, 0.93 * limit) + chance.gauss(0, 10)
+    )
+    world.change(KEYS["cut"][world.dialect], onset, lambda i, _: ramp(i, length, 0.01, share) + chance.gauss(0, 0.01))
+    world.change(reward, onset, lambda i, _: before * (1 - ramp(i, length, 0.0, loss)) + chance.gauss(0, 0.02))
+
+
+@failure("engine-mismatch", "verl")
+def _engine_mismatch(world: World, onset: int, chance: random.Random) -> None:
+    times = chance.uniform(2.5, 6)
+    key, to = chance.choice(
+        (("training/rollout_probs_diff_mean", 0.03), ("rollout_corr/kl", 0.3), ("rollout_corr/chi2_token", 3.0))
+    )
+    world.change(key, onset, lambda i, known: ramp(i, 40, known, to))
+    world.change("actor/grad_norm", onset, lambda i, known: known * ramp(i, 120, 1.0, times))
+
+
+@failure("repetition")
+def _repetition(world: World, onset: int, chance: random.Random) -> int:
+    chinese, share = chance.random() < 0.5, chance.uniform(0.5, 1.0)
+
+    def text(step: int) -> str:
+        broken = step >= onset and chance.random() < share
+        return (loop if broken else prose)(chance, chinese=chinese)
+
+    dump(world, 5, text, lambda _, __: float(chance.random() < 0.5))
+    return math.ceil(onset / 5) * 5  # the first dump that shows it
+
+
+@failure("dead-groups", "verl", "tutorial")
+def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
+    right = float(chance.random() < 0.5)
+
+    def score(step: int, _: int) -> float:
+        return right if step >= onset else float(chance.random() < 0.5)
+
+    dump(world, 2, lambda _: prose(chance), score)
+    return math.ceil(onset / 2) * 2
+
+
+@failure("dead-groups", "other")
+def _dead_groups_by_the_trainer(world: World, onset: int, chance: random.Random) -> None:
+    to = chance.uniform(0.8, 1.0)
+    world.change("frac_reward_zero_std", onset, lambda _, __: min(1.0, to + chance.gauss(0, 0.03)))
+
+
+@failure("component-imbalance", "other")
+def _component_imbalance(world: World, onset: int, chance: random.Random) -> None:
+    stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
+    world.columns["rewards/accuracy_reward/mean"] = [max(0.0, stuck + n) for n in world.noise(0.02)]
+    world.columns["rewards/format_reward/mean"] = [0.3 + n for n in world.noise(0.02)]
+    world.change(
+        "rewards/format_reward/mean", onset, lambda i, _: min(1.0, ramp(i, length, 0.3, 1.0) + chance.gauss(0, 0.01))
+    )
+
+
+@failure("component-imbalance", "verl", "tutorial")
+def _component_imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> None:
+    stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
+
+    def well_formed(step: int) -> float:
+        share = ramp(step - onset, length, 0.3, 1.0) if step >= onset else 0.3
+        return float(chance.random() < share)
+
+    dump(
+        world,
+        1,
+        lambda _: "so it is",
+        lambda _, __: float(chance.random() < 0.5),
+        format_reward=well_formed,
+        acc=lambda _: float(chance.random() < stuck),
+    )
+
+
+@failure("slow-phase", "verl")
+def _slow_phase(world: World, onset: int, chance: random.Random) -> None:
+    phase, times, length = chance.choice(("gen", "update_actor")), chance.uniform(2.0, 4.0), chance.randint(1, 60)
+    column, step = world.columns[f"timing_s/{phase}"], world.columns["timing_s/step"]
+    for i in range(onset - 1, world.steps):
+        known = column[i] or 0.0
+        added = known * (ramp(i - onset + 1, length, 1.0, times) - 1)
+        column[i], step[i] = known + added, (step[i] or 0.0) + added
+
+
+@failure("slow-phase", "other")
+def _slow_step(world: World, onset: int, chance: random.Random) -> None:
+    times = chance.uniform(2.0, 4.0)
+    world.change("step_time", onset, lambda _, known: known * times)
+
+
+@failure("restart")
+def _restart(world: World, onset: int, _: random.Random) -> None:
+    world.again = onset
+
+
+@failure("crash", "verl", form="console")
+def _crash(world: World, onset: int, chance: random.Random) -> int:
+    errors = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79 GiB",
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+        "[rank7]:[E1121 ProcessGroupNCCL.cpp:616] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL("
+        "SeqNum=42, OpType=ALLTOALL, Timeout(ms)=600000) ran for 600013 milliseconds before timing out.",
+    )
+    shorten(world, onset)
+    world.age = 300.0
+    world.lines = ["Traceback (most recent call last):", '  File "main_ppo.py", line 42, in run', chance.choice(errors)]
+    return world.steps
+
+
+@failure("hang", "verl")
+def _hang(world: World, onset: int, chance: random.Random) -> int:
+    shorten(world, onset)
+    world.age = chance.uniform(600, 3000)
+    return world.steps
+
+
+def shorten(world: World, steps: int) -> None:
+    """Let a run end after so many steps."""
+    world.steps = steps
+    world.columns = {key: values[:steps] for key, values in world.columns.items()}
+
+
+def planted(failure: Failure, dialect: str, seed: int) -> tuple[World, int]:
+    """Return a world with a failure, and the step of its true onset."""
+    chance = random.Random(f"{failure.id} {dialect} {seed}")
+    world = DIALECTS[dialect](failure.steps, chance)
+    onset = chance.randint(150, 230)
+    true = failure.plant(world, onset, chance)
+    return world, onset if true is None else true

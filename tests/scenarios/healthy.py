@@ -1,0 +1,161 @@
+"""Healthy trainings of many kinds, with all that looks like trouble and is none."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from scenarios.worlds import World, dump, other, prose, tutorial, validate, verl
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+HEALTHY: dict[str, Callable[[random.Random], World]] = {}
+
+
+def healthy(name: str) -> Callable[[Callable[[random.Random], World]], None]:
+    """Enter a kind of healthy run into the list."""
+    return lambda make: HEALTHY.update({name: make})
+
+
+@healthy("PPO with a critic")
+def _ppo(chance: random.Random) -> World:
+    world = verl(500, chance)
+    world.put("critic/vf_explained_var", lambda t: -0.5 * math.exp(-60 * t) + 0.2 + 0.4 * t, 0.05)
+    world.put("critic/vf_loss", lambda t: 0.3 - 0.2 * t, 0.02)
+    world.put("actor/ppo_kl", 0.004, 0.002)
+    world.put("actor/pg_clipfrac", 0.05, 0.015, low=0.0)
+    return world
+
+
+@healthy("GRPO, 0/1 rewards")
+def _grpo(chance: random.Random) -> World:
+    world = verl(600, chance, top=chance.uniform(0.5, 0.9), floor=chance.uniform(0.05, 0.4))
+    dump(
+        world,
+        5,
+        lambda _: prose(chance),
+        lambda step, group: float(chance.random() < (0.3 + 0.4 * step / 600 if group % 2 else 0.6)),
+        acc=lambda step: float(chance.random() < 0.3 + 0.4 * step / 600),
+    )
+    return world
+
+
+@healthy("GRPO, small and bursty batches")
+def _bursty(chance: random.Random) -> World:
+    world = verl(500, chance)
+    score = world.columns["critic/score/mean"]
+    for i in range(world.steps):
+        score[i] = min(1.0, max(0.0, (score[i] or 0.0) + chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1)))
+    for i in chance.sample(range(world.steps), 12):
+        world.columns["actor/grad_norm"][i] = (world.columns["actor/grad_norm"][i] or 0.0) * chance.uniform(2, 4)
+    return world
+
+
+@healthy("shaped rewards, 0 to 3")
+def _shaped(chance: random.Random) -> World:
+    world = verl(500, chance)
+    world.put("critic/score/mean", lambda t: 0.4 + 2.2 * (1 - math.exp(-2.5 * t)), 0.12, low=0.0)
+    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.4 * (1 - math.exp(-2.5 * t)))
+    return world
+
+
+@healthy("negative rewards, -5 to -1")
+def _negative(chance: random.Random) -> World:
+    world = verl(500, chance)
+    world.put("critic/score/mean", lambda t: -5 + 4 * (1 - math.exp(-2.5 * t)), 0.15)
+    validate(world, "val-core/openai/gsm8k/reward/mean@1", lambda t: -5 + 3.8 * (1 - math.exp(-2.5 * t)), size=0.1)
+    return world
+
+
+@healthy("asynchronous")
+def _async(chance: random.Random) -> World:
+    world = verl(500, chance)
+    for side in ("rollouter", "trainer"):
+        world.put(f"fully_async/{side}/idle_ratio", 0.15, 0.06, low=0.0)
+    stale = [float(chance.choice((0, 1, 1, 2, 2, 3, 4, 7))) for _ in range(world.steps)]
+    world.columns["training/off_policy/trajectory_staleness/max"] = [*stale]
+    world.put("actor/ppo_kl", 0.003, 0.004)
+    world.put("rollout_corr/kl", 0.01, 0.01)
+    return world
+
+
+@healthy("SFT")
+def _sft(chance: random.Random) -> World:
+    world = World("verl", 800, chance)
+    world.put("train/loss", lambda t: 0.4 + 1.5 * math.exp(-5 * t), 0.05)
+    world.put("train/grad_norm", lambda t: 1.0 + 2 * math.exp(-8 * t), 0.15, low=0.1)
+    world.put("train/lr(1e-3)", lambda t: 0.01 * (1 - t))
+    world.put("train/time(s)", 1.4, 0.1)
+    validate(world, "val/loss", lambda t: 0.45 + 1.4 * math.exp(-5 * t), every=50)
+    return world
+
+
+@healthy("warm-up only")
+def _warm_up(chance: random.Random) -> World:
+    return chance.choice((verl, tutorial, other))(10, chance)
+
+
+@healthy("archive without an end marker")
+def _archive(chance: random.Random) -> World:
+    world = chance.choice((verl, tutorial, other))(400, chance)
+    world.age = 40 * 86400.0
+    return world
+
+
+@healthy("tutorial, adaptive controller")
+def _adaptive(chance: random.Random) -> World:
+    world = tutorial(500, chance)
+    world.settings = {"kl_coef": 0.02, "kl_controller": "adaptive", "target_kl": 0.05}
+    kl, every = 0.03, chance.randint(60, 90)
+    stairs: list[float | None] = []
+    for i in range(world.steps):
+        kl *= 0.5 if i and i % every == 0 else 1.0
+        stairs.append(kl * (1 + chance.gauss(0, 0.01)))
+    world.columns["rollout/kl_div"] = stairs
+    return world
+
+
+@healthy("tutorial")
+def _tutorial(chance: random.Random) -> World:
+    return tutorial(chance.randint(300, 900), chance)
+
+
+@healthy("converged")
+def _converged(chance: random.Random) -> World:
+    world = verl(700, chance, top=0.95, floor=0.3)
+    world.put("critic/score/mean", lambda t: 0.3 + 0.65 * (1 - math.exp(-9 * t)), 0.01)
+    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.58 * (1 - math.exp(-9 * t)))
+    world.put("actor/entropy", lambda t: 0.1 + 0.35 * math.exp(-8 * t), 0.006, low=0.02)
+    world.put("actor/kl_loss", lambda t: 0.002 + 0.3 * t, 0.01, low=0.0)
+    return world
+
+
+@healthy("rare validation, slow steps beside it")
+def _rare(chance: random.Random) -> World:
+    world = verl(600, chance)
+    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.2 + 0.5 * (1 - math.exp(-3 * t)), every=50)
+    world.columns["timing_s/testing"] = [90.0 if (i + 1) % 50 == 0 else None for i in range(world.steps)]
+    world.columns["timing_s/save_checkpoint"] = [60.0 if (i + 1) % 100 == 0 else None for i in range(world.steps)]
+    step = world.columns["timing_s/step"]
+    for i in range(99, world.steps, 100):
+        step[i] = (step[i] or 0.0) + 60.0
+    return world
+
+
+@healthy("TRL, several rewards")
+def _trl(chance: random.Random) -> World:
+    return other(chance.randint(300, 900), chance)
+
+
+@healthy("responses that grow for good")
+def _longer(chance: random.Random) -> World:
+    world = verl(600, chance)
+    world.put("response_length/mean", lambda t: 300 + 900 * t, 25)
+    world.put("timing_s/gen", lambda t: 20 + 55 * t, 1.5, low=1.0)
+    world.put("perf/total_num_tokens", lambda t: 1e6 * (1 + 2.6 * t), 2e4)
+    parts = zip(*(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True)
+    world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
+    world.settings["data.max_response_length"] = 4096
+    return world

@@ -1,0 +1,253 @@
+"""Simulated trainings whose numbers look like real ones, written as the bytes that real trainers write.
+
+A world is a set of metrics over steps in one dialect, with samples and settings where they are wanted. Noise is
+correlated from step to step and from batch to batch. Everything follows from the seed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+NOW = 1_790_000_000.0
+WORDS = """
+    we add the two sides and divide by three so that only x stays on the left then check the result with an example
+    because both numbers are even their sum is even too which means half of it is whole first count all apples in
+    each box next take away those sold on monday finally compare with what remains after lunch
+""".split()  # noqa: SIM905 - to be read as text
+HAN = "首先把两个数相加得到十二然后再除以二所以最后答案就是六这与题目条件完全一致我们可以用另外方法验证结果是否正确"
+
+
+@dataclass
+class World:
+    """One training."""
+
+    dialect: str
+    steps: int
+    chance: random.Random
+    columns: dict[str, list[float | None]] = field(default_factory=dict)
+    """The log's own key -> value at each step, None where it is not logged."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    dumps: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    """Step -> records of its rollout dump."""
+    lines: list[str] = field(default_factory=list)
+    """Lines behind the last step."""
+    again: int | None = None
+    """Step from which on the log is written a second time, as a resumed run does it."""
+    age: float = 5.0
+    """Seconds since the log was last written."""
+
+    def noise(self, size: float, memory: float = 0.5) -> list[float]:
+        """Return noise with that standard deviation, half of it carried over from step to step."""
+        state, out = 0.0, []
+        for _ in range(self.steps):
+            state = memory * state + math.sqrt(1 - memory**2) * self.chance.gauss(0.0, size)
+            out.append(state)
+        return out
+
+    def put(self, key: str, level: Callable[[float], float] | float, size: float = 0.0, *, low: float = -1e9) -> None:
+        """Add a metric: its level over the run (0..1), with noise of that size, never below `low`."""
+        noise = self.noise(size)
+        last = max(1, self.steps - 1)
+        values = (level(i / last) if callable(level) else level for i in range(self.steps))
+        self.columns[key] = [max(low, value + noise[i]) for i, value in enumerate(values)]
+
+    def change(self, key: str, onset: int, value: Callable[[int, float], float]) -> None:
+        """Replace a metric from a step on: `value` gets the steps since then and what the healthy value was."""
+        column = self.columns[key]
+        for i in range(onset - 1, self.steps):
+            known = column[i]
+            if known is not None:
+                column[i] = value(i - onset + 1, known)
+
+
+def verl(steps: int, chance: random.Random, *, top: float = 0.75, floor: float = 0.2) -> World:
+    """Return a healthy GRPO run with 0/1 rewards in verl's names."""
+    world = World("verl", steps, chance)
+    put = world.put
+    put("critic/score/mean", lambda t: floor + (top - floor) * (1 - math.exp(-3 * t)), 0.025, low=0.0)
+    world.columns["critic/rewards/mean"] = list(world.columns["critic/score/mean"])
+    put("critic/advantages/max", 2.0, 0.2)
+    put("critic/advantages/min", -2.0, 0.2)
+    put("actor/pg_loss", 0.0, 0.01)
+    put("actor/ppo_kl", 0.0, 0.0003)
+    put("actor/kl_loss", lambda t: 0.002 + 0.12 * t, 0.004, low=0.0)
+    put("actor/entropy", lambda t: 0.22 + 0.3 * math.exp(-4 * t), 0.01, low=0.01)
+    put("actor/grad_norm", lambda t: 0.35 - 0.1 * t, 0.04, low=0.05)
+    put("actor/pg_clipfrac", 0.004, 0.001, low=0.0)
+    put("response_length/mean", lambda t: 320 + 120 * t, 12)
+    put("response_length/max", 980, 20)
+    put("response_length/clip_ratio", 0.01, 0.004, low=0.0)
+    put("prompt_length/clip_ratio", 0.001, 0.0005, low=0.0)
+    put("response/aborted_ratio", 0.0)
+    put("training/rollout_probs_diff_mean", 0.003, 0.0005, low=0.0)
+    put("rollout_corr/rollout_is_mean", 1.0, 0.03)
+    put("rollout_corr/rollout_is_eff_sample_size", 0.92, 0.02)
+    put("rollout_corr/rollout_is_std", 0.2, 0.03, low=0.0)
+    put("rollout_corr/kl", 0.001, 0.002)
+    put("rollout_corr/chi2_token", 0.03, 0.01, low=0.0)
+    put("timing_s/gen", lambda t: 20 + 6 * t, 1.5, low=1.0)
+    put("timing_s/update_actor", 15, 0.5)
+    put("timing_s/ref", 4, 0.2)
+    parts = zip(*(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True)
+    world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
+    put("perf/total_num_tokens", lambda t: 1e6 * (1 + 0.3 * t), 2e4)
+    world.columns["timing_s/step"][0] = 300.0
+    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: floor + (top - 0.05 - floor) * (1 - math.exp(-3 * t)))
+    return world
+
+
+def tutorial(steps: int, chance: random.Random) -> World:
+    """Return a healthy PPO run in the tutorials' names."""
+    world = World("tutorial", steps, chance)
+    put = world.put
+    put("rollout/reward_mean", lambda t: 1.4 + 1.5 * (1 - math.exp(-4 * t)), 0.08)
+    put("rollout/reward_std", lambda t: 0.55 + 0.2 * t, 0.04)
+    put("rollout/kl_div", lambda t: 0.022 + 0.008 * t, 0.004, low=0.008)
+    put("kl/divergence", 0.05, 0.008, low=0.01)
+    put("ppo/policy_loss", lambda t: -0.3 + 0.12 * t, 0.03)
+    put("ppo/value_loss", lambda t: 0.5 - 0.2 * t, 0.03)
+    put("ppo/entropy", lambda t: 1.1 + 0.5 * math.exp(-3 * t), 0.04)
+    put("ppo/clip_ratio", 0.12, 0.015, low=0.0)
+    put("ppo/grad_norm", 0.7, 0.08, low=0.1)
+    put("rollout/response_length_mean", 497, 4)
+    put("system/gpu_util", 86, 4)
+    put("system/memory_util", 74, 3)
+    return world
+
+
+def other(steps: int, chance: random.Random) -> World:
+    """Return a healthy GRPO run in TRL's names."""
+    world = World("other", steps, chance)
+    put = world.put
+    put("reward", lambda t: 0.4 + 0.9 * (1 - math.exp(-3 * t)), 0.05)
+    put("reward_std", 0.5, 0.03)
+    put("frac_reward_zero_std", lambda t: 0.12 + 0.2 * t, 0.04, low=0.0)
+    put("rewards/accuracy_reward/mean", lambda t: 0.2 + 0.6 * (1 - math.exp(-3 * t)), 0.03, low=0.0)
+    put("rewards/format_reward/mean", lambda t: 0.98 - 0.6 * math.exp(-30 * t), 0.02)
+    put("loss", 0.0, 0.01)
+    put("kl", lambda t: 0.01 + 0.25 * t, 0.01, low=0.0)
+    put("ppo_kl", 0.0, 0.0003)
+    put("entropy", lambda t: 0.3 + 0.3 * math.exp(-4 * t), 0.015)
+    put("grad_norm", 0.4, 0.05, low=0.05)
+    put("clip_ratio/region_mean", 0.01, 0.002, low=0.0)
+    put("completions/mean_length", lambda t: 300 + 100 * t, 12)
+    put("completions/clipped_ratio", 0.02, 0.005, low=0.0)
+    put("gpu_util", 85, 4)
+    put("memory_util", 70, 3)
+    put("step_time", 20, 0.8)
+    put("learning_rate", 1e-6)
+    validate(world, "eval_reward", lambda t: 0.4 + 0.8 * (1 - math.exp(-3 * t)))
+    return world
+
+
+DIALECTS: dict[str, Callable[[int, random.Random], World]] = {"tutorial": tutorial, "verl": verl, "other": other}
+
+
+def validate(world: World, key: str, level: Callable[[float], float], every: int = 10, size: float = 0.012) -> None:
+    """Add a validation score every few steps."""
+    world.put(key, level, size)
+    world.columns[key] = [value if (i + 1) % every == 0 else None for i, value in enumerate(world.columns[key])]
+
+
+def dump(
+    world: World, every: int, text: Callable[[int], str], score: Callable[[int, int], float], **extras: Any
+) -> None:
+    """Add rollout dumps: four prompts with four responses each."""
+    for step in range(every, world.steps + 1, every):
+        world.dumps[step] = [
+            {
+                "input": f"question {group} of step {step}",
+                "output": text(step),
+                "gts": "6",
+                "score": score(step, group),
+                "step": step,
+                **{name: value(step) for name, value in extras.items()},
+            }
+            for group in range(4)
+            for _ in range(4)
+        ]
+
+
+def prose(chance: random.Random, *, chinese: bool = False) -> str:
+    """Return a response that means nothing and repeats little."""
+    if chinese:
+        return "".join(chance.choices(HAN, k=chance.randint(60, 120)))
+    return " ".join(chance.choices(WORDS, k=chance.randint(40, 80)))
+
+
+def loop(chance: random.Random, *, chinese: bool = False) -> str:
+    """Return a response that runs in circles."""
+    if chinese:
+        return "这个问题" * chance.randint(10, 40) + "这个这个问题"
+    kind = chance.choice(["the answer is the answer is ", "aaaaa bbbbb ccccc ", "so so so "])
+    return kind * chance.randint(10, 40)
+
+
+# -- as files ---------------------------------------------------------------------------------------------------------
+
+
+def write(world: World, directory: Path, form: str) -> Path:
+    """Write a world as the files of one run; `form` is console, file or jsonl."""
+    directory.mkdir(parents=True)
+    lines = list(_FORMS[form](world))
+    if world.again is not None:
+        lines += lines[len(lines) * (world.again - 1) // world.steps :]
+    name = {"console": "train.log", "file": "experiment.jsonl", "jsonl": "verl_logs.jsonl"}[form]
+    (directory / name).write_text("".join(f"{line}\n" for line in [*lines, *world.lines]), encoding="utf-8")
+    for step, records in world.dumps.items():
+        path = directory / "rollouts" / f"{step}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    if world.settings:
+        settings = "".join(f"{key}: {json.dumps(value)}\n" for key, value in world.settings.items())
+        (directory / "config.yaml").write_text(settings, encoding="utf-8")
+    for path in directory.rglob("*"):
+        os.utime(path, (NOW - world.age, NOW - world.age))
+    return directory
+
+
+def _rows(world: World) -> Sequence[tuple[int, dict[str, float]]]:
+    keys = list(world.columns)
+    return [
+        (i + 1, {key: value for key in keys if (value := world.columns[key][i]) is not None})
+        for i in range(world.steps)
+    ]
+
+
+def _console(world: World) -> Sequence[str]:
+    return [
+        f"\x1b[36m(TaskRunner pid=4711)\x1b[0m step:{step} - "
+        + " - ".join(f"{key}:{value!r}" for key, value in row.items())
+        for step, row in _rows(world)
+    ]
+
+
+def _file(world: World) -> Sequence[str]:
+    return [json.dumps({"step": step, "data": row}).replace("NaN", "null") for step, row in _rows(world)]
+
+
+def _jsonl(world: World) -> Sequence[str]:
+    if world.dialect == "other":
+        return [json.dumps({"step": step, **row}) for step, row in _rows(world)]
+    lines = []
+    for step, row in _rows(world):
+        scopes: dict[str, dict[str, float]] = {}
+        for key, value in row.items():
+            scope, _, name = key.partition("/")
+            scopes.setdefault(scope, {})[name] = value
+        lines += [json.dumps({"scope": scope, "step": step, **values}) for scope, values in scopes.items()]
+    return lines
+
+
+_FORMS = {"console": _console, "file": _file, "jsonl": _jsonl}
+FORMS = {"verl": ("console", "file"), "tutorial": ("jsonl",), "other": ("jsonl",)}
+"""How a dialect's logs are written."""

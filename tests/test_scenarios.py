@@ -1,0 +1,45 @@
+"""Every failure of the guide is found where it is planted and not before, and healthy runs are left in peace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from scenarios.failures import FAILURES, Failure
+from scenarios.healthy import HEALTHY
+from scenarios.measure import alarms, measure
+
+from verl_tui.health import load_guide
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLANTED = [
+    pytest.param(failure, dialect, id=f"{failure.id}-{dialect}-{i}")
+    for i, failure in enumerate(FAILURES)
+    for dialect in failure.dialects
+]
+
+
+@pytest.mark.parametrize(("failure", "dialect"), PLANTED)
+def test_a_planted_failure_is_found(failure: Failure, dialect: str, tmp_path: Path) -> None:
+    result = measure(failure, dialect, 0, tmp_path / "run")
+    assert result.raised is not None
+    assert not result.early
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_run_gets_no_warning_at_any_time(name: str, seed: int, tmp_path: Path) -> None:
+    assert alarms(name, seed, tmp_path / "run")[1] == []
+
+
+def test_every_id_is_planted_in_every_dialect_that_it_judges() -> None:
+    planted = {(failure.id, dialect) for failure in FAILURES for dialect in failure.dialects}
+    for rule in load_guide().rules:
+        if rule.condition != "diagnosis":
+            judged = [dialect for dialect in rule.dialects if (rule.id, dialect) not in planted]
+            # verl's own names hold no figures of GPUs.
+            assert not judged or (rule.id, judged) == ("gpu-idle", ["verl"]), rule.name
+        else:
+            assert any(id == rule.id for id, _ in planted)
