@@ -59,6 +59,14 @@ class Config:
     """Whether to draw with ASCII only. Not set: decided from the locale."""
     mouse: bool = True
     """Whether to listen to the mouse. Without it the terminal's own text selection works."""
+    bell: bool = False
+    """Whether to ring the terminal's bell when something is found while you watch."""
+    notify: str = _option("off", choices=("off", "osc9", "osc777"))
+    """How to have the terminal show a notification on the desktop when something is found while you watch: `osc9`
+    (iTerm2, WezTerm, kitty, Windows Terminal), `osc777` (foot, Ghostty, urxvt), or `off`. Inside tmux this needs
+    `set -g allow-passthrough on`."""
+    notify_from: str = _option("critical", choices=("warning", "critical"))
+    """From which severity on bell and notification tell."""
     targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
     """What metrics are to reach: indicators or the log's own keys. Charts draw a line there and say at which step it
     was reached, so does `verl-tui check`."""
@@ -193,7 +201,9 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
 
 
 def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
-    least = item.metadata.get("least")
+    least, choices = item.metadata.get("least"), item.metadata.get("choices")
+    if choices is not None and value not in choices:
+        raise ConfigError(f"{path}: `{item.name}` must be one of {', '.join(choices)}, not {_toml(value)}")
     if not kind.fits(value) or (least is not None and value < least):
         expected = kind.expected if least is None else f"{kind.expected}, at least {least}"
         raise ConfigError(f"{path}: `{item.name}` must be {expected}, not {_toml(value)}")

@@ -50,13 +50,19 @@ _CORE: tuple[re.Pattern[str], ...] = tuple(
         r"val-core/.+/(?:reward|score)/mean@\d+",
         r"val-core/.+/mean@\d+",
         r"val-core/.+",
-        rf"(?:eval|evaluation|evaluator|validation|val)[/_](?:.+/)?{_SCORE}(?:/mean)?",
+        rf"(?!val_samples/)(?:eval|evaluation|evaluator|validation|val)[/_](?:.+/)?{_SCORE}(?:/mean)?",
         rf"{_NO_SCORE}(?:eval|evaluation|evaluator|validation|val)/.+",
     )
 )
 _AUXILIARY: tuple[re.Pattern[str], ...] = tuple(
     re.compile(pattern)
-    for pattern in (r"val-aux/.+/(?:acc|reward|score)/mean@\d+", rf"{_NO_SCORE}val-aux/.+", rf"{_NO_SCORE}eval_.+")
+    for pattern in (
+        r"val-aux/.+/(?:acc|reward|score)/mean@\d+",
+        rf"{_NO_SCORE}val-aux/.+",
+        rf"{_NO_SCORE}eval_.+",
+        r"val_samples/(?:acc|accuracy)",
+        r"val_samples/score",
+    )
 )
 
 # id, label, unit, direction, group; then spellings in order of preference: verl's, the tutorials', and those of TRL,

@@ -248,3 +248,40 @@ def test_a_finished_run_sends_nothing_but_the_clock(run, log):
             break
     else:
         pytest.fail("it never falls silent")
+
+
+def breach(first: int, last: int) -> str:
+    """Return steps whose policy KL is far out."""
+    steps = ({"step": n, "data": {"critic/score/mean": 0.5, "actor/ppo_kl": 0.4}} for n in range(first, last + 1))
+    return "".join(json.dumps(step) + "\n" for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("settings", "tmux", "said"),
+    [
+        ("bell = true", "", b"\x07"),
+        ('notify = "osc9"', "", b"\x1b]9;"),
+        ('notify = "osc777"', "/tmp/tmux-0/default,1,0", b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"),
+        ("", "", b""),
+    ],
+)
+def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp_path, settings, tmux, said):
+    config = tmp_path / "config.toml"
+    config.write_text(settings)
+    terminal = run("--config", config, log.parent, **({"TMUX": tmux} if tmux else {}))
+    terminal.until("step 49", "nothing found")
+    terminal.read_for(0.5)
+    before = len(terminal.output)
+    assert b"circuit" not in terminal.output
+    with log.open("a") as file:
+        file.write(breach(50, 60))
+    terminal.until("circuit-breaker-kl")
+    terminal.read_for(1.0)
+    written = terminal.output[before:]
+    if said:
+        assert written.count(said) == 1
+        assert said == b"\x07" or said + b"run_a: circuit-breaker-kl: " in written
+    else:
+        assert b"\x07" not in written
+    terminal.press(b"q")
+    assert terminal.end() == 0

@@ -138,7 +138,20 @@ def stairs(values: Sequence[float]) -> bool:
     if way <= 0 or steps < 2 or steps > 0.2 * len(known):
         return False
     usual = sorted(map(abs, changes))[len(changes) // 2]
-    return usual <= 0.1 * falls[steps - 1]
+    least = falls[steps - 1]
+    treads = _treads(known, 0.1 * least)
+    level = all(max(tread) - min(tread) <= 0.5 * least for tread in treads)
+    return usual <= 0.1 * least and level and len(treads) <= 0.2 * len(known)
+
+
+def _treads(values: Sequence[float], fall: float) -> list[list[float]]:
+    """Cut values where they fall at least so far."""
+    treads = [[values[0]]]
+    for before, after in pairwise(values):
+        if before - after >= fall:
+            treads.append([])
+        treads[-1].append(after)
+    return treads
 
 
 def no_target(moment: Moment, key: str) -> str | None:

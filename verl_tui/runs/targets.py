@@ -44,18 +44,27 @@ def target_of(run: Run, metric: str, target: float) -> Target | None:
     if key is None or series is None:
         return None
     sign = factor(metric, key)
-    down = is_better_low(metric, key)
-    reached = series.first_beyond(target * sign, down=down is (sign > 0))
-    top = best(run, metric)
-    last = series.last_finite
+    top, last = best(run, metric), series.last_finite
     return Target(
         metric,
         key,
         target,
-        None if reached is None else Point(reached.step, reached.value * sign),
+        reached(run, metric, target),
         None if last is None else Point(last.step, last.value * sign),
         None if top is None else Point(top.step, top.value),
     )
+
+
+def reached(run: Run, metric: str, target: float) -> Point | None:
+    """Return the first point at or beyond a target, None where there is none; asking again costs what is new."""
+    key = key_of(run, metric)
+    series = run.series(key) if key is not None else None
+    if key is None or series is None:
+        return None
+    sign = factor(metric, key)
+    down = is_better_low(metric, key)
+    found = series.first_beyond(target * sign, down=down is (sign > 0))
+    return None if found is None else Point(found.step, found.value * sign)
 
 
 def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:

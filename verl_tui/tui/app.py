@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from time import monotonic, time
 from typing import TYPE_CHECKING, ClassVar
@@ -17,6 +18,8 @@ from verl_tui.reading import Reading
 from verl_tui.records import GpuReading
 from verl_tui.text import one_line
 from verl_tui.tui.ascii import AsciiOnly
+from verl_tui.tui.attention import Attention
+from verl_tui.tui.notice import notices
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.view import View
@@ -98,6 +101,7 @@ class VerlApp(App[int]):
         self._dashboard = Dashboard()
         self._picked: str | None = None
         self._cursor: int | None = None
+        self._attention = Attention()
         self._paused = False
         self._loading = monitor is None
         self._painted = float("-inf")
@@ -200,11 +204,19 @@ class VerlApp(App[int]):
         now = self._clock()
         if not self._loading:
             self._monitor.judge(now)
+            self._call()
         view = self._view(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
             if show is not None and (screen.is_current or screen is self._dashboard):
                 show(view)
+
+    def _call(self) -> None:
+        """Tell of what is new to whoever does not look, where the user wants that."""
+        found = ((name, one) for name, verdict in self._monitor.verdicts.items() for one in verdict.findings)
+        news = self._attention.news(found)
+        if news and self._driver is not None and (said := notices(news, self.config, os.environ)):
+            self._driver.write(said)
 
     def _view(self, now: float) -> View:
         runs = self._monitor.runs
@@ -218,6 +230,7 @@ class VerlApp(App[int]):
             ascii=self.ascii_only,
             loading=self._loading,
             paused=self._paused,
+            attention=self._attention,
         )
 
     @on(RunsPanel.Picked)

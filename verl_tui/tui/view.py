@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Verdict
+from verl_tui.tui.attention import Attention
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -27,9 +28,10 @@ class View:
     """Whether the terminal cannot show block and braille characters."""
     loading: bool = False
     """Whether what lay on disk at the start is still being read."""
-
     paused: bool = False
     """Whether the user has stopped the drawing."""
+    attention: Attention = field(default_factory=Attention)
+    """What the user has acknowledged."""
 
     @property
     def verdict(self) -> Verdict:

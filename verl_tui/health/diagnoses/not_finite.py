@@ -134,7 +134,7 @@ class NotFinite(Diagnosis):
             rule.severity,
             f"{worst.key} {state} {_count(worst)}{others}",
             step=max(one.last[0] for one in broken),
-            since_step=min(one.recent()[0] for one in broken),
+            since_step=self.spans.open.since if self.spans.open is not None else min(one.recent()[0] for one in broken),
             evidence=tuple(evidence),
             advice=rule.advice,
             source=rule.source,

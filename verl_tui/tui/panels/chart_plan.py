@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.health.limits import response_limit
-from verl_tui.indicators import INDICATORS, validation_keys
+from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family
+from verl_tui.runs.targets import reached
 from verl_tui.tui.panels.time_axis import AXES, on_axis
 from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+from verl_tui.tui.widgets.numbers import compact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -139,6 +141,7 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
             lines.append(
                 Line(extra, "points", "validation" if not number else f"line-{number + 1}", describe(key).label)
             )
+    target, notes = _target(found, view)
     envelope = None
     if found.envelope is not None:
         low, high = points(found.envelope[0]), points(found.envelope[1])
@@ -150,6 +153,8 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
         lines=tuple(lines),
         envelope=envelope,
         band=_band(found, view),
+        target=target,
+        notes=notes,
         marks=_marks(found, view) if look.axis == "step" else (),
         cursor=view.cursor if look.axis == "step" else None,
         axis=axis.axis,
@@ -166,6 +171,20 @@ def _band(found: Plan, view: View) -> tuple[float | None, float | None]:
     guide = view.monitor.guide
     limit = response_limit(view.run, guide).value if found.indicator == "response_length" else None
     return guide.band(found.indicator, view.run.dialect, limit) or (None, None)
+
+
+def _target(found: Plan, view: View) -> tuple[float | None, tuple[str, ...]]:
+    """Return what the metric is to reach in the key's own values, and whether it did, in words."""
+    run, wanted = view.run, view.monitor.config.targets
+    name = next((name for name in (found.indicator, found.key, *found.points) if name in wanted), None)
+    if name is None and found.points and "validation" in wanted:
+        name = "validation"  # drawn as points into the reward's chart
+    if run is None or name is None:
+        return None, ()
+    at = reached(run, name, wanted[name])
+    said = f"target {compact(wanted[name])}"
+    notes = (said,) if at is None else (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
+    return wanted[name] * factor(name, found.key), notes
 
 
 def _marks(found: Plan, view: View) -> tuple[Mark, ...]:

@@ -63,6 +63,7 @@ class HealthPanel(TextPanel):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "unfold", "Evidence and advice", id="health.unfold", show=False),
+        Binding("a", "acknowledge", "Acknowledge", id="health.acknowledge", show=False),
         Binding("v", "not_judged", "Why rules were not judged", id="health.not_judged", show=False),
     ]
 
@@ -94,12 +95,18 @@ class HealthPanel(TextPanel):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found about the shown run, worst first."""
-        return self._view.verdict.findings if self._view else ()
+        """What was found about the shown run, worst first; what was acknowledged stands below the rest."""
+        view = self._view
+        return tuple(sorted(view.verdict.findings, key=self._acknowledged)) if view else ()
+
+    def _acknowledged(self, finding: Finding) -> bool:
+        view = self._view
+        return bool(view and view.run and view.attention.acknowledged(view.run.name, finding))
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
-        drawn = (view.verdict, view.run, view.loading, view.ascii, view.run is not None and view.run.step is None)
+        waiting = view.run is not None and view.run.step is None
+        drawn = (view.verdict, view.run, view.loading, view.ascii, waiting, view.attention.revision)
         self._view = view
         if drawn == self._drawn:
             return
@@ -141,6 +148,16 @@ class HealthPanel(TextPanel):
         """Show or hide evidence and advice of the chosen finding."""
         self._rows.action_open()
 
+    def action_acknowledge(self) -> None:
+        """Acknowledge the chosen finding, or take that back; without a choice the first one."""
+        view, findings = self._view, self.findings
+        if view is None or view.run is None or not findings:
+            return
+        finding = next((one for one in findings if _name(one) == self._chosen), findings[0])
+        self._chosen = _name(finding)
+        view.attention.toggle(view.run.name, finding)
+        self.redraw()
+
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged."""
         self._reasons = not self._reasons
@@ -177,8 +194,9 @@ class HealthPanel(TextPanel):
         width, height = rows.size
         if view is None or width < 1 or height < 1:
             return
-        drawing = _Drawing(width, self._unfolded, ascii_only=view.ascii)
         findings = self.findings
+        known = {_name(finding) for finding in findings if self._acknowledged(finding)}
+        drawing = _Drawing(width, self._unfolded, known, ascii_only=view.ascii)
         self._foot = 0
         if height <= _BADGE_ROWS:
             lines = [drawing.badges(findings) if findings else drawing.quiet(view)[0]]
@@ -219,8 +237,16 @@ class HealthPanel(TextPanel):
 class _Drawing:
     """Writes findings as rows of one width."""
 
-    def __init__(self, width: int, unfolded: set[tuple[str, str | None]], *, ascii_only: bool) -> None:
+    def __init__(
+        self,
+        width: int,
+        unfolded: set[tuple[str, str | None]],
+        acknowledged: set[tuple[str, str | None]],
+        *,
+        ascii_only: bool,
+    ) -> None:
         self.width = width
+        self._known = acknowledged
         self.symbols = _ASCII if ascii_only else _UNICODE
         self._unfolded = unfolded
         self._ascii = ascii_only
@@ -230,6 +256,7 @@ class _Drawing:
         unfolded = _name(finding) in self._unfolded
         fold = self.symbols.open if unfolded else self.symbols.closed
         since = "" if finding.since_step is None else f"since step {finding.since_step}"
+        since = "acknowledged" if _name(finding) in self._known else since
         if self.width - 2 - len(since) - 4 < min(16, cell_len(finding.id)):
             since = since.removeprefix("since ")
         if self.width - 2 - len(since) - 4 < min(10, cell_len(finding.id)):
@@ -249,7 +276,7 @@ class _Drawing:
 
     def message(self, finding: Finding) -> list[Pieces]:
         """Write what is wrong."""
-        return self._paragraph("", finding.message, "text")
+        return self._paragraph("", finding.message, "dim" if _name(finding) in self._known else "text")
 
     def badges(self, findings: tuple[Finding, ...]) -> Pieces:
         """Write all findings in one row, the worst first, and how many there was no room for."""
@@ -301,6 +328,7 @@ class _Drawing:
 
     def _badge(self, finding: Finding, cells: int) -> Pieces:
         mark, role = self._mark(finding.severity)
+        role = "dim" if _name(finding) in self._known else role
         return [(f"{mark} "[: self.width], role), (middle(finding.id, cells - 2, ascii_only=self._ascii), role)]
 
     def _mark(self, severity: Severity) -> tuple[str, str]:

@@ -187,7 +187,7 @@ def _badge(view: View, run: Run) -> str:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None or (run.step is None and not verdict.findings):
         return "nothing"
-    worst = verdict.severity
+    worst = max((one.severity for one in view.attention.open(run.name, verdict.findings)), default=None)
     if worst is None:
         guide = getattr(view.monitor, "guide", None)
         skipped = {rule.id for rule in verdict.not_judged}

@@ -62,6 +62,8 @@ class Dashboard(Screen[None]):
         Binding("f6", "show_panel('samples')", "Samples", show=False, id="panel.samples"),
         Binding("e", "finding(1)", "Next finding", id="finding.next"),
         Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
+        Binding("a", "acknowledge", "Acknowledge finding (this session)", show=False, id="finding.acknowledge"),
+        Binding("A", "history", "Finding history", show=False, id="finding.history"),
         Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="look.axis"),
         Binding("y", "look('log')", "Log scale", show=False, id="look.log"),
         Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother"),
@@ -286,17 +288,36 @@ class Dashboard(Screen[None]):
         if finding is None:
             self.notify("nothing found", timeout=2, markup=False)
             return
-        self._look_at(finding)
+        health = self.query_one(HealthPanel)
+        if self.zoomed not in (None, health) or not self._in_sight(health):
+            self.notify(f"{finding.id}: {finding.message}", timeout=4, markup=False)
+        self._follow(finding)
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
-        self._look_at(event.finding)
+        self._follow(event.finding)
 
-    def _look_at(self, finding: Finding) -> None:
-        """Take the charts and the samples to where a finding began."""
-        if finding.key is not None:
-            self.query_one(ChartsPanel).reveal(finding.key)
-        step = finding.since_step if finding.since_step is not None else finding.step
+    def _follow(self, finding: Finding) -> None:
+        self.look_at(finding.key, finding.since_step if finding.since_step is not None else finding.step)
+
+    def action_acknowledge(self) -> None:
+        """Acknowledge the chosen finding wherever the focus is, or take that back."""
+        self.query_one(HealthPanel).action_acknowledge()
+        self._again()
+
+    def action_history(self) -> None:
+        """Show all that was ever found about the run."""
+        from verl_tui.tui.screens.history import HistoryScreen
+
+        if self._view is not None:
+            screen = HistoryScreen()
+            self.app.push_screen(screen)
+            screen.show(self._view)
+
+    def look_at(self, key: str | None, step: int | None) -> None:
+        """Take the charts and the samples to a step, and the charts to the metric, if one is named."""
+        if key is not None:
+            self.query_one(ChartsPanel).reveal(key)
         if step is not None:
             self.query_one(SamplesPanel).go_to(step)
             self.post_message(self.CursorMoved(step))

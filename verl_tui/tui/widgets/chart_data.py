@@ -79,6 +79,10 @@ class ChartData:
     """Series of the least and the greatest around the mean, shaded behind it."""
     band: tuple[float | None, float | None] = (None, None)
     """Healthy range, in the unit of the values; None = open at that end."""
+    target: float | None = None
+    """What the metric is to reach, in the unit of the values."""
+    notes: tuple[str, ...] = ()
+    """A few words about the target, from the longest way to say it to the shortest; they come before the key."""
     marks: tuple[Mark, ...] = ()
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""

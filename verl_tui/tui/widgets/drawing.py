@@ -35,6 +35,8 @@ _AXIS_FROM = 24
 """Narrower charts have no y axis."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
+_DASH = 8
+"""Dots from one dash of the target's line to the next: the healthy band's is of single dots."""
 _RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
 """Of several marks in one column the first of these shows."""
 
@@ -124,6 +126,7 @@ class _Picture:
         """Draw everything but the cursor, from the farthest to the nearest."""
         self._envelope(remembered)
         self._band()
+        self._target()
         self._restarts()
         for line, sign in signs(self._data, self._symbols):
             columns = remembered.columns(line.points, self._window)
@@ -177,6 +180,15 @@ class _Picture:
             layer = self._layer("band", backdrop=True)
             for y in scale.dots(edges, self._dots):
                 for x in range(0, self._size[0] * 2, 2):
+                    layer.dot(x, y or 0)
+
+    def _target(self) -> None:
+        scale, target = self._scale, self._data.target
+        if scale and target is not None and scale.lo <= target <= scale.hi:
+            (y,) = scale.dots([target], self._dots)
+            layer = self._layer("target", backdrop=True)
+            for x in range(self._size[0] * 2):
+                if x % _DASH < _DASH - 2:
                     layer.dot(x, y or 0)
 
     def _restarts(self) -> None:

@@ -89,6 +89,8 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
     sides = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
     if not sides[0] and data.title != data.key:
         sides = [[(fit(data.key, len(data.key), symbols), "key")]]
+    notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
+    sides = [*([note, ("  ", ""), *sides[0]] for note in notes[:1] if sides[0]), *([note] for note in notes), *sides]
     for side in sides:
         length = sum(cell_len(text) for text, _ in side)
         if side and length + 2 <= room:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROLES = (
     *("title", "value", "trend", "key", "axis", "cursor"),
-    *("line", "line-2", "line-3", "line-4", "raw", "envelope", "band", "validation"),
+    *("line", "line-2", "line-3", "line-4", "raw", "envelope", "band", "target", "validation"),
     *("odd", "breach", "restart", "checkpoint"),
 )
 """What a style is for; the component class of a role is `chart--` and the role."""
@@ -76,6 +76,7 @@ class Plot(Widget, can_focus=True):
         & > .chart--raw { color: $primary 60%; }
         & > .chart--envelope { color: $primary 60%; }
         & > .chart--band { color: $success; }
+        & > .chart--target { color: $text-accent; }
         & > .chart--validation { color: $text-warning; text-style: bold; }
         & > .chart--odd { color: $text-error; text-style: bold; }
         & > .chart--breach { color: $text-error; text-style: bold; }

@@ -62,9 +62,10 @@ class Remembered:
 
 
 def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
-    """Widen a range by those edges of the healthy band that are near enough to be worth the room."""
+    """Widen a range by the target and those edges of the healthy band that are near enough to be worth the room."""
     reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
-    edges = [edge for edge in data.band if edge is not None and lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
+    known = [edge for edge in (*data.band, data.target) if edge is not None]
+    edges = [edge for edge in known if lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
     if data.log_y:
         edges = [edge for edge in edges if edge > 0]
     return min([lo, *edges]), max([hi, *edges])

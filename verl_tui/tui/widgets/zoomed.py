@@ -148,7 +148,7 @@ class _Sketch:
     def subject(self, cursor: int | None) -> object:
         """Return all that the rows of `draw` depend on: what compares equal looks equal."""
         data = self._data
-        told = (data.band, data.marks, self._steps(), cursor)
+        told = (data.band, data.target, data.marks, self._steps(), cursor)
         return (self._traces, self._labels, self._scale, self.window, self._size, told)
 
     def draw(self, plotext: Any, cursor: int | None) -> list[Text]:
@@ -202,6 +202,9 @@ class _Sketch:
                 line(height, orientation=0, style="dotted", pixel=_pixel(plotext, "key"))
         for height in edges:
             line(height, orientation=0, style="double", pixel=_pixel(plotext, "band"))
+        target = self._data.target
+        if target is not None and scale.lo <= target <= scale.hi:
+            line(scale.fraction(target), orientation=0, style="heavy", pixel=_pixel(plotext, "target"))
         for mark in self._data.marks:
             # Two lines in one column would merge into one of neither style: the cursor's is the one to see.
             beside = cursor is None or window.column(mark.step) != window.column(cursor)

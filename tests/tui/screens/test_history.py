@@ -1,0 +1,97 @@
+"""The history of findings, acknowledging, targets, and the way from an episode to its step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import NOW, check_layout, dashboard, loaded, press, records, settle, showing, text, until, write_run
+
+from verl_tui.config import Config
+from verl_tui.tui.screens.history import HistoryScreen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12)])
+async def test_history_lists_what_was_raised_newest_first(collapse: Monitor, size: tuple[int, int]) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "A")
+        assert isinstance(app.screen, HistoryScreen)
+        check_layout(app)
+        shown = text(app)
+        assert "grad-norm-rising" in shown
+        assert "raised at 8000" in shown
+        await press(pilot, "G")
+        assert "repetition" in text(app) or "ref-kl-high" in text(app)
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+
+
+async def test_enter_goes_to_the_step(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "A", "j", "enter")
+        assert app.screen is dashboard(app)
+        assert app._view(NOW).cursor == 5100  # reward-low
+
+
+async def test_a_healthy_run_has_an_empty_history(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "fine"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "A")
+        assert "nothing was found so far" in text(app)
+        await press(pilot, "A")
+        assert app.screen is dashboard(app)
+
+
+async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
+    log = write_run(tmp_path, "run", 30, kl_div=0.15)
+    log.write_text(log.read_text() + records(31, 60, kl_div=0.02))
+    app = loaded(log)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "A")
+        assert "since step 1, raised at 10, cleared at 35" in text(app)
+        assert "1 raised, 0 lasting" in text(app)
+
+
+async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
+    write_run(tmp_path, "run", 40, kl_div=0.3)
+    app = loaded(tmp_path / "run")
+    async with app.run_test(size=(200, 50)) as pilot:
+        await press(pilot)
+        assert "✖ 1 run" in text(app)
+        assert text(app).index("circuit-breaker-kl") < text(app).index("kl-high")
+        await press(pilot, "a")
+        assert "▲ 1 run" in text(app), "only the warning is left"
+        assert "acknowledged" in text(app)
+        assert text(app).index("kl-high") < text(app).index("circuit-breaker-kl")
+        await press(pilot, "e", "a")
+        assert "✓ 1 run" in text(app)
+        await press(pilot, "a")
+        assert "▲ 1 run" in text(app)
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24)])
+async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path, size: tuple[int, int]) -> None:
+    log = write_run(tmp_path, "run", 40)
+    config = Config(targets={"reward": 2.51, "kl_div": 0.5}, charts=("reward", "policy_kl"))
+    app = loaded(log, config=config)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot)
+        assert "target 2.51" in text(app)
+        assert "reached at step 1" in text(app) or "@ 1" in text(app)
+        await press(pilot, "enter")
+        await settle(pilot)
+        assert "target 2.51 reached at step 1" in text(app)
+
+
+async def test_next_finding_is_told_where_health_is_out_of_sight(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "z", "e")
+        await until(pilot, lambda: "circuit-breaker-kl: circuit" in text(app))

@@ -1,0 +1,154 @@
+"""All that was ever found about the shown run: raised, cleared, acknowledged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from verl_tui.health.finding import Severity
+from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.widgets.words import middle, wrapped
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.health.finding import Episode
+    from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.words import Pieces
+
+_ROLES = ("critical", "warning", "info", "text", "dim")
+_MARKS = {Severity.CRITICAL: ("✖", "X"), Severity.WARNING: ("▲", "!"), Severity.INFO: ("•", "i")}
+
+
+class HistoryPanel(TextPanel):
+    """Episodes of the shown run, the newest first."""
+
+    TITLE = "finding history"
+    PREFIX = "history"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"history--{role}" for role in _ROLES}
+    DEFAULT_CSS = """
+    HistoryPanel {
+        border: round $accent;
+        background: $surface;
+        & > .history--critical { color: $text-error; text-style: bold; }
+        & > .history--warning { color: $text-warning; text-style: bold; }
+        & > .history--info { color: $text-primary; }
+        & > .history--text { color: $foreground; }
+        & > .history--dim { color: $text-muted; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows = Entries()
+        self._view: View | None = None
+        self.episodes: tuple[Episode, ...] = ()
+        """What is listed, in this order."""
+
+    def compose(self) -> ComposeResult:
+        """Make the rows."""
+        yield self._rows
+
+    def show(self, view: View) -> None:
+        """List what has happened so far."""
+        self._view = view
+        self.episodes = tuple(reversed(view.verdict.history))
+        self.redraw()
+
+    def chosen(self) -> Episode | None:
+        """Return the episode that the user has chosen, the newest if none."""
+        entry = self._rows.entry if self._rows.entry is not None else 0
+        return self.episodes[entry] if entry < len(self.episodes) else None
+
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        view, width = self._view, self._rows.size.width
+        if view is None or width < 1:
+            return
+        lines: list[Pieces] = []
+        heads: list[int] = []
+        for episode in self.episodes:
+            heads.append(len(lines))
+            lines += _entry(episode, width - 1, ascii_only=view.ascii)
+        if not lines:
+            words = "nothing was found so far" if view.run is not None else "no run yet"
+            lines = [[(part, "dim")] for part in wrapped(words, width)]
+        at = self._rows.entry or 0
+        self._rows.set_entries(self.texts(lines), heads, len(lines) if heads else 0)
+        if heads:
+            self._rows.choose(min(at, len(heads) - 1))
+        lasting = sum(episode.cleared_step is None for episode in self.episodes)
+        self.subtitle(f"{len(self.episodes)} raised, {lasting} lasting" if self.episodes else "")
+
+
+class HistoryScreen(ModalScreen[None]):
+    """The history of findings over the dashboard; enter goes to the step of one."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss", "Close", id="history.close")]
+    DEFAULT_CSS = """
+    HistoryScreen {
+        align: center middle;
+        &.-wide > HistoryPanel { margin: 1 2; max-width: 140; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = HistoryPanel()
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """The list is all there is."""
+        yield self._panel
+
+    def on_mount(self) -> None:
+        """Listen to the keys at once."""
+        self._panel.border_title = Content("finding history · enter goes there · esc closes")
+        self._panel.query_one(Entries).focus()
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._draw)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._view is not None and self._panel.is_mounted:
+            self._panel.set_class(self._view.ascii, "-ascii")
+            self._panel.show(self._view)
+
+    def on_entries_opened(self, message: Entries.Opened) -> None:
+        """Close, and go to the step at which it began."""
+        from verl_tui.tui.screens.dashboard import Dashboard
+
+        message.stop()
+        episode = self._panel.chosen()
+        self.dismiss()
+        dashboard = next((screen for screen in self.app.screen_stack if isinstance(screen, Dashboard)), None)
+        if episode is not None and dashboard is not None:
+            dashboard.look_at(episode.key, episode.since_step)
+
+
+def _entry(episode: Episode, width: int, *, ascii_only: bool) -> list[Pieces]:
+    role = episode.severity.word if episode.cleared_step is None else "dim"
+    mark = _MARKS[episode.severity][ascii_only]
+    steps = [] if episode.since_step is None else [f"since step {episode.since_step}"]
+    steps += [] if episode.raised_step is None else [f"raised at {episode.raised_step}"]
+    steps.append("lasting" if episode.cleared_step is None else f"cleared at {episode.cleared_step}")
+    rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
+    rows += [[("  ", ""), (part, "dim")] for part in wrapped(", ".join(steps), width - 2, ascii_only=ascii_only)]
+    rows += [[("  ", ""), (part, "text")] for part in wrapped(episode.message, width - 2, ascii_only=ascii_only)]
+    return rows
