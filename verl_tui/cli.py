@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.demo import Simulation
-    from verl_tui.health import Rule
 
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""
@@ -252,6 +251,7 @@ def _guard_configuration(options: argparse.Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are known to exist."""
     import difflib
 
+    from verl_tui.guard import limited
     from verl_tui.health import load_guide
 
     config = _configuration(options)
@@ -260,15 +260,7 @@ def _guard_configuration(options: argparse.Namespace) -> Config:
         if id not in known:
             near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
             raise CommandError(f"--on {id}: no such finding; did you mean {', '.join(near)}?")
-    limits = {
-        "circuit-breaker-kl": {"threshold": options.kl, "count": options.count},
-        "circuit-breaker-reward": {"threshold": options.reward_drop, "count": options.count},
-    }
-    rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
-    for name, changes in limits.items():
-        if given := {field: value for field, value in changes.items() if value is not None}:
-            rules[name] = {**rules.get(name, {}), **given}
-    return replace(config, guide={**config.guide, "rules": rules}) if rules else config
+    return limited(config, kl=options.kl, reward_drop=options.reward_drop, count=options.count)
 
 
 def _write_event(event: Mapping[str, object]) -> None:
@@ -365,35 +357,12 @@ def _demo_directory(wanted: Path | None) -> Iterator[Path]:
 
 
 def _guide(options: argparse.Namespace) -> int:
+    from verl_tui.guide import describe
     from verl_tui.health import load_guide
 
-    guide = load_guide(_configuration(options).guide)
-    for rule in guide.rules:
-        print("\n".join(_rule(rule, silenced=rule.id in guide.silenced)))
+    for line in describe(load_guide(_configuration(options).guide)):
+        print(line)
     return 0
-
-
-def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
-    """Yield the lines that describe a rule."""
-    from verl_tui.health.guide import NEEDED
-
-    judged = rule.indicator or " or ".join(rule.metric)
-    figures = ", ".join(_figure(rule, name) for name in NEEDED[rule.condition])
-    yield f"{rule.name} ({rule.severity.word}{', silenced' if silenced else ''})"
-    yield f"    {judged}: {rule.condition}, {figures}" if judged else f"    {rule.title}"
-    yield f"    logs: {', '.join(rule.dialects)}"
-    if rule.meaning:
-        yield f"    {rule.meaning}"
-    yield f"    source: {rule.source}"
-
-
-def _figure(rule: Rule, name: str) -> str:
-    value = getattr(rule, name)
-    if name == "window":
-        return f"over {value} logged steps"
-    scaled = name in ("threshold", "low", "high")
-    of, unit = (f" × {rule.of}" if rule.of and scaled else ""), (" %" if rule.percent and scaled else "")
-    return f"{name} {value:g}{unit}{of}"
 
 
 def _config(options: argparse.Namespace) -> int:

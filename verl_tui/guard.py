@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -62,6 +62,28 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
     return subprocess.Popen(
         list(command), env={**os.environ, **facts}, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno()
     )
+
+
+def limited(
+    config: Config, *, kl: float | None = None, reward_drop: float | None = None, count: int | None = None
+) -> Config:
+    """Return a configuration with other limits for the circuit breakers; None leaves one as it is.
+
+    Args:
+        config: The user's configuration.
+        kl: What policy KL must exceed.
+        reward_drop: Share of the value before that a reward must lose.
+        count: Breaches in a row that trip either.
+    """
+    limits = {
+        "circuit-breaker-kl": {"threshold": kl, "count": count},
+        "circuit-breaker-reward": {"threshold": reward_drop, "count": count},
+    }
+    rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
+    for name, changes in limits.items():
+        if given := {field: value for field, value in changes.items() if value is not None}:
+            rules[name] = {**rules.get(name, {}), **given}
+    return replace(config, guide={**config.guide, "rules": rules}) if rules else config
 
 
 class Guard:

@@ -74,7 +74,7 @@ class RunsPanel(TextPanel):
 
     @property
     def filter(self) -> str:
-        """Only runs whose name contains this are listed; case does not matter."""
+        """Only runs whose name contains this are listed, all where none does; case does not matter."""
         return self._filter
 
     @filter.setter
@@ -123,7 +123,8 @@ class RunsPanel(TextPanel):
         self._rows.set_entries(self.texts([*above, *body]), heads, heads.stop)
         self._mark(width, height)
         total = len(view.monitor.runs)
-        self.subtitle(f"{len(entries)} of {total}" if self._filter else str(total) if total > 1 else "")
+        fewer = len(entries) < total
+        self.subtitle(f"{len(entries)} of {total}" if fewer else str(total) if total > 1 else "")
 
     def _tall(self, entries: int, width: int, height: int) -> int:
         """Return how many rows each run takes."""
@@ -154,14 +155,14 @@ class RunsPanel(TextPanel):
         monitor = view.monitor
         lines = [(line, "dim") for line in ("" if view.loading else "no run yet", *monitor.waiting)]
         lines += [(f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in monitor.problems]
-        if self._filter and monitor.runs:
-            lines = [(f"no run named like {self._filter}", "dim")]
         return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]
 
     def _entries(self, view: View) -> list[RunEntry]:
         wanted = self._filter.casefold()
-        runs = enumerate(view.monitor.runs.values(), 1)
-        return [_entry(view, run, number) for number, run in runs if wanted in run.name.casefold()]
+        runs = [*enumerate(view.monitor.runs.values(), 1)]
+        matching = [(number, run) for number, run in runs if wanted in run.name.casefold()]
+        # What names no run is meant for metrics.
+        return [_entry(view, run, number) for number, run in matching or runs]
 
 
 def _entry(view: View, run: Run, number: int) -> RunEntry:
