@@ -8,9 +8,10 @@ import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
 from verl_tui.health import DIAGNOSES, Judge, load_guide
+from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import _KINDS
 from verl_tui.health.finding import Severity
-from verl_tui.health.guide import LIMIT_NAMES, NEEDED, STREAMS
+from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
 from verl_tui.health.limits import LIMITS
 from verl_tui.health.silence import SILENCES
 from verl_tui.health.streams import Stream
@@ -39,11 +40,13 @@ def test_everything_named_exists() -> None:
         assert not rule.indicator or rule.indicator in INDICATORS
         assert not rule.of or rule.of in LIMITS
         assert set(rule.silent) <= set(SILENCES)
+        assert not rule.causes or rule.causes in CAUSES
         assert rule.meaning
         assert rule.source
         assert rule.condition == "diagnosis" or rule.advice
         assert rule.window == 1 or rule.why_window, rule.name
     assert set(LIMIT_NAMES) == {"", *LIMITS}
+    assert set(CAUSE_NAMES) == {"", *CAUSES}
     assert set(NEEDED) == {*_KINDS, "diagnosis"}
     assert set(DIAGNOSES) == {rule.id for rule in load_guide().rules if rule.condition == "diagnosis"}
     for kind in STREAMS:

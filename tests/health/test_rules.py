@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
-from verl_tui.health import Judge, load_guide
+from verl_tui.health import Judge, blocks, load_guide
 from verl_tui.health.finding import NotJudged, Severity
 from verl_tui.runs.run import Run
 
@@ -312,3 +312,24 @@ def test_judging_costs_what_is_new() -> None:
         run.apply(batch(rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [501], 500)), now=0.0)
         judge_.verdict(2.0)
     assert sum(fed) <= 10
+
+
+@pytest.mark.parametrize("count", [1_000, 8_000])
+def test_looking_at_blocks_costs_what_is_new(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"ppo/entropy": wave(count, 0.5, 0.1), "rollout/reward_mean": wave(count, 2.5, 0.1)}
+    run = planted(columns, TUTORIAL)
+    judge_ = Judge(load_guide(), run)
+    judge_.verdict(1.0)
+    read: list[int] = []
+    original = blocks.level
+
+    def counting(values: list[float]) -> float:
+        read.append(len(values))
+        return original(values)
+
+    monkeypatch.setattr(blocks, "level", counting)
+    for i in range(20):
+        more = {key: [values[i]] for key, values in columns.items()} | {"rollout/sample_count": [1.0]}
+        run.apply(batch(rows(more, [count + 1 + i], count + i)), now=0.0)
+        judge_.verdict(2.0)
+    assert 0 < sum(read) <= 400

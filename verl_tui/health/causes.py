@@ -8,7 +8,7 @@ from verl_tui.health.conditions.condition import number
 from verl_tui.health.limits import adaptive, figure, setting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -39,6 +39,10 @@ def length_cause(run: Run) -> Sequence[Cause]:
     if stated is None:
         return []
     return [Cause("max_response_length", f"config: {_said(run, *stated)}")]
+
+
+CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {"drift": drift_causes, "length": length_cause}
+"""Name in the guide -> the settings that are looked at."""
 
 
 def _kl_coef(run: Run) -> Cause | None:

@@ -88,6 +88,8 @@ class Rule:
     advice: str = ""
     source: str = ""
     """The document that the threshold is from, or `heuristic`."""
+    causes: str = ""
+    """Which settings may be to blame and are looked at then, see `verl_tui.health.causes`: `drift` or `length`."""
 
     @property
     def name(self) -> str:
@@ -175,6 +177,9 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
 
 LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit")
 """What a threshold may be a multiple of, see `verl_tui.health.limits`."""
+
+CAUSE_NAMES = ("", "drift", "length")
+"""Groups of settings that may be to blame, see `verl_tui.health.causes`."""
 
 _COUNTS = ("window", "count", "hold", "recent")
 _NUMBERS = ("threshold", "low", "high", "factor", "spread", "floor", "share", "clear", "climb")
@@ -325,6 +330,7 @@ def _sound(rule: Rule) -> Rule:
     _among(f"{where}, field `stream`", rule.stream, STREAMS)
     _among(f"{where}, field `trend`", rule.trend, _TRENDS)
     _among(f"{where}, field `of`", rule.of, LIMIT_NAMES)
+    _among(f"{where}, field `causes`", rule.causes, CAUSE_NAMES)
     for field_, indicator in (("indicator", rule.indicator), ("beside_indicator", rule.beside_indicator)):
         if indicator:
             _among(f"{where}, field `{field_}`", indicator, INDICATORS)

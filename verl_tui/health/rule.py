@@ -6,6 +6,7 @@ import math
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Words, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
@@ -126,11 +127,15 @@ class RuleOnRun:
             report.message + label,
             step=step,
             since_step=report.since,
-            evidence=tuple(f"{key}: {sentence}" for sentence in report.evidence),
+            evidence=(*(f"{key}: {sentence}" for sentence in report.evidence), *self._causes(moment)),
             advice=rule.advice or None,
             source=rule.source,
             key=key,
         )
+
+    def _causes(self, moment: Moment) -> Iterator[str]:
+        if self.rule.causes:
+            yield from (cause.words for cause in CAUSES[self.rule.causes](moment.run))
 
     def _watch(self, moment: Moment, key: str, beside: str, series: Series, limit: Limit | None) -> Watch:
         scale = sign(self.rule.indicator, key)

@@ -12,7 +12,7 @@ from verl_tui.health.conditions.cliff import Cliff
 from verl_tui.health.conditions.condition import Spans, number
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.health.limits import target_kl
+from verl_tui.health.limits import kl_band, target_kl
 from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ _LONG_OUT = 300
 _OUT = 3
 """Points in a row beyond its limit that make a KL leave its band."""
 _POLICY_KL = 0.1
-_REFERENCE_KL = 3.0
-"""The guide's limits: 0.1 for policy KL, three times the threshold for reference KL."""
+"""The guide's limit."""
 _OWN_PAST = 5.0
 """Where no threshold holds (verl's own names), five times its own past is out: heuristic."""
 _REPETITION = 0.3
@@ -54,7 +53,8 @@ class _Departure(NamedTuple):
 
     key: str
     step: int
-    limit: float
+    threshold: float
+    """What the guide measures it by."""
     top: float
     """Highest value from there on."""
     title: str
@@ -63,8 +63,8 @@ class _Departure(NamedTuple):
     def words(self) -> str:
         """Say how far, beside which limit, since when."""
         return (
-            f"{self.title} ({self.key}) is up to {number(self.top / self.limit)} × its threshold of "
-            f"{number(self.limit)} from step {self.step} (highest {number(self.top)})"
+            f"{self.title} ({self.key}) is up to {number(self.top / self.threshold)} × its threshold of "
+            f"{number(self.threshold)} from step {self.step} (highest {number(self.top)})"
         )
 
 
@@ -138,7 +138,9 @@ class PolicyCollapse(Diagnosis):
             )
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
-        beside = [f"{one.title} {number(one.top / one.limit)} × its threshold from step {one.step}" for one in out[:1]]
+        beside = [
+            f"{one.title} {number(one.top / one.threshold)} × its threshold from step {one.step}" for one in out[:1]
+        ]
         beside += [f"samples repetitive from step {loops.step}"] if loops is not None else []
         return Finding(
             self.rule.id,
@@ -177,7 +179,7 @@ def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]
     if series is None:
         return None
     start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
-    limit = _limit(moment, indicator, series, start)
+    limit, threshold = _limits(moment, indicator, series, start)
     first = _stretch(series.values[start:stop], limit)
     if first is None:
         return None
@@ -189,7 +191,7 @@ def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]
     if first == earliest > 0:
         return None
     top = max(value for value in series.values[first:stop] if math.isfinite(value))
-    return _Departure(series.key, series.steps[first], limit, top, title)
+    return _Departure(series.key, series.steps[first], threshold, top, title)
 
 
 def _stretch(values: Sequence[float], limit: float) -> int | None:
@@ -202,13 +204,15 @@ def _stretch(values: Sequence[float], limit: float) -> int | None:
     return None
 
 
-def _limit(moment: Moment, indicator: str, series: Series, start: int) -> float:
+def _limits(moment: Moment, indicator: str, series: Series, start: int) -> tuple[float, float]:
+    """Return where the healthy band of a KL ends, and what its size is told in multiples of."""
     if indicator == "policy_kl":
-        return _POLICY_KL
+        return _POLICY_KL, _POLICY_KL
     if moment.run.dialect == "tutorial":
-        return _REFERENCE_KL * target_kl(moment.run, moment.guide).value
+        return kl_band(moment.run, moment.guide).value, target_kl(moment.run, moment.guide).value
     past = [value for value in series.values[max(0, start - _BEFORE) : start + 5] if math.isfinite(value)]
-    return max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
+    limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
+    return limit, limit
 
 
 def _loops_key(moment: Moment) -> str | None:

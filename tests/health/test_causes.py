@@ -1,0 +1,43 @@
+"""Settings that may be to blame are named with their value and the figure; others are not."""
+
+from __future__ import annotations
+
+import pytest
+from planted import TUTORIAL, VERL, judge, planted
+
+from verl_tui.health.causes import drift_causes, length_cause
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"kl_coef": 0.001}, ["kl_coef"]),
+        ({"kl_coef": 0.02}, []),
+        ({"algorithm.kl_ctrl.kl_coef": 0.02, "actor.use_kl_loss": True, "actor.kl_loss_coef": 0.001}, ["kl_coef"]),
+        ({"kl_coef": "1e-3"}, ["kl_coef"]),
+        ({"kl_controller": "fixed"}, ["kl_controller"]),
+        ({"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1}, ["kl_controller"]),
+        ({"kl_controller": "adaptive"}, []),
+        ({"actor_rollout_ref.actor.optim.lr": 1e-4}, ["learning_rate"]),
+        ({"actor_rollout_ref.actor.optim.lr": 1e-6, "critic.optim.lr": 1e-4}, []),
+        ({"actor_rollout_ref.actor.clip_ratio": 0.5}, ["clip_ratio"]),
+        ({"actor_rollout_ref.actor.clip_ratio": 0.2}, []),
+        ({}, []),
+    ],
+)
+def test_what_lets_a_policy_drift(settings: dict[str, object], names: list[str]) -> None:
+    run = planted({"actor/ppo_kl": [0.1]}, VERL, settings)
+    found = drift_causes(run)
+    assert [cause.name for cause in found] == names
+    assert all(cause.words.startswith("config: ") for cause in found)
+
+
+def test_the_limit_of_length() -> None:
+    (cause,) = length_cause(planted({"x": [1.0]}, VERL, {"data.max_response_length": 2048}))
+    assert "data.max_response_length 2,048" in cause.words
+
+
+def test_a_rule_names_them_too() -> None:
+    found = judge(planted({"ppo/kl_div": [0.15] * 30}, TUTORIAL, {"kl_coef": 0.001})).findings
+    (high,) = [one for one in found if one.id == "kl-high"]
+    assert high.evidence[-1] == "config: kl_coef 0.001 (x) is below 0.01–0.1"
