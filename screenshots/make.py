@@ -49,6 +49,7 @@ PICTURES = (
     Picture("dashboard", (140, 45), ("2",)),
     Picture("medium", (80, 24), ("2",)),
     Picture("narrow", (40, 12), ("2",)),
+    Picture("health", (100, 30), ("2", "e", "f4", "z", "space")),
     Picture("zoom", (110, 32), ("2", "enter")),
     Picture("samples", (110, 30), ("1", "f6", "z")),
 )

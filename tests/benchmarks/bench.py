@@ -1,6 +1,6 @@
 """Measures what the README says of speed, on real ptys.
 
-    python tests/benchmarks/bench.py [loading latency live link idle start]
+    python tests/benchmarks/bench.py [loading judging latency live link idle start]
 
 Each figure stands beside its goal, and beside a reference of the same run where there is one.
 """
@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import random
 import shutil
 import subprocess
 import sys
@@ -212,6 +213,40 @@ def idle(folder: Path) -> list[Row]:
     ]
 
 
+def judging(folder: Path) -> list[Row]:
+    """What judging a log from scratch costs, and one more step of it, beside reading it."""
+    sys.path.insert(0, str(HERE.parent))
+    from scenarios.worlds import verl, write
+
+    from verl_tui.config import Config
+    from verl_tui.health import Judge
+    from verl_tui.monitor import load
+
+    world = verl(1000, random.Random(1))
+    for number in range(120 - len(world.columns)):
+        world.put(f"other/metric_{number}", 0.5, 0.1)
+    began = time.perf_counter()
+    monitor = load([str(write(world, folder / "run", "file"))], Config(), time.time())
+    (run,), reading = monitor.runs.values(), time.perf_counter() - began
+    scratch = []
+    for _ in range(10):
+        began = time.perf_counter()
+        Judge(monitor.guide, run).verdict(0.0)
+        scratch.append(time.perf_counter() - began)
+    judge, more = Judge(monitor.guide, run), []
+    judge.verdict(0.0)
+    for _ in range(50):
+        run.revision += 1
+        began = time.perf_counter()
+        judge.verdict(0.0)
+        more.append(time.perf_counter() - began)
+    beside = f"writing and reading it: {reading * 1000:.0f} ms"
+    return [
+        ("judging 1,000 steps × 120 metrics from scratch", "< 50 ms", f"{median(scratch) * 1000:.0f} ms", beside),
+        ("judging again as it grows", "", f"{median(more) * 1000:.1f} ms", "whatever the length"),
+    ]
+
+
 def start(folder: Path) -> list[Row]:
     """How soon the first text and a small run are on the screen, against the least that Textual can do."""
     log, bare = folder / "log.jsonl", folder / "bare.py"
@@ -246,7 +281,7 @@ def machine() -> str:
 
 def main() -> None:
     """Measure and print a table."""
-    wanted = sys.argv[1:] or ["loading", "latency", "live", "link", "idle", "start"]
+    wanted = sys.argv[1:] or ["loading", "judging", "latency", "live", "link", "idle", "start"]
     print(f"{machine()}\n")
     print("| measure | goal | here | beside it |\n|---|---|---|---|")
     for name in wanted:

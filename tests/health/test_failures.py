@@ -113,7 +113,7 @@ def test_entropy_that_falls_beside_a_flat_reward() -> None:
     assert found is not None
     assert found.since_step is not None
     assert 140 <= found.since_step <= 170
-    assert "while the reward stood still" in found.message
+    assert "while the reward did not rise" in found.message
 
 
 @pytest.mark.parametrize("top", [0.7, 0.95])

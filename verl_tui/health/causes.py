@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
@@ -84,5 +85,5 @@ def _clip(run: Run) -> Cause | None:
 
 def _said(run: Run, key: str, value: object) -> str:
     said = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-    origin = run.settings_origin.get(key)
+    origin = PurePath(run.settings_origin.get(key, "")).name
     return f"{key} {said}" + (f" ({origin})" if origin and origin != "console" else "")

@@ -64,7 +64,7 @@ class EntropyCollapse(BlockDiagnosis):
             start,
             f"fell to {number(entropy[-1])} with a flat reward",
             f"entropy fell from {number(entropy[0])} at step {start} to {number(now.levels[0])} at step {now.last} "
-            f"({now.levels[0] / opening:.0%} of the run's beginning) while the reward stood still ({change:+.2g})",
+            f"({now.levels[0] / opening:.0%} of the run's beginning) while the reward did not rise ({change:+.2g})",
             (
                 f"{inputs.keys[0]}: {number(opening)} at the beginning, {number(entropy[0])} at step {start}, "
                 f"{number(now.levels[0])} at step {now.last} (means of {self.size} points)",
