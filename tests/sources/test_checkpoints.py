@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.records import Event, EventKind
+from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.checkpoints import TRACKER, CheckpointSource, checkpoint_step
 
@@ -57,8 +57,6 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
 
 
 def test_a_run_keeps_what_is_there(tmp_path: Path) -> None:
-    from verl_tui.records import Batch
-
     for name in ("global_step_20", "global_step_10", "best_model"):
         (tmp_path / name).mkdir()
     source, run = CheckpointSource(tmp_path), Run("r")
@@ -70,3 +68,12 @@ def test_a_run_keeps_what_is_there(tmp_path: Path) -> None:
     assert (sorted(run.checkpoints), run.saved_step) == ([20], 20)
     assert run.called_best == [str(tmp_path / "best_model")]
     assert run.outcome is None
+
+
+def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
+    run, status = Run("r"), SourceStatus("x", "f")
+    told = Event(EventKind.CHECKPOINT, "checkpoints/global_step_5", 17, 5)
+    found = Event(EventKind.CHECKPOINT, "/disk/global_step_5", 0, 5)
+    for records in ((told, found), (told,)):
+        run.apply(Batch("r", status, records), 0.0)
+        assert run.checkpoints == {5: "/disk/global_step_5"}
