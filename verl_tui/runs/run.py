@@ -272,10 +272,10 @@ class Run:
         else:
             self.events.append(event)
             step = step if step is not None else reached
-        if event.kind in (EventKind.BEST, EventKind.CHECKPOINT) and step is not None:
-            # What lies on disk (no line tells of it) is where it is; the console names it as its own machine does.
-            if not event.line or step not in self.checkpoints:
-                self.checkpoints[step] = event.text
+        # What lies on disk (no line tells of it) is where it is; the console names it as its own machine does.
+        new = step is not None and (not event.line or step not in self.checkpoints)
+        if new and step is not None and event.kind in (EventKind.BEST, EventKind.CHECKPOINT):
+            self.checkpoints[step] = event.text
 
     def _resolve(self) -> tuple[dict[str, str], str]:
         count, indicators, spoken = self._resolved
