@@ -121,7 +121,7 @@ def test_what_is_missing_and_what_is_waited_for(tmp_path):
     discovery = Finder([str(tmp_path / name) for name in ("gone", "empty", "blank.log", "later_*")]).scan()
     assert discovery.problems == (f"{tmp_path}/gone: no such file or directory",)
     assert [sentence.split(": ", 1)[1] for sentence in discovery.waiting] == [
-        "no log in this directory yet (*.jsonl, *.log, *.out, *.txt)",
+        "no log in this directory yet (*.jsonl, *.log, *.out, *.txt, *.csv)",
         "empty so far",
         "nothing matches yet",
     ]

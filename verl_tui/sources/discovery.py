@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from verl_tui.sources.format import Format
 
 _DEEPEST = 12
-_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ""}
+_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ""}
 _SKIPPED = {"node_modules", "__pycache__", "site-packages", *HOMES}
 _ELSEWHERE = (
     (re.compile(r"events\.out\.tfevents\."), "TensorBoard events"),
     (re.compile(r"\.wandb$"), "a W&B transaction log"),
-    (re.compile(r"\.csv$"), "CSV"),
     (re.compile(r"trainer_state\.json$"), "a Hugging Face trainer state"),
 )
 """Files users do have, in formats that are not read."""
@@ -130,7 +129,7 @@ class Finder:
                 found[0].name = path.resolve().name
             folders.extend(found)
             if not found:
-                waiting.append(f"{name}: no log in this directory yet (*.jsonl, *.log, *.out, *.txt)")
+                waiting.append(f"{name}: no log in this directory yet (*.jsonl, *.log, *.out, *.txt, *.csv)")
             return
         self.directories.add(path.parent)
         file, why, wait = self._explicit(path)

@@ -1,0 +1,120 @@
+"""Metrics as CSV: value for value, names with their slashes back, odd rows counted, any cut survived."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import feed_in_pieces, read_run, values
+
+from verl_tui.exporters.csv import export
+from verl_tui.sources import metrics_csv
+from verl_tui.sources.source import LineSource
+
+if TYPE_CHECKING:
+    from verl_tui.records import Record
+
+LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+DAPO = LOGS / "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/training_metrics_dapo.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "fits"),
+    [
+        ("a.csv", b"step,reward\n1,0.5\n", True),
+        ("a.csv", b"\xef\xbb\xbfglobal_step,reward\r\n1,0.5\r\n", True),
+        ("a.csv", b"reward,Step\n0.5,3.0\n", True),
+        ("a.csv", b"step,reward\n", True),
+        ("a.csv", b"name,reward\nx,0.5\n", False),
+        ("a.csv", b"step,reward\nx,0.5\n", False),
+        ("a.csv", b"step\n1\n", False),
+        ("a.txt", b"step,reward\n1,0.5\n", False),
+        ("a.csv", b"", False),
+    ],
+)
+def test_what_is_recognised(name: str, head: bytes, fits: bool) -> None:
+    assert metrics_csv.matches(Path(name), head) is fits
+
+
+def test_values_and_names(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text(
+        'step,critic_score_mean,"odd, name",val-core_openai_gsm8k_acc_mean_at_1,note\n'
+        "1,0.5,,0.25,hello\n2,nan,7,,True\n3.0,1e-3,-inf,1,\n"
+    )
+    run = read_run(path)
+    assert values(run, "critic/score/mean") | {2: 0.0} == {1: 0.5, 2: 0.0, 3: 0.001}
+    assert math.isnan(values(run, "critic/score/mean")[2])
+    assert values(run, "odd, name") == {2: 7.0, 3: -math.inf}
+    assert values(run, "val-core/openai_gsm8k/acc/mean@1") == {1: 0.25, 3: 1.0}
+    assert values(run, "note") == {2: 1.0}
+    assert run.dialect == "verl"
+
+
+def test_odd_rows_are_told_with_their_reason(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,a\n1,2\n2\n,5\nstep,a\n3,4\n\n5,6")
+    run = read_run(path)
+    (source,) = (state for state in run.sources.values() if state.status.format == "metrics CSV")
+    assert [(line.line, line.reason) for line in source.unreadable] == [
+        (3, "1 fields where the header has 2"),
+        (4, "no step in column 1"),
+    ]
+    assert values(run, "a") == {1: 2.0, 3: 4.0}, "a last row without its end may lack digits"
+
+
+def test_what_we_export_we_read(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "train.log"
+    log.parent.mkdir()
+    log.write_text("".join(f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n" for n in range(1, 9)))
+    run = read_run(log)
+    export([run], str(tmp_path / "out.csv"))
+    again = read_run(tmp_path / "out.csv")
+    assert set(again.keys) == set(run.keys)
+    for key in run.keys:
+        assert values(again, key) == values(run, key)
+
+
+CSV = b"step,a,b\n" + b"".join(f"{n},{n / 3!r},{'' if n % 3 else n}\n".encode() for n in range(1, 40))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(0, len(CSV)), max_size=8))
+def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
+    run, _ = feed_in_pieces(tmp_path / "m.csv", metrics_csv, CSV, cuts)
+    assert values(run, "a") == {n: n / 3 for n in range(1, 40)}
+    assert values(run, "b") == {n: float(n) for n in range(3, 40, 3)}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=400), at=st.integers(0, len(CSV)))
+def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
+    path = tmp_path / "m.csv"
+    path.write_bytes(CSV[:at] + data + CSV[at:])
+    records: list[Record] = []
+    source, more = LineSource(path, metrics_csv), True
+    while more:
+        found, more = source.read()
+        records.extend(found)
+    assert source.status().problem is None
+
+
+@pytest.mark.skipif(not DAPO.exists(), reason=f"no {DAPO}")
+def test_a_real_one_value_for_value() -> None:
+    run = read_run(DAPO)
+    with DAPO.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert (run.step, len(rows)) == (2000, 2000)
+    assert "critic/score/mean" in run.keys
+    assert run.dialect == "verl"
+    for column in rows[0]:
+        truth = {int(float(row["step"])): float(row[column]) for row in rows if row[column] not in ("", None)}
+        key = metrics_csv.slashed(column)
+        if column != "step":
+            assert values(run, key) == truth, column
