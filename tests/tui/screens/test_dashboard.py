@@ -322,15 +322,17 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
 async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
-        await press(pilot, "slash", *"entropy")
+        await press(pilot, "slash", *"or/entropy")
         charts = app.screen.query_one(ChartsPanel)
-        assert "entropy" in lines(app)[-1] + lines(app)[-2]
+        assert "or/entropy" in lines(app)[-1] + lines(app)[-2]
         assert {chart.data.key for chart in charts.charts if chart.display} == {"actor/entropy"}
         await press(pilot, "enter")
         assert {chart.data.key for chart in charts.charts if chart.display} == {"actor/entropy"}
         check_layout(app)
         await press(pilot, "2")
         assert "run_ppo_collapse" in lines(app)[0]
+        assert "no metric matches" in text(app)
+        await press(pilot, "escape", "slash", *"ppo/entropy")
         assert {chart.data.key for chart in charts.charts if chart.display} == {"ppo/entropy"}
         await press(pilot, "slash", *"xyz")
         assert "no metric matches" in text(app)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.health.finding import Finding
+    from verl_tui.health.finding import Episode, Finding
     from verl_tui.tui.view import View
 
 _STATE_ROLES = {
@@ -298,7 +298,7 @@ class Dashboard(Screen[None]):
         self._follow(event.finding)
 
     def _follow(self, finding: Finding) -> None:
-        self.look_at(finding.key, finding.since_step if finding.since_step is not None else finding.step)
+        self._look_at(finding.key, finding.since_step if finding.since_step is not None else finding.step)
 
     def action_acknowledge(self) -> None:
         """Acknowledge the chosen finding wherever the focus is, or take that back."""
@@ -309,12 +309,16 @@ class Dashboard(Screen[None]):
         """Show all that was ever found about the run."""
         from verl_tui.tui.screens.history import HistoryScreen
 
+        def follow(episode: Episode | None) -> None:
+            if episode is not None:
+                self._look_at(episode.key, episode.since_step)
+
         if self._view is not None:
             screen = HistoryScreen()
-            self.app.push_screen(screen)
+            self.app.push_screen(screen, follow)
             screen.show(self._view)
 
-    def look_at(self, key: str | None, step: int | None) -> None:
+    def _look_at(self, key: str | None, step: int | None) -> None:
         """Take the charts and the samples to a step, and the charts to the metric, if one is named."""
         if key is not None:
             self.query_one(ChartsPanel).reveal(key)

@@ -86,8 +86,8 @@ class HistoryPanel(TextPanel):
         self.subtitle(f"{len(self.episodes)} raised, {lasting} lasting" if self.episodes else "")
 
 
-class HistoryScreen(ModalScreen[None]):
-    """The history of findings over the dashboard; enter goes to the step of one."""
+class HistoryScreen(ModalScreen["Episode | None"]):
+    """The history of findings over the dashboard; ends with the episode that the user wants to see, if any."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss", "Close", id="history.close")]
@@ -131,15 +131,9 @@ class HistoryScreen(ModalScreen[None]):
             self._panel.show(self._view)
 
     def on_entries_opened(self, message: Entries.Opened) -> None:
-        """Close, and go to the step at which it began."""
-        from verl_tui.tui.screens.dashboard import Dashboard
-
+        """Close, and say which episode was chosen."""
         message.stop()
-        episode = self._panel.chosen()
-        self.dismiss()
-        dashboard = next((screen for screen in self.app.screen_stack if isinstance(screen, Dashboard)), None)
-        if episode is not None and dashboard is not None:
-            dashboard.look_at(episode.key, episode.since_step)
+        self.dismiss(self._panel.chosen())
 
 
 def _entry(episode: Episode, width: int, *, ascii_only: bool) -> list[Pieces]:
