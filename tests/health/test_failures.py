@@ -269,6 +269,11 @@ def test_one_component_that_carries_all(names: tuple[str, str], beside: dict[str
     assert find("component-imbalance", done, beside) is None
 
 
+def test_a_component_that_is_always_0_carries_nothing() -> None:
+    columns = {"samples/overlong": [0.0] * COUNT, "samples/acc": noisy(ramp(0.6, 0.4), 0.02), "critic/score/mean": FLAT}
+    assert find("component-imbalance", columns) is None
+
+
 # -- slow-phase --------------------------------------------------------------------------------------------------------
 
 TOKENS = "perf/total_num_tokens"

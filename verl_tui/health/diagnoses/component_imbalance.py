@@ -103,7 +103,11 @@ def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, 
         return None
     low, top = reached
     reach = top - low
-    if reach < _CLIMB * abs(top) or fmean(window) < top - (1 - _TOP) * reach or min(window) < top - _FOOT * reach:
+    if (
+        reach <= _CLIMB * max(abs(top), abs(low))
+        or fmean(window) < top - (1 - _TOP) * reach
+        or min(window) < top - _FOOT * reach
+    ):
         return None
     foot = low + _FOOT * reach
     earliest = max(0, len(blocks) - _LONGEST)
