@@ -7,6 +7,8 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason
 
 if TYPE_CHECKING:
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
     from verl_tui.health import Finding
 
 COUNT = 300
+WATCHED = (
+    *("critic/score/mean", "rollout/reward_mean", "reward", "actor/ppo_kl", "actor/kl_loss", "actor/entropy"),
+    *("actor/grad_norm", "response_length/mean", "response_length/clip_ratio", "samples/repetition", "samples/acc"),
+    *("samples/format", "samples/distinct_2", "samples/dead_groups", "val-core/x/acc/mean@1", "timing_s/gen"),
+    *("timing_s/step", "perf/total_num_tokens", "training/rollout_probs_diff_mean", "rollout_corr/kl"),
+)
 
 
 def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
@@ -37,6 +45,27 @@ def find(
     verdict = judge(planted(columns, beside, settings))
     assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
     return next((one for one in verdict.findings if one.id == id), None)
+
+
+@given(
+    st.dictionaries(st.sampled_from(WATCHED), st.sampled_from([0.0, 1e-9, 0.05, 1.0, -3.0, 1e12, 1e300]), min_size=1),
+    st.integers(0, 10_000),
+    st.sampled_from([1, 5, 30, 150]),
+    st.sampled_from([VERL, TUTORIAL, OTHER]),
+)
+@settings(max_examples=60, deadline=None)
+def test_nothing_fails_whatever_the_numbers_are(
+    levels: dict[str, float], seed: int, count: int, beside: dict[str, float]
+) -> None:
+    chance = random.Random(seed)
+
+    def value(level: float) -> float:
+        odd = chance.random()
+        return math.nan if odd < 0.05 else math.inf if odd < 0.07 else level * (1 + chance.gauss(0, 0.3))
+
+    columns = {key: [value(level) for _ in range(count)] for key, level in levels.items()}
+    verdict = judge(planted(columns, beside, {"kl_coef": "x", "data.max_response_length": 0}))
+    assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
 
 
 # -- policy-collapse ---------------------------------------------------------------------------------------------------
@@ -81,6 +110,7 @@ def test_a_collapse_in_verls_names() -> None:
     [
         (CLIFF, noisy([0.03] * 250, 0.005)),  # the reward alone: a broken scorer, a harder curriculum
         (noisy(ramp(2.0, 3.0, 250), 0.05), DRIFT),  # KL alone
+        (CLIFF, [*DRIFT[:150], *[math.inf] * 5, *noisy([0.03] * 95, 0.005)]),  # what is no number is no evidence
         (noisy(ramp(3.0, 2.0, 250), 0.05), DRIFT),  # a slow decline is no cliff
         (CLIFF[:201], DRIFT[:201]),  # one bad batch is none either
     ],

@@ -18,6 +18,10 @@ _FOOT = 0.1
 """Share of a rise below which it has not begun."""
 
 
+_HUGE = 1e100
+"""Squares of larger numbers overflow; broken runs do log such."""
+
+
 class Trend(NamedTuple):
     """A straight line through equally spaced values."""
 
@@ -32,6 +36,9 @@ def trend(values: Sequence[float]) -> Trend:
     count = len(values)
     if count < 4:
         return Trend(0.0, 0.0)
+    if (size := max(map(abs, values))) > _HUGE:
+        line = trend([value / size for value in values])
+        return Trend(line.change * size, line.t)
     middle, mean = (count - 1) / 2, fmean(values)
     spread = count * (count * count - 1) / 12
     slope = sum((i - middle) * value for i, value in enumerate(values)) / spread

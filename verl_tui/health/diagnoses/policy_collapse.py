@@ -198,7 +198,7 @@ def _stretch(values: Sequence[float], limit: float) -> int | None:
     """Return where the first stretch of values beyond a limit begins that is long enough."""
     length = 0
     for i, value in enumerate(values):
-        length = length + 1 if value > limit else 0
+        length = length + 1 if limit < value < math.inf else 0
         if length == _OUT:
             return i - _OUT + 1
     return None
