@@ -22,8 +22,8 @@ PUBLIC = {
     "warning": "reward-low reward-noisy kl-high kl-low ref-kl-high ref-kl-rising policy-loss-positive policy-loss-jump "
     "response-short response-long gpu-idle gpu-memory-high rollout-probs-diff rollout-is-mean rollout-is-ess "
     "rollout-is-std rollout-kl rollout-chi2 truncation prompt-truncation grad-norm-rising critic-useless no-signal "
-    "aborted staleness grad-norm-spike clip-saturation entropy-collapse reward-hacking length-explosion repetition "
-    "dead-groups component-imbalance engine-mismatch slow-phase",
+    "reward-cliff aborted staleness grad-norm-spike clip-saturation entropy-collapse reward-hacking length-explosion "
+    "repetition dead-groups component-imbalance engine-mismatch slow-phase",
     "info": "async-idle plateau restart",
 }
 

@@ -38,6 +38,7 @@ CASES = [
         {"critic/score/mean": late(30, 0.6, 0.0, 3)},
         {"critic/score/mean": late(30, 0.6, 0.0, 2)},
     ),
+    Case("reward-cliff", {"critic/score/mean": late(80, 0.6, 0.1, 8)}, {"critic/score/mean": late(80, 0.6, 0.4, 8)}),
     Case("reward-low", {"rollout/reward_mean": wave(80, 0.6, 0.1)}, {"rollout/reward_mean": wave(80, 2.4, 0.3)}, T),
     Case(
         "reward-noisy",

@@ -91,6 +91,14 @@ def _reward_zero(world: World, onset: int, _: random.Random) -> None:
     world.change(KEYS["reward"][world.dialect], onset, lambda _, __: 0.0)
 
 
+@failure("reward-cliff")
+def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
+    key, length = KEYS["reward"][world.dialect], chance.randint(1, 10)
+    before = world.columns[key][onset - 2] or 0.0
+    to = before * chance.uniform(0.02, 0.3)
+    world.change(key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)))
+
+
 @failure("reward-noisy", "tutorial")
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.65, 1.2)

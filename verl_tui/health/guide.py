@@ -67,7 +67,7 @@ class Rule:
     hold: int = 10
     """Points after a jump until it is no longer told."""
     recent: int = 5
-    """Points that must have surged."""
+    """Points that must have surged, or fallen."""
     share: float = 0.8
     """Share of the window that must be in breach for a finding to begin."""
     clear: float = 0.5
@@ -160,6 +160,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "outside": ("low", "high", "window"),
         "noisy": _STEADY,
         "zero": ("window", "count"),
+        "cliff": _STEADY,
         "jump": ("factor", "spread", "window"),
         "surge": ("factor", "window"),
         "rising": ("factor", "window"),

@@ -104,9 +104,10 @@ def _bounded_responses(series: Series | None) -> str | None:
     return f"the scores behind {series.key} are all 0 or 1: a bounded scale" if whole else None
 
 
-def small_scale(moment: Moment, key: str) -> str | None:
+def small_scale(moment: Moment, _key: str) -> str | None:
     """Excuse spellings of the reward that the tutorials use for scores below 1, unless some value exceeds 1."""
-    series = moment.series(key)
+    key = moment.indicators.get("reward")
+    series = moment.series(key) if key is not None else None
     if key not in _SCALES or series is None:
         return None
     if series.highest > 1:
@@ -117,7 +118,9 @@ def small_scale(moment: Moment, key: str) -> str | None:
 def stair_steps(moment: Moment, key: str) -> str | None:
     """Excuse a KL that falls in stair steps, as the adaptive controller makes it."""
     series = moment.series(key)
-    if series is None or adaptive(moment.run) is False or not stairs(series.tail(2 * _POINTS)):
+    # Where the settings name the controller, a level long after the last stair is its doing, too.
+    looked = 10 * _POINTS if adaptive(moment.run) else 2 * _POINTS
+    if series is None or adaptive(moment.run) is False or not stairs(series.tail(looked)):
         return None
     how = "the controller is the adaptive one" if adaptive(moment.run) else "as the adaptive controller makes it"
     return f"{key} falls in stair steps, {how}: normal"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.health.conditions.cliff import Cliff
 from verl_tui.health.conditions.spread import Jump, Surge, Zero
 from verl_tui.health.conditions.stays import Noisy, Range, Stays, Steadiness
 from verl_tui.health.conditions.streak import Drops, Streak
@@ -41,6 +42,7 @@ _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "jump": lambda rule, _, __: Jump(
         window=rule.window, factor=rule.factor, spread=rule.spread, floor=rule.floor, hold=rule.hold
     ),
+    "cliff": lambda rule, limit, _: Cliff(window=rule.window, recent=rule.recent, gap=3 * rule.recent, share=limit),
     "surge": lambda rule, _, __: Surge(window=rule.window, recent=rule.recent, factor=rule.factor, floor=rule.floor),
     "rising": lambda rule, _, __: Rising(window=rule.window, factor=rule.factor),
     "streak": lambda rule, limit, restarts: Streak(limit, rule.count, restarts),

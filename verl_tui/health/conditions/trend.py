@@ -54,10 +54,12 @@ def trend(values: Sequence[float]) -> Trend:
 class Rising(Condition):
     """Rises continuously: the medians of five blocks each exceed the one before, the last far above the first.
 
-    Medians of blocks, because gradient norms have spikes; judged when a block is full.
+    Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises are seen in every
+    second and every fourth block.
     """
 
     _BLOCKS = 5
+    _STRIDES = (1, 2, 4)
 
     def __init__(self, *, window: int, factor: float) -> None:
         super().__init__(cooldown=window)
@@ -65,7 +67,9 @@ class Rising(Condition):
         self._size = max(1, window // self._BLOCKS)
         self._factor = factor
         self._block: list[float] = []
-        self._medians: deque[tuple[int, float]] = deque(maxlen=self._BLOCKS)
+        self._medians: deque[tuple[int, float]] = deque(maxlen=(self._BLOCKS - 1) * self._STRIDES[-1] + 1)
+        self._rise: list[tuple[int, float]] = []
+        """The medians that showed it."""
         self._since: tuple[int, float] | None = None
         self._last: tuple[int, float] = (0, 0.0)
 
@@ -82,20 +86,25 @@ class Rising(Condition):
         self._medians.append((step, median(self._block)))
         self._block = []
         levels = [level for _, level in self._medians]
-        climbing = all(low < high for low, high in pairwise(levels))
         if self._since is not None:
             # It goes on until a block falls back below the one before.
             if levels[-1] < levels[-2]:
                 self._since = None
                 self._end(step)
-        elif len(levels) == self._BLOCKS and climbing and 0 < self._factor * levels[0] <= levels[-1]:
-            self._since = self._foot()
-            self._begin(self._since[0], step, f"rose from {number(levels[0])} to {number(levels[-1])}")
+            return
+        for stride in self._STRIDES:
+            rise = [*self._medians][::-stride][: self._BLOCKS][::-1]
+            climbing = all(low < high for (_, low), (_, high) in pairwise(rise))
+            if len(rise) == self._BLOCKS and climbing and 0 < self._factor * rise[0][1] <= rise[-1][1]:
+                self._rise = rise
+                self._since = self._foot()
+                self._begin(self._since[0], step, f"rose from {number(rise[0][1])} to {number(rise[-1][1])}")
+                return
 
     def _foot(self) -> tuple[int, float]:
         """Return the end of the last block at the old level: chance alone may order the blocks before it."""
-        level, top = self._medians[0][1], self._medians[-1][1]
-        return [block for block in self._medians if block[1] <= level + _FOOT * (top - level)][-1]
+        level, top = self._rise[0][1], self._rise[-1][1]
+        return [block for block in self._rise if block[1] <= level + _FOOT * (top - level)][-1]
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
@@ -103,7 +112,7 @@ class Rising(Condition):
             return None
         since, first = self._first(), self._since[1]
         level = self._medians[-1][1]
-        blocks = ", ".join(f"{number(value)} up to step {at}" for at, value in self._medians)
+        blocks = ", ".join(f"{number(value)} up to step {at}" for at, value in [*self._medians][-self._BLOCKS :])
         message = (
             f"{words.title} has risen for {words.span(self._last[0] - since + 1)}, from {number(first)} to "
             f"{number(level)} (medians of {self._size} points)"

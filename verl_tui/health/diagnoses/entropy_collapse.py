@@ -18,7 +18,7 @@ _LAGS = (5, 10, 20, 40)
 """Blocks over which a fall is looked for: collapses take from 50 to some hundred steps."""
 _FALL = 0.5
 """Over such a stretch entropy must have lost half of what it was: heuristic."""
-_LEFT = 0.35
+_LEFT = 0.15
 """And be at no more than so much of the run's beginning: heuristic."""
 _FALL_T = -4.0
 _NEAR = 0.75

@@ -34,8 +34,8 @@ _OUT = 3
 """Points in a row beyond its limit that make a KL leave its band."""
 _POLICY_KL = 0.1
 """The guide's limit."""
-_OWN_PAST = 5.0
-"""Where no threshold holds (verl's own names), five times its own past is out: heuristic."""
+_OWN_PAST = 2.5
+"""Where no threshold holds (verl's own names), so many times its own past is out, beside a cliff: heuristic."""
 _REPETITION = 0.3
 """Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays below."""
 _GENERAL = (
