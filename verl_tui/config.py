@@ -60,13 +60,13 @@ class Config:
     mouse: bool = True
     """Whether to listen to the mouse. Without it the terminal's own text selection works."""
     bell: bool = False
-    """Whether to ring the terminal's bell when something is found while you watch."""
+    """Whether to ring the terminal's bell when something is found while you watch, or a run finishes. What lay on disk
+    before and what you have acknowledged ring nothing."""
     notify: str = _option("off", choices=("off", "osc9", "osc777"))
-    """How to have the terminal show a notification on the desktop when something is found while you watch: `osc9`
-    (iTerm2, WezTerm, kitty, Windows Terminal), `osc777` (foot, Ghostty, urxvt), or `off`. Inside tmux this needs
-    `set -g allow-passthrough on`."""
+    """How to have the terminal show the same as a notification on the desktop: `osc9` (iTerm2, WezTerm, kitty, Windows
+    Terminal), `osc777` (foot, Ghostty, urxvt), or `off`. Inside tmux this needs `set -g allow-passthrough on`."""
     notify_from: str = _option("critical", choices=("warning", "critical"))
-    """From which severity on bell and notification tell."""
+    """Least severity of a finding that bell and notification tell of; the end of a run is told in any case."""
     targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
     """What metrics are to reach: indicators or the log's own keys. Charts draw a line there and say at which step it
     was reached, so does `verl-tui check`."""

@@ -5,39 +5,145 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.health import Finding, Severity
-from verl_tui.tui.attention import Attention
+from verl_tui.health import Episode, Finding, Severity
+from verl_tui.tui.attention import Attention, News
 from verl_tui.tui.notice import notices
 
 
-def finding(id: str = "kl-high", since: int = 5, severity: Severity = Severity.WARNING, message: str = "m") -> Finding:
+def finding(
+    id: str = "kl-high", since: int | None = 5, severity: Severity = Severity.WARNING, message: str = "m"
+) -> Finding:
     return Finding(id, severity, message, since_step=since, key="k")
+
+
+# -- acknowledging ----------------------------------------------------------------------------------------------------
 
 
 def test_acknowledged_until_raised_anew_or_worse() -> None:
     attention = Attention()
-    attention.toggle("run", finding())
+    assert attention.toggle("run", finding())
     assert attention.acknowledged("run", finding(message="other numbers"))
     assert not attention.acknowledged("other", finding())
     assert not attention.acknowledged("run", finding(since=50))
     assert not attention.acknowledged("run", finding(severity=Severity.CRITICAL))
     assert list(attention.open("run", [finding(), finding("hang")])) == [finding("hang")]
-    attention.toggle("run", finding())
+    assert not attention.toggle("run", finding())
     assert not attention.acknowledged("run", finding())
 
 
-def test_what_is_news() -> None:
+def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step() -> None:
+    attention = watching("run")
+    crash = finding("crash", None)
+    attention.toggle("run", crash)
+    assert attention.acknowledged("run", crash)
+    look(attention, 11.0)
+    assert not attention.acknowledged("run", crash)
+
+
+def test_a_log_that_is_read_again_clears_nothing() -> None:
+    attention = watching("run")
+    attention.toggle("run", finding())
+    attention.start_over()
+    look(attention, 20.0)
+    assert attention.acknowledged("run", finding()), "half of the log may have been read"
+
+
+@pytest.mark.parametrize("key", ["k", None])
+def test_history_marks_what_was_acknowledged_even_when_it_is_over(key: str | None) -> None:
+    attention = watching("run")
+    episode = Episode("kl-high", Severity.WARNING, 5, 9, key=key)
+    assert not attention.marked("run", episode)
+    attention.toggle("run", finding())
+    look(attention, 11.0)
+    assert attention.marked("run", episode)
+    assert not attention.marked("other", episode)
+    assert not attention.marked("run", Episode("kl-high", Severity.WARNING, 50, 60, key=key))
+    attention.toggle("run", finding())
+    attention.toggle("run", finding())
+    assert not attention.marked("run", episode)
+
+
+# -- news -------------------------------------------------------------------------------------------------------------
+
+
+def look(attention: Attention, now: float, *found: Finding, finished: bool = False) -> list[str]:
+    news = attention.news({"run": found}, {"run"} if finished else set(), now)
+    assert all(one.run == "run" for one in news)
+    return [one.what for one in news]
+
+
+def watching(run: str) -> Attention:
+    """Return what there is after a run was read, and looked at twice."""
     attention = Attention()
-    assert not attention.news([("run", finding())]), "what lay on disk is none"
-    assert not attention.news([("run", finding(message="other numbers"))])
-    assert attention.news([("run", finding()), ("run", finding("hang"))]) == [("run", finding("hang"))]
-    assert not attention.news([("run", finding("hang"))])
-    assert attention.news([("run", finding(since=90))]) == [("run", finding(since=90))]
+    attention.old(run, 0.0)
+    for now in (0.1, 10.0):
+        assert not attention.news({run: ()}, (), now)
+    return attention
+
+
+def test_what_is_found_while_watching_is_told_once() -> None:
+    attention = watching("run")
+    assert look(attention, 11.0, finding()) == ["kl-high"]
+    assert look(attention, 12.0, finding(message="other numbers")) == []
+    assert look(attention, 13.0, finding(), finding("hang")) == ["hang"]
+    assert look(attention, 14.0) == []
+    assert look(attention, 15.0, finding()) == [], "it comes and goes, at one step"
+    assert look(attention, 16.0, finding(since=90)) == ["kl-high"], "raised anew"
+    assert look(attention, 17.0, finding(since=90, severity=Severity.CRITICAL)) == ["kl-high"], "worse"
     attention.toggle("run", finding("crash"))
-    assert not attention.news([("run", finding("crash"))])
+    assert look(attention, 18.0, finding("crash")) == []
 
 
-CRITICAL = finding("hang", severity=Severity.CRITICAL, message="no\x1b[31m step; for\n9 min")
+def test_what_lay_on_disk_is_no_news() -> None:
+    attention = Attention()
+    attention.old("run", 0.0)
+    assert look(attention, 0.0, finding()) == []
+    assert look(attention, 0.5, finding(), finding("hang")) == [], "another file of the run has been read"
+    attention.old("run", 1.0)
+    attention.old("run", 20.0)
+    assert look(attention, 30.0, finding("repetition")) == [], "the first look at what came last"
+    assert look(attention, 30.5, finding("crash")) == ["crash"]
+    attention.old("run", 31.0)
+    assert look(attention, 31.0, finding("late")) == ["late"], "a last line without an end is live all the same"
+
+
+def test_runs_are_watched_each_on_its_own() -> None:
+    attention = watching("run")
+    attention.old("new", 11.0)
+    both = {"run": [finding()], "new": [finding("hang")]}
+    assert [one.run for one in attention.news(both, (), 11.0)] == ["run"]
+    both["new"] = [finding("crash")]
+    assert [one.run for one in attention.news(both, (), 14.0)] == ["new"]
+
+
+def test_an_end_is_told_once_and_again_after_a_restart() -> None:
+    attention = watching("run")
+    assert look(attention, 11.0, finished=True) == ["finished"]
+    assert look(attention, 12.0, finished=True) == []
+    assert look(attention, 13.0) == []
+    assert look(attention, 14.0, finished=True) == ["finished"]
+
+
+def test_a_run_that_had_finished_is_no_news() -> None:
+    attention = Attention()
+    attention.old("run", 0.0)
+    assert [look(attention, now, finished=True) for now in (0.0, 10.0, 20.0)] == [[], [], []]
+
+
+def test_what_is_read_again_is_no_news() -> None:
+    attention = watching("run")
+    assert look(attention, 11.0, finding(), finished=True) == ["kl-high", "finished"]
+    attention.start_over()
+    attention.old("run", 12.0)
+    assert look(attention, 12.0, finding(), finding("hang"), finished=True) == []
+    assert look(attention, 22.0, finding(), finding("hang"), finished=True) == []
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+CRITICAL = News("run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL)
+WARNING = News("run", "kl-high", "too high", Severity.WARNING)
+SAID = "run: hang: no step, for 9 min␇�"
 
 
 @pytest.mark.parametrize(
@@ -45,18 +151,44 @@ CRITICAL = finding("hang", severity=Severity.CRITICAL, message="no\x1b[31m step;
     [
         (Config(), "", ""),
         (Config(bell=True), "", "\a"),
-        (Config(notify="osc9"), "", "\x1b]9;run: hang: no step; for 9 min\a"),
-        (Config(notify="osc777"), "", "\x1b]777;notify;verl-tui;run: hang: no step, for 9 min\a"),
-        (Config(notify="osc9"), "/tmp/x", "\x1bPtmux;\x1b\x1b]9;run: hang: no step; for 9 min\a\x1b\\"),
-        (Config(bell=True, notify="osc9"), "", "\a\x1b]9;run: hang: no step; for 9 min\a"),
+        (Config(notify="osc9"), "", f"\x1b]9;{SAID}\a"),
+        (Config(notify="osc777"), "", f"\x1b]777;notify;verl-tui;{SAID}\a"),
+        (Config(notify="osc9"), "/tmp/x", f"\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
+        (Config(bell=True, notify="osc9"), "", f"\a\x1b]9;{SAID}\a"),
+        (Config(bell=True, notify="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
     ],
 )
 def test_notices(config: Config, tmux: str, said: str) -> None:
-    assert notices([("run", CRITICAL)], config, {"TMUX": tmux}) == said
-    assert notices([("run", finding())], config, {}) == "", "a warning, and only criticals are asked for"
+    assert notices([CRITICAL], config, {"TMUX": tmux}) == said
+    assert notices([WARNING], config, {}) == "", "a warning, and only criticals are asked for"
+    assert notices([], config, {}) == ""
 
 
 def test_notices_of_warnings() -> None:
-    both = [("run", finding()), ("run", CRITICAL)]
-    assert notices(both, Config(notify="osc9", notify_from="warning"), {}).count("\x1b]9;") == 2
-    assert notices(both, Config(bell=True, notify_from="warning"), {}) == "\a", "once is enough"
+    assert notices([WARNING, CRITICAL], Config(notify="osc9", notify_from="warning"), {}).count("\x1b]9;") == 2
+    assert notices([WARNING, CRITICAL], Config(bell=True, notify_from="warning"), {}) == "\a", "once is enough"
+
+
+def test_an_end_is_told_whatever_the_severity() -> None:
+    ended = News("run", "finished", "step 300/300")
+    assert notices([ended], Config(notify="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
+    assert notices([News("run", "finished")], Config(notify="osc9"), {}) == "\x1b]9;run: finished\a"
+
+
+def test_notices_never_come_in_heaps_and_are_not_long() -> None:
+    many = [News("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)]
+    said = notices(many, Config(bell=True, notify="osc9"), {}).split("\x1b]9;")
+    assert said[0] == "\a"
+    assert len(said) == 5
+    assert said[-1].startswith("17 more, the first of them run: rule-3: xxx")
+    assert max(map(len, said)) <= 210
+
+
+def test_notices_keep_to_ascii() -> None:
+    said = notices([News("数学", "kl-high", "3 × its", Severity.CRITICAL)], Config(notify="osc9"), {}, ascii_only=True)
+    assert said == "\x1b]9;??: kl-high: 3 ? its\a"
+
+
+def test_a_name_makes_no_progress_bar() -> None:
+    said = notices([News("4;1;50", "hang", "", Severity.CRITICAL)], Config(notify="osc9"), {})
+    assert said == "\x1b]9;4,1,50: hang\a"

@@ -72,6 +72,7 @@ class Pty:
             done, status = os.waitpid(self.pid, os.WNOHANG)
             if done:
                 self.code = os.waitstatus_to_exitcode(status)
+                self.read_for(0.2)  # its last words may still wait
         assert self.code is not None, "the command goes on"
         return self.code
 
@@ -256,6 +257,10 @@ def breach(first: int, last: int) -> str:
     return "".join(json.dumps(step) + "\n" for step in steps)
 
 
+SETTLED = 3.0
+"""Seconds after which what is found is no longer taken for what lay on disk."""
+
+
 @pytest.mark.parametrize(
     ("settings", "tmux", "said"),
     [
@@ -270,7 +275,7 @@ def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp
     config.write_text(settings)
     terminal = run("--config", config, log.parent, **({"TMUX": tmux} if tmux else {}))
     terminal.until("step 49", "nothing found")
-    terminal.read_for(0.5)
+    terminal.read_for(SETTLED)
     before = len(terminal.output)
     assert b"circuit" not in terminal.output
     with log.open("a") as file:
@@ -283,5 +288,50 @@ def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp
         assert said == b"\x07" or said + b"run_a: circuit-breaker-kl: " in written
     else:
         assert b"\x07" not in written
+    terminal.press(b"q")
+    assert terminal.end() == 0
+
+
+def notified(terminal):
+    """Return how many bells and notifications there were; Textual's own sequences end in bells, too."""
+    return terminal.output.count(b"\x07") - terminal.output.count(b"\x1b]22;"), terminal.output.count(b"\x1b]9;")
+
+
+def test_old_logs_are_opened_in_silence(run, tmp_path):
+    for name in "abc":
+        path = tmp_path / f"run_{name}" / "log.jsonl"
+        path.parent.mkdir()
+        path.write_text("".join(line(step) for step in range(1, 50)) + breach(50, 9000 if name == "b" else 90))
+    config = tmp_path / "config.toml"
+    config.write_text('bell = true\nnotify = "osc9"\nnotify_from = "warning"\n')
+    terminal = run("--config", config, f"{tmp_path}/run_*")
+    terminal.until("circuit-breaker-kl", "run_c")
+    terminal.press(b"2")
+    terminal.until("step 9000")
+    terminal.read_for(SETTLED)
+    terminal.press(b"r")
+    terminal.read_for(SETTLED)
+    assert notified(terminal) == (0, 0)
+    terminal.press(b"q")
+    assert terminal.end() == 0
+
+
+def test_an_end_is_told(run, tmp_path):
+    path = tmp_path / "run_a" / "train.log"
+    path.parent.mkdir()
+    bar = "Training Progress: {0:3d}%|#         | {1}/60 [00:01<00:09, 1.00s/it]\n"
+    step = "(TaskRunner pid=1) step:{0} - critic/score/mean:0.5 - actor/ppo_kl:0.001 - training/global_step:{0}\n"
+    path.write_text("".join(bar.format(n, n) + step.format(n) for n in range(1, 59)))
+    config = tmp_path / "config.toml"
+    config.write_text('bell = true\nnotify = "osc9"\n')
+    terminal = run("--config", config, path.parent)
+    terminal.until("58/60")
+    terminal.read_for(SETTLED)
+    with path.open("a") as file:
+        file.write("".join(bar.format(n, n) + step.format(n) for n in (59, 60)))
+    terminal.until("finished")
+    terminal.read_for(1.0)
+    assert notified(terminal) == (2, 1)  # a notification ends in a bell
+    assert b"\x1b]9;run_a: finished\x07" in terminal.output
     terminal.press(b"q")
     assert terminal.end() == 0

@@ -15,7 +15,8 @@ from textual.message import Message
 
 from verl_tui.monitor import Monitor
 from verl_tui.reading import Reading
-from verl_tui.records import GpuReading
+from verl_tui.records import Batch, GpuReading
+from verl_tui.runs.state import State, state
 from verl_tui.text import one_line
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.attention import Attention
@@ -154,6 +155,8 @@ class VerlApp(App[int]):
         logs = gpus = False
         for news in self._reading.take():
             self._monitor.apply(news, now)
+            if isinstance(news, Batch) and not news.live:
+                self._attention.old(news.run, now)
             if isinstance(news, GpuReading):
                 gpus = True
             else:
@@ -184,7 +187,9 @@ class VerlApp(App[int]):
             self._paint_later = self.set_timer(wait, self._paint_waiting)
 
     def _tick(self) -> None:
-        if not self._paused:
+        if self._paused:
+            self._judge(self._clock())  # the screen stands still, whoever wants to be called is called
+        else:
             self._show()
 
     def _paint_waiting(self) -> None:
@@ -202,20 +207,24 @@ class VerlApp(App[int]):
     def _show(self) -> None:
         """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
-        if not self._loading:
-            self._monitor.judge(now)
-            self._call()
+        self._judge(now)
         view = self._view(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
             if show is not None and (screen.is_current or screen is self._dashboard):
                 show(view)
 
-    def _call(self) -> None:
-        """Tell of what is new to whoever does not look, where the user wants that."""
-        found = ((name, one) for name, verdict in self._monitor.verdicts.items() for one in verdict.findings)
-        news = self._attention.news(found)
-        if news and self._driver is not None and (said := notices(news, self.config, os.environ)):
+    def _judge(self, now: float) -> None:
+        """Judge the runs, and tell of what is new to whoever does not look, where the user wants that."""
+        if self._loading:
+            return
+        monitor = self._monitor
+        monitor.judge(now)
+        found = {name: verdict.findings for name, verdict in monitor.verdicts.items()}
+        finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
+        news = self._attention.news(found, finished, now)
+        said = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
+        if said and self._driver is not None:
             self._driver.write(said)
 
     def _view(self, now: float) -> View:
@@ -262,6 +271,7 @@ class VerlApp(App[int]):
         if self._reading is None:
             return
         self._reading.stop()
+        self._attention.start_over()
         self._monitor = Monitor(self.config)
         self._loading = True
         self._reading = self._new_reading()

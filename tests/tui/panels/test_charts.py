@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,6 +74,13 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
     assert len(shown) == len(set(shown))
 
 
+def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
+    names = ("training/rollout_probs_diff_mean", "training/rollout_probs_diff_max", "my/gap_max", "my/gap_mean")
+    run = make_run(steps=9, columns={name: [0.1] * 9 for name in names})
+    plans = plan(run, ())
+    assert all(any(found.shows(name) for found in plans) for name in names)
+
+
 def test_wanted_charts_come_first() -> None:
     assert keys(rich_run(), "my/own", "entropy", "not there")[:2] == ["my/own", "actor/entropy"]
 
@@ -117,7 +125,7 @@ def test_marks_stand_where_something_happened() -> None:
     ]
     reward = plan(run, ())[0]
     assert [mark.role for mark in chart_data(reward, view, Look()).marks] == ["checkpoint"]
-    assert chart_data(reward, view, Look(axis="time")).marks == ()
+    assert [mark.role for mark in chart_data(reward, view, Look(axis="time")).marks] == ["checkpoint"]
 
 
 # -- axes -------------------------------------------------------------------------------------------------------------
@@ -280,6 +288,42 @@ async def test_a_new_verdict_is_drawn_though_no_number_changed() -> None:
             assert [mark.step for mark in app.panel.charts[1].data.marks] == [since]
 
 
+async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
+    run = rich_run()
+    found = tuple(
+        Finding(f"rule-{since}", Severity.WARNING, "high", 60, since, key=key)
+        for since, key in ((20, "actor/ppo_kl"), (45, "actor/ppo_kl"), (45, "actor/ppo_kl"), (30, "actor/entropy"))
+    )
+    view = view_of(run, verdicts={run.name: Verdict((*found, Finding("no-key", Severity.WARNING, "high", 60, 50)))})
+    view = replace(view, cursor=45)
+    kl = next(one for one in plan(run, ()) if one.key == "actor/ppo_kl")
+    stepped = chart_data(kl, view, Look())
+    assert [(mark.step, mark.role) for mark in stepped.marks] == [(20, "breach"), (45, "breach")]
+    timed = chart_data(kl, view, Look(axis="time"))
+    times = [int(NOW - (60 - step) * 30.0) for step in (20, 45)]
+    assert [mark.step for mark in timed.marks] == times
+    assert (stepped.cursor, timed.cursor) == (45, times[1])
+
+
+async def test_a_revealed_metric_stays_in_sight_when_fewer_charts_fit() -> None:
+    app = Charts()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.panel.show(view_of(rich_run()))
+        await pilot.pause()
+        key = app.keys[-1]
+        app.panel.reveal(key)
+        for size in ((78, 14), (40, 5), (80, 8), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert key in app.keys
+        await pilot.resize_terminal(80, 8)
+        await pilot.pause()
+        app.panel.charts[0].focus()
+        await pilot.press("g")
+        await pilot.pause()
+        assert key not in app.keys, "the user has turned the page"
+
+
 async def test_the_same_name_may_be_another_run() -> None:
     app = Charts()
     async with app.run_test(size=(120, 40)) as pilot:
@@ -311,10 +355,10 @@ async def test_reveal_turns_to_the_page_of_a_metric() -> None:
         app.panel.show(view_of(rich_run()))
         await pilot.pause()
         assert "timing_s/gen" not in app.keys
-        app.panel.reveal("timing_s/gen")
+        assert app.panel.reveal("timing_s/gen")
         await pilot.pause()
         assert "timing_s/gen" in app.keys
-        app.panel.reveal("not there")
+        assert not app.panel.reveal("not there")
         assert "timing_s/gen" in app.keys
 
 

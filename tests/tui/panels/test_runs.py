@@ -42,10 +42,10 @@ async def test_any_size_and_any_name(size: tuple[int, int], ascii_only: bool) ->
 
 async def test_one_row_each_where_there_is_room() -> None:
     first, second, third = (await shown(three(), (120, 8))).split("\n")[1:4]
-    assert first[1:].split()[:8] == ["✖", "1", "grpo", "running", "120/500", "█▉", "24%", "eta"]
+    assert first[1:].split()[:8] == ["1", "✖1", "grpo", "running", "120/500", "█▉", "24%", "eta"]
     assert "3h 10m" in first
-    assert second[1:].split()[:2] == ["▲", "2"]
-    assert third[1:].split()[:4] == ["●", "3", "old", "finished"]
+    assert second[1:].split()[:2] == ["2", "▲1"]
+    assert third[1:].split()[:4] == ["3", "●", "old", "finished"]
     assert "100%" in third
     assert "2h 30m" in third  # age
     assert first.index("120/500") == second.index("480/500") == third.index("500/500")
@@ -53,33 +53,33 @@ async def test_one_row_each_where_there_is_room() -> None:
 
 async def test_two_rows_each_in_a_column() -> None:
     lines = (await shown(three(), (36, 10))).split("\n")
-    assert "✖ 1 grpo" in lines[1]
+    assert "1 ✖1 grpo" in lines[1]
     assert "running · now" in lines[1]
     assert "120/500" in lines[2]
     assert "3h 10m" in lines[2]
-    assert "▲ 2 ppo" in lines[3]
+    assert "2 ▲1 ppo" in lines[3]
 
 
 async def test_three_rows_each_where_there_is_room() -> None:
     lines = (await shown(three(), (36, 12))).split("\n")
-    assert "✖ 1 grpo" in lines[1]
+    assert "1 ✖1 grpo" in lines[1]
     assert "running · now" in lines[2]
     assert "120/500" in lines[3]
     assert "3h 10m" in lines[3]
-    assert "▲ 2 ppo" in lines[4]
+    assert "2 ▲1 ppo" in lines[4]
 
 
 async def test_one_short_row_each_on_a_narrow_screen() -> None:
     lines = (await shown(three(), (44, 8), narrow=True)).split("\n")
-    assert "✖ 1 grpo  step 120/500 24% ETA 3h 10m" in lines[1]
-    assert "● 3 old  step 500/500 100% finished" in lines[3]
+    assert "1 ✖1 grpo  step 120/500 24% ETA 3h 10m" in lines[1]
+    assert "3 ●  old  step 500/500 100% finished" in lines[3]
 
 
 async def test_ascii_differs_by_shape_too() -> None:
     text = await shown(replace(three(), ascii=True), (60, 12))
     inner = "".join(line[1:-1] for line in text.split("\n")[1:-1])
     assert inner.isascii()
-    for badge in ("X 1", "! 2", "o 3"):
+    for badge in ("1 X1", "2 !1", "3 o"):
         assert badge in text
 
 
@@ -95,14 +95,26 @@ async def test_a_long_name_keeps_both_ends() -> None:
     [
         (None, "○"),
         (Verdict(), "●"),
-        (WARNED, "▲"),
-        (CRITICAL, "✖"),
+        (WARNED, "▲1"),
+        (CRITICAL, "✖1"),
         (Verdict((), tuple(NotJudged(rule, "why") for rule in ("kl-high", "kl-low", "reward-low"))), "○"),
     ],
 )
 async def test_badge(verdict: Verdict | None, badge: str) -> None:
     verdicts = {} if verdict is None else {"grpo": verdict}
-    assert f"{badge} 1 grpo" in await shown(make_view(make_run(), verdicts=verdicts), (80, 5))
+    assert f"1 {badge} grpo" in await shown(make_view(make_run(), verdicts=verdicts), (80, 5))
+
+
+async def test_what_the_user_knows_of_is_not_counted() -> None:
+    worse = (*CRITICAL.findings, *WARNED.findings, Finding("plateau", Severity.INFO, "no progress"))
+    view = make_view(make_run(), make_run("other"), verdicts={"grpo": Verdict(worse), "other": Verdict()})
+    assert "1 ✖2 grpo" in await shown(view, (80, 5)), "what only informs is no trouble"
+    view.attention.toggle("grpo", CRITICAL.findings[0])
+    text = await shown(view, (80, 5))
+    assert "1 ▲1 grpo" in text
+    assert "2 ●  other" in text, "names stand in one column"
+    view.attention.toggle("grpo", WARNED.findings[0])
+    assert "1 ● grpo" in await shown(view, (80, 5))
 
 
 async def test_a_stalled_run_has_no_end() -> None:
@@ -162,7 +174,7 @@ async def test_filter() -> None:
         assert "of 3" not in app.subtitle_words
         app.panel.filter = ""
         await pilot.pause()
-        assert "3 old" in app.text
+        assert "3 ●  old" in app.text
 
 
 async def test_the_number_stays_that_of_the_key() -> None:
@@ -172,7 +184,7 @@ async def test_the_number_stays_that_of_the_key() -> None:
         app.panel.show(three())
         app.panel.filter = "old"
         await pilot.pause()
-        assert "3 old" in app.text
+        assert "3 ● old" in app.text
 
 
 async def test_loading_and_nothing() -> None:

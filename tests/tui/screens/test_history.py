@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from watching import NOW, check_layout, dashboard, loaded, press, records, settle, showing, text, write_run
 
 from verl_tui.config import Config
+from verl_tui.health import Episode, Severity
 from verl_tui.tui.screens.history import HistoryScreen
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +28,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor, siz
         check_layout(app)
         shown = text(app)
         assert "grad-norm-rising" in shown
-        assert "raised at 8000" in shown
+        assert "raised at step" in shown
         await press(pilot, "G")
         assert "repetition" in text(app) or "ref-kl-high" in text(app)
         await press(pilot, "escape")
@@ -55,7 +58,7 @@ async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "A")
-        assert "since step 1, raised at 10, cleared at 35" in text(app)
+        assert "since step 1 · raised at step 10 · cleared at step 35" in text(app)
         assert "1 raised, 0 lasting" in text(app)
 
 
@@ -64,16 +67,79 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
     app = loaded(tmp_path / "run")
     async with app.run_test(size=(200, 50)) as pilot:
         await press(pilot)
-        assert "✖ 1 run" in text(app)
+        assert "1 ✖2 run" in text(app)
         assert text(app).index("circuit-breaker-kl") < text(app).index("kl-high")
         await press(pilot, "a")
-        assert "▲ 1 run" in text(app), "only the warning is left"
+        assert "1 ▲1 run" in text(app), "only the warning is left"
         assert "acknowledged" in text(app)
         assert text(app).index("kl-high") < text(app).index("circuit-breaker-kl")
         await press(pilot, "e", "a")
-        assert "● 1 run" in text(app)
+        assert "1 ● run" in text(app)
+        assert "2 acknowledged" in text(app)
         await press(pilot, "a")
-        assert "▲ 1 run" in text(app)
+        assert "1 ▲1 run" in text(app)
+        await press(pilot, "f4", "g", "a")
+        assert "1 ✖2 run" in text(app) or "1 ● run" in text(app), "the same key where the panel has the focus"
+
+
+async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "a", "A")
+        assert text(app).count("lasting · acknowledged") == 1
+        above = text(app)[: text(app).index("lasting · acknowledged")]
+        assert above.rindex("✖ circuit-breaker-kl") > above.find("▲ kl-high")
+        await press(pilot, "A", "a", "A")
+        assert "acknowledged" not in text(app)
+
+
+@pytest.mark.parametrize("size", [(100, 30), (40, 12)])
+async def test_acknowledging_is_told_where_health_is_out_of_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await press(pilot, "z", "a")
+        assert [told.message for told in app._notifications] == ["acknowledged: circuit-breaker-kl"]
+        check_layout(app)
+        await press(pilot, "a")
+        (told,) = app._notifications
+        assert told.message.startswith("no longer acknowledged: ")
+
+
+async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "A", "j", "j")
+        screen = app.screen
+        assert isinstance(screen, HistoryScreen)
+        chosen = screen._panel.chosen()
+        assert chosen is not None
+        verdict = app._view(NOW).verdict
+        newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
+        over = tuple(replace(one, cleared_step=8400) if one == chosen else one for one in verdict.history)
+        collapse.verdicts["run_ppo_collapse"] = replace(verdict, history=(*over, newer))
+        try:
+            screen.show(app._view(NOW))
+            await settle(pilot)
+            assert "brand-new" in text(app)
+            now = screen._panel.chosen()
+            assert now == replace(chosen, cleared_step=8400)
+            await press(pilot, "g")
+            assert screen._panel.chosen() == newer
+        finally:
+            collapse.verdicts["run_ppo_collapse"] = verdict
+
+
+async def test_an_episode_of_a_diagnosis_leads_to_its_chart_while_it_lasts(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "A", "G")
+        screen = app.screen
+        assert isinstance(screen, HistoryScreen)
+        at = [one.id for one in screen._panel.episodes].index("repetition")
+        await press(pilot, "g", *["j"] * at, "enter")
+        shown = {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
+        assert "samples/repetition" in shown
+        assert app._cursor == 4800
 
 
 @pytest.mark.parametrize("size", [(140, 45), (80, 24)])

@@ -200,6 +200,53 @@ def test_marks_stand_on_the_axis():
     assert all(row.isascii() for row in rows(data, ascii_only=True))
 
 
+@pytest.mark.parametrize("height", [1, 2])
+def test_breaches_stand_in_sparklines_too(height):
+    marks = (Mark(20, "breach"), Mark(100, "breach"), Mark(150, "checkpoint"), Mark(999, "breach"), Mark(-5, "breach"))
+    (row,) = rows(ChartData("kl", lines=(Line(ramp()),), marks=marks), 60, height)[height - 1 :]
+    assert [row.count(glyph) for glyph in "▲↻■"] == [2, 0, 0]
+    plain = rows(ChartData("kl", lines=(Line(ramp()),)), 60, height)[height - 1]
+    differing = [x for x, (a, b) in enumerate(zip(row, plain, strict=True)) if a != b]
+    assert len(differing) == 2
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_a_target_is_a_dashed_line_unlike_the_band(ascii_only):
+    points = Column(range(200), [0.5 + (i % 7) / 1000 for i in range(200)])
+    data = ChartData("kl", lines=(Line(points),), band=(0.502, None))
+    drawing = Drawing(ascii_only=ascii_only)
+    styled = drawing.rows(replace(data, target=0.507), 60, 12)
+    dashes = [text for row in styled for text, role in row if role == "target"]
+    assert dashes
+    band = {text for row in styled for text, role in row if role == "band"}
+    assert not band & set(dashes)
+    assert "".join(dashes).isascii() is ascii_only
+
+
+def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_far():
+    def drawn(target, **more):
+        return rows(ChartData("reward", lines=(Line(ramp()),), target=target, notes=(f"target {target}",), **more))
+
+    assert "2┤" in drawn(1.9)[1], "no more than twice the range"
+    assert "↑" not in "".join(drawn(1.9)[1:])
+    assert "1┤↑30" in drawn(30)[1]
+    assert "0┤↓-30" in drawn(-30)[-3]
+    assert "↓-30" in "".join(drawn(-30, log_y=True))
+    assert all(len(row) == 60 for row in drawn(30))
+    assert "target 30" in drawn(30)[0]
+
+
+def test_a_target_is_said_rather_than_the_unit():
+    data = ChartData("actor/kl", "KL", "nats/token", lines=(Line(ramp()),))
+    told = replace(data, target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180"))
+    assert "nats/token" in rows(data, 36)[0]
+    assert "target 0.9 @ 180" in rows(told, 36)[0]
+    assert "nats" not in rows(told, 36)[0]
+    assert "nats/token" in rows(told, 24)[0], "there is no room for the target in any case"
+    assert rows(told, 80)[0].rstrip().endswith("target 0.9 reached at step 180  actor/kl")
+    assert "nats/token" in rows(told, 80)[0]
+
+
 def test_several_lines_are_told_apart_without_colour():
     lines = (Line(ramp(), label="one"), Line(Column(range(200), [0.2] * 200), role="line-2", label="two"))
     drawn = rows(ChartData("reward", lines=(*lines, Line(Column([50, 150], [0.9, 0.8]), "points", label="val"))))

@@ -124,6 +124,24 @@ async def test_marks_stand_below_what_they_mark():
         assert "@ 50" in app.lines[0]
 
 
+@pytest.mark.parametrize(("target", "row", "sign"), [(9.0, 2, "↑9"), (-9.0, -5, "↓-9")])
+async def test_a_target_out_of_reach_is_pointed_at(target, row, sign):
+    app = Screen(ZoomedChart(data_of(WAVE, target=target, notes=(f"target {target:g} reached at step 7",))))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert sign in app.lines[row]
+        assert f"target {target:g} reached at step 7" in app.lines[0]
+        assert all(len(line) == 100 for line in app.lines)
+
+
+async def test_a_target_within_reach_is_a_line():
+    app = Screen(ZoomedChart(data_of(WAVE, target=1.2)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert any(line.startswith("  1.2┼") and "┈┈" not in line for line in app.lines)
+        assert "↑" not in "".join(app.lines[1:])
+
+
 async def test_the_cursor_moves_by_keys():
     app = Screen(ZoomedChart(data_of(WAVE)))
     async with app.run_test(size=(100, 30)) as pilot:

@@ -117,9 +117,10 @@ def _plan(key: str, indicator: str | None, families: dict[str, dict[str, str]], 
     metric = describe(key)
     found = family(key)
     parts = families.get(found[0], {}) if found else {}
-    if found and "mean" in parts and indicator is None:
+    whole = parts.keys() >= {"mean", "min", "max"}
+    if whole and indicator is None:
         key = parts["mean"]
-    envelope = (parts["min"], parts["max"]) if parts.keys() >= {"mean", "min", "max"} and key == parts["mean"] else None
+    envelope = (parts["min"], parts["max"]) if whole and key == parts["mean"] else None
     label = INDICATORS[indicator].label if indicator is not None else describe(key).label
     return Plan(key, label, metric.unit, indicator, envelope, points)
 
@@ -133,6 +134,11 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
     def points(key: str) -> Points | None:
         series = run.series(key)
         return axis.points(series) if series is not None else None
+
+    own = run.series(found.key)
+
+    def place(step: int) -> int | None:
+        return axis.place(own, step) if own is not None else None
 
     main = points(found.key)
     lines = [Line(main, label=found.label)] if main is not None else []
@@ -155,8 +161,8 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
         band=_band(found, view),
         target=target,
         notes=notes,
-        marks=_marks(found, view) if look.axis == "step" else (),
-        cursor=view.cursor if look.axis == "step" else None,
+        marks=tuple(Mark(at, mark.role) for mark in _marks(found, view) if (at := place(mark.step)) is not None),
+        cursor=None if view.cursor is None else place(view.cursor),
         axis=axis.axis,
         log_y=look.log_y,
         smoothing=look.smoothing,

@@ -54,6 +54,8 @@ class ChartsPanel(Panel):
         self.filter = ""
         """Shows only metrics whose key or label contains this."""
         self._first = 0
+        self._revealed: str | None = None
+        """Metric whose page is shown, however many charts fit; None once the user has turned to another."""
         self._focus: int | None = None
         """Slot to be given the focus once the page has been filled."""
         self._plans: tuple[Plan, ...] = ()
@@ -82,6 +84,7 @@ class ChartsPanel(Panel):
             if planned[2] != self._filtered:
                 self._filtered = self.filter
                 self._first = 0
+                self._revealed = None
             self._plans = plan(run, view.monitor.config.charts, self.filter) if run is not None else ()
             self._planned = planned
         self._fill()
@@ -105,6 +108,9 @@ class ChartsPanel(Panel):
             return  # too early, or the app is ending
         columns, rows = self._fitting()
         slots = max(1, min(columns * rows, len(self._plans) or 1))
+        at = next((i for i, found in enumerate(self._plans) if self._revealed and found.shows(self._revealed)), None)
+        if at is not None:
+            self._first = at // slots * slots
         self._first = max(0, min(self._first, (len(self._plans) - 1) // slots * slots))
         self._arrange(columns, slots, view)
         shown = self._plans[self._first : self._first + slots]
@@ -159,11 +165,13 @@ class ChartsPanel(Panel):
         slots = max(1, len(self.charts))
         if 0 <= self._first + way * slots < len(self._plans):
             self._first += way * slots
+            self._revealed = None
             self._fill()
 
     def action_jump(self, way: int) -> None:
         """Show the first or last page."""
         self._first = 0 if way < 0 else len(self._plans)
+        self._revealed = None
         self._focus = 0
         self._fill()
 
@@ -181,13 +189,13 @@ class ChartsPanel(Panel):
             shown = [chart for chart in self.charts if chart.display]
             shown[0 if way > 0 else -1].focus(scroll_visible=False)
 
-    def reveal(self, key: str) -> None:
-        """Turn to the page that shows a metric."""
-        at = next((i for i, found in enumerate(self._plans) if found.shows(key)), None)
-        if at is not None:
-            slots = max(1, len(self.charts))
-            self._first = at // slots * slots
-            self._fill()
+    def reveal(self, key: str) -> bool:
+        """Turn to the page that shows a metric; return whether any does: a filter may have taken it out."""
+        if not any(found.shows(key) for found in self._plans):
+            return False
+        self._revealed = key
+        self._fill()
+        return True
 
     def change_look(self, what: str) -> None:
         """Change how charts are drawn: `axis`, `log`, `smoother`, `rougher`, `reset`."""
@@ -204,6 +212,7 @@ class ChartsPanel(Panel):
             case "reset":
                 self.look = Look()
                 self._first = 0
+                self._revealed = None
         self._fill()
 
     def focused_plan(self) -> Plan | None:

@@ -14,6 +14,8 @@ from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.words import middle, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -63,7 +65,6 @@ class HealthPanel(TextPanel):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "unfold", "Evidence and advice", id="health.unfold", show=False),
-        Binding("a", "acknowledge", "Acknowledge", id="health.acknowledge", show=False),
         Binding("v", "not_judged", "Why rules were not judged", id="health.not_judged", show=False),
     ]
 
@@ -148,15 +149,12 @@ class HealthPanel(TextPanel):
         """Show or hide evidence and advice of the chosen finding."""
         self._rows.action_open()
 
-    def action_acknowledge(self) -> None:
-        """Acknowledge the chosen finding, or take that back; without a choice the first one."""
-        view, findings = self._view, self.findings
-        if view is None or view.run is None or not findings:
-            return
-        finding = next((one for one in findings if _name(one) == self._chosen), findings[0])
-        self._chosen = _name(finding)
-        view.attention.toggle(view.run.name, finding)
-        self.redraw()
+    def choose_shown(self) -> Finding | None:
+        """Choose the finding that is chosen already, the first where none is; return it, None where there is none."""
+        findings = self.findings
+        finding = next((one for one in findings if _name(one) == self._chosen), findings[0] if findings else None)
+        self._chosen = _name(finding) if finding is not None else None
+        return finding
 
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged."""
@@ -199,9 +197,10 @@ class HealthPanel(TextPanel):
         drawing = _Drawing(width, self._unfolded, known, ascii_only=view.ascii)
         self._foot = 0
         if height <= _BADGE_ROWS:
-            lines = [drawing.badges(findings) if findings else drawing.quiet(view)[0]]
-            chosen = [finding for finding in findings if _name(finding) == self._chosen] or findings[:1]
-            lines += [row for finding in chosen for row in drawing.message(finding)][: height - 1]
+            # The chosen one comes first: the message below is about it.
+            badges = sorted(findings, key=lambda finding: _name(finding) != self._chosen)
+            lines = [drawing.badges(badges) if badges else drawing.quiet(view)[0]]
+            lines += [row for finding in badges[:1] for row in drawing.message(finding, told=True)][: height - 1]
             heads: list[int] = []
         else:
             lines, heads = self._lay_out(view, drawing, apart=True)
@@ -213,7 +212,8 @@ class HealthPanel(TextPanel):
         rows.set_entries(self.texts(lines), heads, self._foot or len(lines))
         names = [_name(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
-        counts = _counts(view.verdict, drawing.symbols) if view.run and not view.loading else [""]
+        counts = _counts(view.verdict, findings[: len(findings) - len(known)], drawing.symbols)
+        counts = counts if view.run and not view.loading else [""]
         self.subtitle(next((text for text in counts if cell_len(text) <= self.size.width - 4), ""))
 
     def _lay_out(self, view: View, drawing: _Drawing, *, apart: bool = False) -> tuple[list[Pieces], list[int]]:
@@ -274,12 +274,14 @@ class _Drawing:
                 rows += self._paragraph("  ", f"source: {finding.source}", "dim")
         return rows
 
-    def message(self, finding: Finding) -> list[Pieces]:
-        """Write what is wrong."""
-        return self._paragraph("", finding.message, "dim" if _name(finding) in self._known else "text")
+    def message(self, finding: Finding, *, told: bool = False) -> list[Pieces]:
+        """Write what is wrong; where it is not said elsewhere, also that it is acknowledged."""
+        if _name(finding) not in self._known:
+            return self._paragraph("", finding.message, "text")
+        return self._paragraph("", f"acknowledged: {finding.message}" if told else finding.message, "dim")
 
-    def badges(self, findings: tuple[Finding, ...]) -> Pieces:
-        """Write all findings in one row, the worst first, and how many there was no room for."""
+    def badges(self, findings: Sequence[Finding]) -> Pieces:
+        """Write findings in one row, and how many there was no room for."""
         row: Pieces = []
         used = 0
         for i, finding in enumerate(findings):
@@ -359,13 +361,20 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
-def _counts(verdict: Verdict, symbols: _Symbols) -> list[str]:
-    """Count findings by severity, and what was not judged; from the longest way to write it to the shortest."""
+def _counts(verdict: Verdict, open_: Sequence[Finding], symbols: _Symbols) -> list[str]:
+    """Count findings by severity, what is acknowledged and what was not judged; from the longest way to write it on."""
     words, marks = [], []
     for severity in reversed(Severity):
-        count = sum(finding.severity is severity for finding in verdict.findings)
+        count = sum(finding.severity is severity for finding in open_)
         if count:
             words.append(f"{count} {severity.word}{'s' * (severity is Severity.WARNING and count != 1)}")
             marks.append(f"{getattr(symbols, severity.word)} {count}")
+    known = len(verdict.findings) - len(open_)
+    told = [f"{known} acknowledged"] if known else []
     rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
-    return [symbols.dot.join((*words, *rest)), symbols.dot.join((*marks, *rest)), "  ".join(marks)]
+    return [
+        symbols.dot.join((*words, *told, *rest)),
+        symbols.dot.join((*marks, *told, *rest)),
+        symbols.dot.join((*marks, *rest)),
+        "  ".join(marks),
+    ]

@@ -17,8 +17,11 @@ from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
 
+    from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.words import Pieces
@@ -27,6 +30,8 @@ _ONE_ROW = 78
 """From this width on a run takes one row of columns."""
 _TWO_ROWS = 24
 """From this width on two rows, three where there is room; below, and on narrow screens, one short one."""
+_MOST = 99
+"""Findings that are counted: more digits would take the room of names."""
 _CROWD = 4
 """So many runs have two rows each even where they must scroll; more get one."""
 
@@ -161,11 +166,13 @@ class RunsPanel(TextPanel):
         wanted = self._filter.casefold()
         runs = [*enumerate(view.monitor.runs.values(), 1)]
         matching = [(number, run) for number, run in runs if wanted in run.name.casefold()]
-        # What names no run is meant for metrics.
-        return [_entry(view, run, number) for number, run in matching or runs]
+        matching = matching or runs  # what names no run is meant for metrics
+        counts = {run.name: _count(view, run) for _, run in matching}
+        digits = max(map(len, counts.values()), default=0)
+        return [_entry(view, run, number, counts[run.name].ljust(digits)) for number, run in matching]
 
 
-def _entry(view: View, run: Run, number: int) -> RunEntry:
+def _entry(view: View, run: Run, number: int, count: str) -> RunEntry:
     step, total = run.step, run.total_steps
     left = remaining(run, view.now)
     quiet = silence(run, view.now)
@@ -173,6 +180,7 @@ def _entry(view: View, run: Run, number: int) -> RunEntry:
         name=run.name,
         number=str(number) if number < 10 else " ",
         badge=_badge(view, run),
+        count=count,
         state=state(run, view.now),
         steps="" if step is None else exact_step(step) + (f"/{exact_step(total)}" if total else ""),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
@@ -188,12 +196,24 @@ def _badge(view: View, run: Run) -> str:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None or (run.step is None and not verdict.findings):
         return "nothing"
-    worst = max((one.severity for one in view.attention.open(run.name, verdict.findings)), default=None)
+    worst = max((one.severity for one in _open(view, run)), default=None)
     if worst is None:
         guide = getattr(view.monitor, "guide", None)
         skipped = {rule.id for rule in verdict.not_judged}
         return "nothing" if guide is not None and {rule.id for rule in guide.rules} <= skipped else "ok"
     return {Severity.CRITICAL: "critical", Severity.WARNING: "warning"}.get(worst, "ok")
+
+
+def _open(view: View, run: Run) -> Sequence[Finding]:
+    """Return what was found about a run and is not acknowledged."""
+    verdict = view.monitor.verdicts.get(run.name)
+    return view.attention.open(run.name, verdict.findings) if verdict is not None else ()
+
+
+def _count(view: View, run: Run) -> str:
+    """Count what gives the badge its colour; empty for nothing."""
+    bad = sum(finding.severity > Severity.INFO for finding in _open(view, run))
+    return str(min(bad, _MOST)) if bad else ""
 
 
 def _loading(view: View, width: int) -> Pieces:

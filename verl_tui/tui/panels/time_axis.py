@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -44,6 +45,12 @@ class _Clocked:
         """Return the series over its times."""
         return _timed(series)
 
+    def place(self, series: Series, step: int) -> int | None:
+        """Return when a step was: the time of the series' last point up to it, None where that is not known."""
+        at = bisect_right(series.steps, step) - 1
+        moment = series.times[max(0, at)] if len(series) else math.nan
+        return None if math.isnan(moment) else int(moment)
+
 
 class _Stepped:
     """Positions are the steps themselves."""
@@ -54,6 +61,10 @@ class _Stepped:
     def points(self, series: Series) -> Points:
         """Return the series as it is."""
         return series
+
+    def place(self, _series: Series, step: int) -> int | None:
+        """Return the step itself."""
+        return step
 
 
 _CACHE: WeakKeyDictionary[Series, _Timed] = WeakKeyDictionary()

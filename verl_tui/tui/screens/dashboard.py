@@ -21,7 +21,8 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.line import Line, Piece
-from verl_tui.tui.widgets.words import middle
+from verl_tui.tui.widgets.words import middle, printable
+from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +123,7 @@ class Dashboard(Screen[None]):
             & > #gpus { display: block; }
         }
         &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
+        & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
         &.-zoomed {
             layout: vertical !important;
             & > Panel { display: none !important; }
@@ -284,14 +286,31 @@ class Dashboard(Screen[None]):
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding and look at its step everywhere."""
-        finding = self.query_one(HealthPanel).choose_next(way)
+        health = self._health()
+        finding = health.choose_next(way)
         if finding is None:
-            self.notify("nothing found", timeout=2, markup=False)
+            self._say("nothing found")
             return
-        health = self.query_one(HealthPanel)
-        if self.zoomed not in (None, health) or not self._in_sight(health):
-            self.notify(f"{finding.id}: {finding.message}", timeout=4, markup=False)
+        if not self._reads(health):
+            self._say(f"{finding.id}: {finding.message}")
         self._follow(finding)
+
+    def _health(self) -> HealthPanel:
+        """Return the panel of findings, up to date even where it is out of sight."""
+        health = self.query_one(HealthPanel)
+        if self._view is not None:
+            health.show(self._view)
+        return health
+
+    def _reads(self, health: HealthPanel) -> bool:
+        """Tell whether the message of the chosen finding can be read in the panel."""
+        return bool(health.display and health.size.height > 1)
+
+    def _say(self, sentence: str) -> None:
+        """Say something in one line, in place of what was said before: keys may be pressed fast."""
+        self.app.clear_notifications()
+        mark = "~" if self._view is not None and self._view.ascii else "…"
+        self.notify(fit(printable(sentence), max(16, self.size.width - 8), mark), timeout=4, markup=False)
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
@@ -301,8 +320,15 @@ class Dashboard(Screen[None]):
         self._look_at(finding.key, finding.since_step if finding.since_step is not None else finding.step)
 
     def action_acknowledge(self) -> None:
-        """Acknowledge the chosen finding wherever the focus is, or take that back."""
-        self.query_one(HealthPanel).action_acknowledge()
+        """Acknowledge the chosen finding wherever the focus is, or take that back; without a choice the first one."""
+        health = self._health()
+        finding, view = health.choose_shown(), self._view
+        if finding is None or view is None or view.run is None:
+            self._say("nothing found")
+            return
+        known = view.attention.toggle(view.run.name, finding)
+        if not self._reads(health):
+            self._say(f"{'' if known else 'no longer '}acknowledged: {finding.id}")
         self._again()
 
     def action_history(self) -> None:
@@ -311,17 +337,28 @@ class Dashboard(Screen[None]):
 
         def follow(episode: Episode | None) -> None:
             if episode is not None:
-                self._look_at(episode.key, episode.since_step)
+                self._look_at(self._key(episode), episode.since_step)
 
         if self._view is not None:
             screen = HistoryScreen()
             self.app.push_screen(screen, follow)
             screen.show(self._view)
 
+    def _key(self, episode: Episode) -> str | None:
+        """Return the metric of an episode; that of a diagnosis is known while it lasts."""
+        found = self._view.verdict.findings if self._view is not None else ()
+        same = (one.key for one in found if (one.id, one.since_step) == (episode.id, episode.since_step))
+        return episode.key or next(same, None)
+
     def _look_at(self, key: str | None, step: int | None) -> None:
         """Take the charts and the samples to a step, and the charts to the metric, if one is named."""
-        if key is not None:
-            self.query_one(ChartsPanel).reveal(key)
+        charts, view = self.query_one(ChartsPanel), self._view
+        if key is not None and view is not None:
+            charts.show(view)  # it may be out of sight
+            if not charts.reveal(key) and charts.filter:
+                self._filter("")
+                charts.show(view)
+                charts.reveal(key)
         if step is not None:
             self.query_one(SamplesPanel).go_to(step)
             self.post_message(self.CursorMoved(step))

@@ -49,6 +49,8 @@ class HistoryPanel(TextPanel):
         self._view: View | None = None
         self.episodes: tuple[Episode, ...] = ()
         """What is listed, in this order."""
+        self._chosen: tuple[object, ...] | None = None
+        """Which episode is chosen: newer ones push it down."""
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
@@ -65,6 +67,12 @@ class HistoryPanel(TextPanel):
         entry = self._rows.entry if self._rows.entry is not None else 0
         return self.episodes[entry] if entry < len(self.episodes) else None
 
+    def on_rows_chosen(self, message: Entries.Chosen) -> None:
+        """Stay with what the user chose."""
+        message.stop()
+        episode = self.chosen()
+        self._chosen = _name(episode) if episode is not None else None
+
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         view, width = self._view, self._rows.size.width
@@ -74,14 +82,16 @@ class HistoryPanel(TextPanel):
         heads: list[int] = []
         for episode in self.episodes:
             heads.append(len(lines))
-            lines += _entry(episode, width - 1, ascii_only=view.ascii)
+            known = view.run is not None and view.attention.marked(view.run.name, episode)
+            lines += _entry(episode, width - 1, known=known, ascii_only=view.ascii)
         if not lines:
             words = "nothing was found so far" if view.run is not None else "no run yet"
             lines = [[(part, "dim")] for part in wrapped(words, width)]
-        at = self._rows.entry or 0
         self._rows.set_entries(self.texts(lines), heads, len(lines) if heads else 0)
-        if heads:
-            self._rows.choose(min(at, len(heads) - 1))
+        names = [_name(episode) for episode in self.episodes]
+        at = names.index(self._chosen) if self._chosen in names else 0
+        self._chosen = names[at] if names else None
+        self._rows.choose(at if names else None)
         lasting = sum(episode.cleared_step is None for episode in self.episodes)
         self.subtitle(f"{len(self.episodes)} raised, {lasting} lasting" if self.episodes else "")
 
@@ -109,7 +119,6 @@ class HistoryScreen(ModalScreen["Episode | None"]):
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
-        self._panel.border_title = Content("finding history · enter goes there · esc closes")
         self._panel.query_one(Entries).focus()
 
     def on_screen_resume(self) -> None:
@@ -128,6 +137,8 @@ class HistoryScreen(ModalScreen["Episode | None"]):
     def _draw(self) -> None:
         if self._view is not None and self._panel.is_mounted:
             self._panel.set_class(self._view.ascii, "-ascii")
+            keys = " · enter goes there · esc closes" if self.has_class("-wide") else ""
+            self._panel.border_title = Content(f"{self._panel.TITLE}{keys}")
             self._panel.show(self._view)
 
     def on_entries_opened(self, message: Entries.Opened) -> None:
@@ -136,13 +147,20 @@ class HistoryScreen(ModalScreen["Episode | None"]):
         self.dismiss(self._panel.chosen())
 
 
-def _entry(episode: Episode, width: int, *, ascii_only: bool) -> list[Pieces]:
-    role = episode.severity.word if episode.cleared_step is None else "dim"
+def _name(episode: Episode) -> tuple[object, ...]:
+    """Return what stays the same when an episode is cleared."""
+    return episode.id, episode.key, episode.since_step, episode.raised_step
+
+
+def _entry(episode: Episode, width: int, *, known: bool, ascii_only: bool) -> list[Pieces]:
+    role = "dim" if known or episode.cleared_step is not None else episode.severity.word
     mark = _MARKS[episode.severity][ascii_only]
     steps = [] if episode.since_step is None else [f"since step {episode.since_step}"]
-    steps += [] if episode.raised_step is None else [f"raised at {episode.raised_step}"]
-    steps.append("lasting" if episode.cleared_step is None else f"cleared at {episode.cleared_step}")
+    steps += [] if episode.raised_step is None else [f"raised at step {episode.raised_step}"]
+    steps.append("lasting" if episode.cleared_step is None else f"cleared at step {episode.cleared_step}")
+    steps += ["acknowledged"] if known else []
+    told = (" - " if ascii_only else " · ").join(steps)
     rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
-    rows += [[("  ", ""), (part, "dim")] for part in wrapped(", ".join(steps), width - 2, ascii_only=ascii_only)]
-    rows += [[("  ", ""), (part, "text")] for part in wrapped(episode.message, width - 2, ascii_only=ascii_only)]
-    return rows
+    rows += [[("  ", ""), (part, "dim")] for part in wrapped(told, width - 2, ascii_only=ascii_only)]
+    words = wrapped(episode.message, width - 2, ascii_only=ascii_only)
+    return [*rows, *([("  ", ""), (part, "dim" if known else "text")] for part in words)]

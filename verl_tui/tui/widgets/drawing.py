@@ -13,6 +13,7 @@ from verl_tui.tui.widgets.labels import (
     UNICODE,
     Symbols,
     axis_rows,
+    beyond,
     fit,
     gutter,
     one_line,
@@ -184,12 +185,18 @@ class _Picture:
 
     def _target(self) -> None:
         scale, target = self._scale, self._data.target
-        if scale and target is not None and scale.lo <= target <= scale.hi:
+        if scale is None or target is None:
+            return
+        if scale.lo <= target <= scale.hi:
             (y,) = scale.dots([target], self._dots)
             layer = self._layer("target", backdrop=True)
             for x in range(self._size[0] * 2):
                 if x % _DASH < _DASH - 2:
                     layer.dot(x, y or 0)
+        else:
+            # At the left: what moves towards its target comes near it at the right.
+            for cell, sign in enumerate(beyond(target, scale, self._size[0], self._symbols)):
+                self._put(0 if target > scale.hi else self._dots - 1, cell * 2, Glyph(sign, "target"))
 
     def _restarts(self) -> None:
         columns = {self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"}

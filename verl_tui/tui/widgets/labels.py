@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from verl_tui.tui.widgets.braille import join
 from verl_tui.tui.widgets.columns import trend, value_at
 from verl_tui.tui.widgets.numbers import compact
-from verl_tui.tui.widgets.spark import BROKEN, sparkline
+from verl_tui.tui.widgets.spark import BROKEN, spark_column, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,12 +74,8 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
 
     With a cursor the values are those at its step.
     """
-    reading = _reading(data, cursor, symbols)
+    reading = _fitting(data, width, cursor, symbols)
     used = sum(cell_len(text) for text, _ in reading)
-    if data.unit and cell_len(data.title) + used + 4 > width:
-        # A name cut short says less than a value without its unit.
-        reading = _reading(replace(data, unit=""), cursor, symbols)
-        used = sum(cell_len(text) for text, _ in reading)
     mark = f"{symbols.focus} " if focus else ""
     name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
     parts = [(name, "title")]
@@ -117,19 +113,25 @@ def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, 
 
 
 def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
-    """Write the chart's main line as a sparkline of exactly `width` cells."""
+    """Write the chart's main line as a sparkline of exactly `width` cells, with marks where a breach began."""
     line = data.main
-    text = ""
-    if line is not None:
-        text = sparkline(
-            line.points,
-            width,
-            first_step=data.first_step,
-            last_step=data.last_step,
-            ascii_only=symbols is ASCII,
-        )
-    role = line.role if line else ""
-    return join((c, "odd" if c == BROKEN else role) for c in text.ljust(width))
+    if line is None:
+        return ((" " * width, ""),)
+    zoom = {"first_step": data.first_step, "last_step": data.last_step}
+    text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(width)
+    cells = [(c, "odd" if c == BROKEN else line.role) for c in text]
+    for mark in data.marks:
+        column = spark_column(line.points, width, mark.step, **zoom) if mark.role == "breach" else None
+        if column is not None:
+            cells[column] = (symbols.breach, "breach")
+    return join(cells)
+
+
+def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:
+    """Write which way a target lies that the y axis does not reach, and its value where there is room."""
+    arrow = symbols.rising if target > scale.hi else symbols.falling
+    text = arrow + compact(target)
+    return text if len(text) * 4 <= cells else arrow[:cells]
 
 
 def sentence(text: str, width: int, rows: int) -> list[Text]:
@@ -151,6 +153,14 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tupl
     if turn is not None:
         reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}", "trend"))
     return reading
+
+
+def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
+    """Return the reading, without its unit where that makes room for a name cut short or a target left unsaid."""
+    whole, bare = (_reading(told, cursor, symbols) for told in (data, replace(data, unit="")))
+    least, most = (width - cell_len(data.title) - 4 - sum(cell_len(text) for text, _ in one) for one in (whole, bare))
+    note = min((len(note) + 2 for note in data.notes), default=0)
+    return bare if least < 0 or least < note <= most else whole
 
 
 def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ _LEAST_NAME = 8
 _WHOLE_NAME = 18
 """Names up to here are shown whole at the cost of other words: names that differ at the end look alike when cut."""
 _INDENT = 4
-"""Cells of badge and number, with the spaces after them."""
+"""Cells of number and badge, with the spaces after them; what was found is counted beside the badge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class RunEntry:
     number: str
     badge: str
     """Role of the badge."""
+    count: str
+    """How much was found that the user does not know of yet, as wide in all entries; blank where nothing was."""
     state: State
     steps: str
     share: float | None
@@ -48,6 +50,11 @@ class RunEntry:
     age: str
     reward: Points | None
     shown: bool
+
+    @property
+    def indent(self) -> int:
+        """Cells before the name, and before what stands below it."""
+        return _INDENT + len(self.count)
 
     @property
     def percent(self) -> str:
@@ -61,12 +68,12 @@ def glyph(badge: str, *, ascii_only: bool) -> str:
 
 
 def columns(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
-    """One row a run: badge, number, name, state, steps, bar, share, end, age, reward."""
+    """One row a run: number, badge, name, state, steps, bar, share, end, age, reward."""
     words = max(len(entry.state.value) for entry in entries)
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     ages = max([4, *(len(entry.age) for entry in entries)])
-    used = _INDENT + 2 + words + 2 + steps + 1 + 8 + 5 + 2 + 4 + eta + 2 + ages
+    used = entries[0].indent + 2 + words + 2 + steps + 1 + 8 + 5 + 2 + 4 + eta + 2 + ages
     spark = min(24, (width - used) // 3)
     name = width - used - (spark + 2 if spark >= 6 else 0)
     rows = []
@@ -83,17 +90,18 @@ def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Piec
     """Two rows a run: what it is and how it does, then how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
-    plan = _plan(width - _INDENT, steps, eta)
+    indent = entries[0].indent
+    plan = _plan(width - indent, steps, eta)
     dot = " - " if ascii_only else " · "
     rows = []
     for entry in entries:
         state = _state_word(entry, 0)
         since = dot + entry.age if entry.age else ""
-        if width - _INDENT - 2 - len(state[0]) - len(since) < min(cell_len(entry.name), _WHOLE_NAME):
+        if width - indent - 2 - len(state[0]) - len(since) < min(cell_len(entry.name), _WHOLE_NAME):
             since = ""
-        name = width - _INDENT - 2 - len(state[0]) - len(since)
+        name = width - indent - 2 - len(state[0]) - len(since)
         if name < min(cell_len(entry.name), _WHOLE_NAME) and entry.state in _USUAL:
-            rows.append(_head(entry, width - _INDENT, ascii_only=ascii_only))
+            rows.append(_head(entry, width - indent, ascii_only=ascii_only))
         else:
             rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
         rows.append(_progress(entry, width, steps, plan, ascii_only=ascii_only))
@@ -104,7 +112,8 @@ def triples(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pi
     """Three rows a run: its name, how it does and its reward, how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
-    room = width - _INDENT
+    indent = entries[0].indent
+    room = width - indent
     plan = _plan(room, steps, eta) | {"spark": 0}
     words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
     spark = room - words - 2
@@ -112,7 +121,7 @@ def triples(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pi
     for entry in entries:
         rows.append(_head(entry, room, ascii_only=ascii_only))
         state, age = _state_word(entry, 0), _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
-        row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
+        row: Pieces = [(" " * indent, ""), state, (age.ljust(words - len(state[0])), "dim")]
         rows.append(row + ([("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []))
         rows.append(_progress(entry, width, steps, plan, ascii_only=ascii_only))
     return rows
@@ -125,10 +134,10 @@ def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
 
 def _progress(entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, ascii_only: bool) -> Pieces:
     """Write the second row: bar, steps, share, end, reward, as far as the plan has room for them."""
-    row: Pieces = [(" " * _INDENT, "")]
+    row: Pieces = [(" " * entry.indent, "")]
     if plan["bar"]:
         row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
-    row.append((f"{entry.steps:>{steps}}"[: width - _INDENT], "name"))
+    row.append((f"{entry.steps:>{steps}}"[: width - entry.indent], "name"))
     if plan["percent"]:
         row.append((f" {entry.percent:>4}", "dim"))
     if plan["eta"]:
@@ -158,10 +167,10 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
 
 
 def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
-    """One row without columns, `● 1 run  step 120/500 24% ETA 1h`; the least needed words go first."""
+    """One row without columns, `1 ● run  step 120/500 24% ETA 1h`; the least needed words go first."""
     end = f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value
     steps = f"step {entry.steps}" if entry.steps else ""
-    room = width - _INDENT - 2 - min(cell_len(entry.name), _WHOLE_NAME)
+    room = width - entry.indent - 2 - min(cell_len(entry.name), _WHOLE_NAME)
     choices = (
         (steps, entry.percent, end),
         (steps, end),
@@ -172,7 +181,7 @@ def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
     rests = [" ".join(word for word in words if word) for words in choices]
     rest = next((rest for rest in rests if len(rest) <= room), rests[-1])
     start = rest.removesuffix(end)
-    name = middle(entry.name, max(_LEAST_NAME, width - _INDENT - 2 - len(rest)), ascii_only=ascii_only)
+    name = middle(entry.name, max(_LEAST_NAME, width - entry.indent - 2 - len(rest)), ascii_only=ascii_only)
     row = [*_head(entry, cell_len(name), ascii_only=ascii_only), ("  ", ""), (start, "dim")]
     return cut([*row, (rest[len(start) :], "dim" if entry.eta else _state_word(entry, 0)[1])], width)
 
@@ -180,8 +189,8 @@ def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
 def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
     name = middle(entry.name, cells, ascii_only=ascii_only)
     return [
-        (glyph(entry.badge, ascii_only=ascii_only), entry.badge),
-        (f" {entry.number} ", "dim"),
+        (f"{entry.number} ", "dim"),
+        (f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count} ", entry.badge),
         (name, "shown" if entry.shown else "name"),
         (" " * (cells - cell_len(name)), ""),
     ]

@@ -37,15 +37,23 @@ def sparkline(
     """
     if width < 1 or not points.steps:
         return ""
-    first = points.steps[0] if first_step is None else first_step
-    last = points.steps[-1] if last_step is None else last_step
-    per = _stride(points, first, last, width)
-    start = first // per
-    lows, highs, odds = points.pyramid.query(start * per, per, min(width, max(0, last // per - start + 1)))
+    start, per, count = _window(points, width, first_step, last_step)
+    lows, highs, odds = points.pyramid.query(start * per, per, count)
     levels = _ASCII_BLOCKS if ascii_only else _BLOCKS
     heights = _heights(lows, highs, len(levels))
     glyphs = (" " if height is None else levels[height] for height in heights)
     return "".join(BROKEN if odd else glyph for glyph, odd in zip(glyphs, odds, strict=True))
+
+
+def spark_column(
+    points: Points, width: int, step: int, *, first_step: int | None = None, last_step: int | None = None
+) -> int | None:
+    """Return the column of a sparkline that a step falls on, None where it falls beside it."""
+    if width < 1 or not points.steps:
+        return None
+    start, per, count = _window(points, width, first_step, last_step)
+    column = step // per - start
+    return column if 0 <= column < count else None
 
 
 def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
@@ -60,6 +68,15 @@ def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
         return ("#" * round(share * width)).ljust(width, ".")
     full, rest = divmod(round(share * width * 8), 8)
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+
+def _window(points: Points, width: int, first_step: int | None, last_step: int | None) -> tuple[int, int, int]:
+    """Return the first column, counted from step 0, how many steps a column stands for, and how many columns."""
+    first = points.steps[0] if first_step is None else first_step
+    last = points.steps[-1] if last_step is None else last_step
+    per = _stride(points, first, last, width)
+    start = first // per
+    return start, per, min(width, max(0, last // per - start + 1))
 
 
 def _stride(points: Points, first: int, last: int, width: int) -> int:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.tui.widgets.braille import join
 from verl_tui.tui.widgets.drawing import axis_marks
-from verl_tui.tui.widgets.labels import ASCII, signs, title_row
+from verl_tui.tui.widgets.labels import ASCII, beyond, signs, title_row
 from verl_tui.tui.widgets.numbers import compact
 from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
 from verl_tui.tui.widgets.remembered import extent
 from verl_tui.tui.widgets.scale import fit_window
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from verl_tui.tui.widgets.braille import Text
     from verl_tui.tui.widgets.chart_data import ChartData
     from verl_tui.tui.widgets.columns import Columns
@@ -175,6 +177,11 @@ class _Sketch:
         if cursor is not None and self.window.start <= cursor <= self.window.end:
             x = self.left + self.window.column(cursor) // 2
             rows = [_restyled(row, x, "cursor") for row in rows]  # the line's dots hide the cursor that crosses them
+        target, scale = self._data.target, self._scale
+        if target is not None and not scale.lo <= target <= scale.hi:
+            # Within the frame; the steps stand below it.
+            y, text = 1 if target > scale.hi else len(rows) - 3, beyond(target, scale, self._cells, self._symbols)
+            rows[y] = _written(rows[y], self.left, text, "target")
         return rows
 
     def _frame(self, plotext: Any) -> None:
@@ -194,17 +201,19 @@ class _Sketch:
         return {window.column(step): axis.write(step) for step in window.ticks(12, time=axis.time)}
 
     def _lines(self, plotext: Any, cursor: int | None) -> None:
-        """Draw the lines from side to side: grid, healthy band, restarts, cursor."""
-        line, scale, window = plotext.figure.line, self._scale, self.window
-        edges = [scale.fraction(edge) for edge in self._data.band if edge is not None and scale.lo <= edge <= scale.hi]
-        for height in self._labels:
-            if all(abs(height - edge) * self._size[1] > 1 for edge in edges):  # two lines in one row hide each other
-                line(height, orientation=0, style="dotted", pixel=_pixel(plotext, "key"))
-        for height in edges:
-            line(height, orientation=0, style="double", pixel=_pixel(plotext, "band"))
-        target = self._data.target
-        if target is not None and scale.lo <= target <= scale.hi:
-            line(scale.fraction(target), orientation=0, style="heavy", pixel=_pixel(plotext, "target"))
+        """Draw the lines from side to side: grid, healthy band, target, restarts, cursor."""
+        line, window = plotext.figure.line, self.window
+        nearer: list[float] = []
+        # The nearest first: two lines in one row would hide each other, so the farther one gives way.
+        for style, role, heights in (
+            ("heavy", "target", self._heights([self._data.target])),
+            ("double", "band", self._heights(self._data.band)),
+            ("dotted", "key", [*self._labels]),
+        ):
+            free = [h for h in heights if all(abs(h - other) * self._size[1] > 1 for other in nearer)]
+            for height in free:
+                line(height, orientation=0, style=style, pixel=_pixel(plotext, role))
+            nearer += free
         for mark in self._data.marks:
             # Two lines in one column would merge into one of neither style: the cursor's is the one to see.
             beside = cursor is None or window.column(mark.step) != window.column(cursor)
@@ -212,6 +221,11 @@ class _Sketch:
                 line(window.column(mark.step), orientation=1, style="dotted", pixel=_pixel(plotext, "restart"))
         if cursor is not None and window.start <= cursor <= window.end:
             line(window.column(cursor), orientation=1, style="heavy", pixel=_pixel(plotext, "cursor"))
+
+    def _heights(self, values: Iterable[float | None]) -> list[float]:
+        """Return how high values lie, those that the y axis reaches."""
+        scale = self._scale
+        return [scale.fraction(value) for value in values if value is not None and scale.lo <= value <= scale.hi]
 
     def broken_row(self) -> Text:
         """Return the row that says where values were no numbers; empty while all are."""
@@ -254,4 +268,11 @@ def _restyled(row: Text, x: int, role: str) -> Text:
     cells = [(glyph, style) for text, style in row for glyph in text]
     if x < len(cells):
         cells[x] = (cells[x][0], role)
+    return join(cells)
+
+
+def _written(row: Text, x: int, text: str, role: str) -> Text:
+    """Return a row with a text written over it from column `x` on."""
+    cells = [(glyph, style) for part, style in row for glyph in part]
+    cells[x : x + len(text)] = [(glyph, role) for glyph in text]
     return join(cells)

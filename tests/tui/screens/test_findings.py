@@ -1,0 +1,141 @@
+"""From one finding to the next: charts, samples and words follow wherever the user is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import NOW, check_layout, dashboard, lines, loaded, press, settle, showing, text, write_run
+
+from verl_tui.health import Finding, Severity, Verdict
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.widgets.chart import Chart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+SIZES = [(140, 45), (80, 24), (60, 14), (40, 12)]
+
+
+def shown(app: VerlApp) -> set[str]:
+    """Return the keys of the charts in sight."""
+    return {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
+
+
+def told(app: VerlApp) -> list[str]:
+    return [notification.message for notification in app._notifications]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_finding_is_reached_in_every_layout(collapse: Monitor, size: tuple[int, int]) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        samples = app.screen.query_one(SamplesPanel)
+        for finding in app._view(NOW).verdict.findings:
+            await press(pilot, "e")
+            assert finding.key in shown(app)
+            chart = next(one for one in dashboard(app).query(Chart) if one.data.key == finding.key)
+            assert chart.cursor == app._cursor == finding.since_step
+            assert finding.since_step in {mark.step for mark in chart.data.marks if mark.role == "breach"}
+            if samples.display:
+                assert samples.shown is not None
+                assert samples.shown[0] == finding.since_step
+            assert len(told(app)) <= 1, "they do not heap up"
+            assert finding.message[:12] in text(app) or told(app)[0].startswith(f"{finding.id}: "), "it is named"
+            check_layout(app)
+        await press(pilot, "f6")
+        assert samples.shown is not None
+        assert samples.shown[0] == app._cursor
+
+
+@pytest.mark.parametrize("size", [(140, 45), (40, 12)])
+async def test_a_filter_gives_way_to_a_finding_beyond_it(collapse: Monitor, size: tuple[int, int]) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "slash", *"entropy", "enter", "escape")
+        await press(pilot, "slash", *"entropy", "enter")
+        assert "ppo/entropy" in shown(app)
+        assert "rollout/reward_mean" not in shown(app)
+        await press(pilot, "e")  # policy-collapse
+        assert "rollout/reward_mean" in shown(app)
+        assert app.screen.query_one(ChartsPanel).filter == ""
+
+
+async def test_a_filter_that_shows_the_metric_stays(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "slash", *"reward", "enter", "e")
+        assert "rollout/reward_mean" in shown(app)
+        assert app.screen.query_one(ChartsPanel).filter == "reward"
+
+
+async def test_health_out_of_sight_knows_the_run_that_is_shown(tmp_path: Path) -> None:
+    write_run(tmp_path, "one", 40, kl_div=0.3)
+    write_run(tmp_path, "two", 40, kl_div=0.15)
+    app = loaded(tmp_path / "one", tmp_path / "two")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await press(pilot, "z", "2", "e")
+        (said,) = told(app)
+        assert said.startswith("kl-high: ")
+        await press(pilot, "1", "a")
+        assert told(app) == ["acknowledged: circuit-breaker-kl"]
+        await press(pilot, "f4", "z", "e")
+        assert "rollout/kl_div" in shown(app), "the charts were out of sight, and those of the other run"
+
+
+@pytest.fixture
+def keyless(collapse: Monitor) -> Iterator[Monitor]:
+    """The run that collapses, with findings that name no metric, or neither metric nor step."""
+    before = collapse.verdicts["run_ppo_collapse"]
+    found = (
+        Finding("crash", Severity.CRITICAL, "it crashed", step=8400, since_step=5050),
+        Finding("hang", Severity.CRITICAL, "no step at all"),
+        Finding("odd", Severity.WARNING, "who knows that metric", step=4000, key="no/such"),
+    )
+    collapse.verdicts["run_ppo_collapse"] = Verdict(found)
+    yield collapse
+    collapse.verdicts["run_ppo_collapse"] = before
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_findings_without_metric_or_step(
+    keyless: Monitor, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyless, "judge", lambda _now: False)
+    app = showing(keyless)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        page = shown(app)
+        for cursor in (5050, 5050, 4000):
+            await press(pilot, "e")
+            assert app._cursor == cursor
+            assert shown(app) == page
+        check_layout(app)
+
+
+async def test_the_chosen_finding_leads_the_badges(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
+    async with app.run_test(size=(40, 12), notifications=True) as pilot:
+        await press(pilot, "e", "e")
+        assert lines(app)[-2].startswith("▲ kl-high ")
+        assert "policy KL" in lines(app)[-1]
+        assert told(app) == []
+        await press(pilot, "a")
+        assert "acknowledged: " in lines(app)[-1]
+
+
+async def test_words_are_cut_to_one_line_of_ascii(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3), ascii_only=True)
+    async with app.run_test(size=(60, 14), notifications=True) as pilot:
+        await press(pilot, "z", "e")
+        (said,) = told(app)
+        assert len(said) <= 52
+        assert said.endswith("~")
+        assert text(app).isascii()
+        assert sum(said[:40] in line for line in lines(app)) == 1
