@@ -104,7 +104,7 @@ def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Piec
             rows.append(_head(entry, width - indent, ascii_only=ascii_only))
         else:
             rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
-        rows.append(_progress(entry, width, steps, plan, ascii_only=ascii_only))
+        rows.append(_progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only))
     return rows
 
 
@@ -112,18 +112,18 @@ def triples(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pi
     """Three rows a run: its name, how it does and its reward, how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
-    indent = entries[0].indent
-    room = width - indent
+    room = width - _INDENT
     plan = _plan(room, steps, eta) | {"spark": 0}
     words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
     spark = room - words - 2
     rows = []
     for entry in entries:
-        rows.append(_head(entry, room, ascii_only=ascii_only))
+        rows.append(_head(entry, width - entry.indent, ascii_only=ascii_only))
         state, age = _state_word(entry, 0), _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
-        row: Pieces = [(" " * indent, ""), state, (age.ljust(words - len(state[0])), "dim")]
+        # The reward's line is worth more than standing right below the name.
+        row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
         rows.append(row + ([("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []))
-        rows.append(_progress(entry, width, steps, plan, ascii_only=ascii_only))
+        rows.append(_progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only))
     return rows
 
 
@@ -132,12 +132,14 @@ def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
     return entry.state.value + ((" - " if ascii_only else " · ") + entry.age if entry.age else "")
 
 
-def _progress(entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, ascii_only: bool) -> Pieces:
+def _progress(
+    entry: RunEntry, width: int, steps: int, plan: dict[str, int], *, indent: int, ascii_only: bool
+) -> Pieces:
     """Write the second row: bar, steps, share, end, reward, as far as the plan has room for them."""
-    row: Pieces = [(" " * entry.indent, "")]
+    row: Pieces = [(" " * indent, "")]
     if plan["bar"]:
         row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
-    row.append((f"{entry.steps:>{steps}}"[: width - entry.indent], "name"))
+    row.append((f"{entry.steps:>{steps}}"[: width - indent], "name"))
     if plan["percent"]:
         row.append((f" {entry.percent:>4}", "dim"))
     if plan["eta"]:
