@@ -158,9 +158,9 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tupl
 def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
     """Return the reading, without its unit where that makes room for a name cut short or a target left unsaid."""
     whole, bare = (_reading(told, cursor, symbols) for told in (data, replace(data, unit="")))
-    least, most = (width - cell_len(data.title) - 4 - sum(cell_len(text) for text, _ in one) for one in (whole, bare))
+    least, most = (width - cell_len(data.title) - 2 - sum(cell_len(text) for text, _ in one) for one in (whole, bare))
     note = min((len(note) + 2 for note in data.notes), default=0)
-    return bare if least < 0 or least < note <= most else whole
+    return bare if least < 2 or least < note <= most else whole
 
 
 def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> list[tuple[str, str]]:
