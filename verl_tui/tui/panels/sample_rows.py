@@ -9,7 +9,7 @@ import re
 from collections import deque
 from itertools import islice
 from math import isfinite
-from statistics import fmean
+from math import fsum
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -52,7 +52,7 @@ def marks(samples: Sequence[Sample], *, ascii: bool = False) -> list[Piece]:
     means, binary = {}, {}
     for kind in (False, True):
         scores = _scores(samples, validation=kind)
-        means[kind] = fmean(scores) if scores else 0.0
+        means[kind] = _mean(scores) if scores else 0.0
         binary[kind] = set(scores) <= {0, 1} or set(scores) == {-1, 1}
     names = [_judged(s.score, means[s.validation], binary=binary[s.validation]) for s in samples]
     return [(glyphs[name], role) for name, role in names]
@@ -117,7 +117,7 @@ def _facts(step: int, samples: Sequence[Sample], index: int, mark: Piece, width:
     scored = sample.score is not None
     score = compact(sample.score) if sample.score is not None else "no score"
     scores = _scores(samples, validation=sample.validation)
-    mean = f"step mean {compact(fmean(scores))}" if len(scores) > 1 else ""
+    mean = f"step mean {compact(_mean(scores))}" if len(scores) > 1 else ""
     long = [
         (f"step {at}", "strong"),
         (f"sample {place}", ""),
