@@ -76,6 +76,11 @@ def test_marks() -> None:
     assert all(glyph.isascii() for glyph, _ in marks([Sample(1, "", "", s) for s in (1.0, 2.0, 1.5, None)], ascii=True))
 
 
+def test_scores_whose_sum_is_no_number_have_a_mean() -> None:
+    huge = [Sample(1, "p", "r", score) for score in (1.7e308, 1.6e308)]
+    assert [glyph for glyph, _ in marks(huge)] == ["▲", "▼"]
+
+
 def test_training_and_validation_have_their_own_means() -> None:
     both = [Sample(1, "p", "r", 0.1), Sample(1, "p", "r", 0.3), Sample(1, "p", "r", 1.0, validation=True)]
     assert [glyph for glyph, _ in marks(both)] == ["▼", "▲", "✓"]

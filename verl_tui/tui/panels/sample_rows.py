@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from itertools import islice
-from math import isfinite
-from math import fsum
+from math import fsum, isfinite
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -106,6 +105,10 @@ def header_rows(
         return [facts]
     strip = _glyph_row(samples, glyphs, index, width - taken - 3, ascii=ascii)
     return [[*facts, (" " * (width - taken - _cells(strip)), ""), *strip]]
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return fsum(score / len(scores) for score in scores)  # the sum of huge ones would overflow
 
 
 def _facts(step: int, samples: Sequence[Sample], index: int, mark: Piece, width: int, *, ascii: bool) -> Row:
