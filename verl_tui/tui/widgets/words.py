@@ -15,12 +15,16 @@ _LONGEST = 4096
 """Characters looked at: no row and no paragraph needs more."""
 
 
+_ALIKE = str.maketrans("×–−·→", "x--*>")
+"""Signs of our own sentences, in ASCII; of foreign text nobody knows what it means."""
+
+
 def printable(text: str, *, ascii_only: bool = False) -> str:
     """Return text on one line, what cannot be printed replaced."""
     text = " ".join(text[:_LONGEST].split())
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "?" for c in text)
-    return text.encode("ascii", "replace").decode() if ascii_only else text
+    return text.translate(_ALIKE).encode("ascii", "replace").decode() if ascii_only else text
 
 
 @lru_cache(1024)
