@@ -25,6 +25,9 @@ LOOKED_AT = 16
 _LENGTH = 400
 """Characters looked at of each, the last ones: a loop goes on to the end."""
 _MOST_COMPONENTS = 32
+_LARGEST = 1e100
+"""A number beyond this measures nothing, and the sum of a few squares of such would not be finite."""
+_NUMBER = (int, float)
 _FEW, _SOME = 32, 128
 """Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a longer text short
 n-grams come again by themselves."""
@@ -37,8 +40,12 @@ _UNSPACED = (
     "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
+_ASCII_TOKEN = re.compile(r"[a-z]+|[0-9]+")
+"""The same for text that has nothing else, in half the time."""
 _RUN = re.compile(r"([^\W\d_])\1{3,}")
 """The same letter four times and more: no word has that; lines of dashes and zeros are no letters."""
+_MAYBE_RUN = re.compile(r"(.)\1\1\1")
+"""What has no four of any character has no run: that is most text, and found out in a quarter of the time."""
 _NO_COMPONENT = re.compile(
     r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn|length|len|tokens?)",
     re.IGNORECASE,
@@ -48,7 +55,8 @@ _NO_COMPONENT = re.compile(
 
 def tokens(text: str) -> list[str]:
     """Return the words of a text, in lower case; of scripts without spaces the characters."""
-    return _TOKEN.findall(text.lower())
+    text = text.lower()
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
 def repetition(text: str) -> float:
@@ -57,22 +65,32 @@ def repetition(text: str) -> float:
     The larger of two: the share of n-grams that came before in the text, and the share of letters that stand in runs
     of the same letter (`aaaaa bbbbb`).
     """
-    return max(_repeated(tokens(text)), _in_runs(text))
+    words = tokens(text)
+    return _repetition(text, words, Counter(pairwise(words)))
 
 
 def ngram_entropy(words: Sequence[str]) -> float | None:
     """Return the entropy of a text's word pairs, as a share of what it would be were all different; None if short."""
-    total = len(words) - 1
-    if total < _LEAST_TOKENS:
-        return None
-    counts = Counter(pairwise(words))
-    entropy = math.log(total) - sum(count * math.log(count) for count in counts.values()) / total
-    return entropy / math.log(total)
+    return _entropy(Counter(pairwise(words)), len(words) - 1)
 
 
 @lru_cache(maxsize=1024)
 def _is_component(name: str) -> bool:
-    return _NO_COMPONENT.fullmatch(name) is None
+    return bool(name) and _NO_COMPONENT.fullmatch(name) is None
+
+
+def _entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
+    if total < _LEAST_TOKENS:
+        return None
+    # A pair that comes once adds 1 · log 1 = 0, and most do.
+    again = sum(count * math.log(count) for count in pairs.values() if count > 1)
+    return (math.log(total) - again / total) / math.log(total)
+
+
+def _repetition(text: str, words: Sequence[str], pairs: Mapping[tuple[str, str], int]) -> float:
+    # Where no pair comes twice, nothing longer does.
+    repeated = 0.0 if len(pairs) == len(words) - 1 else _repeated(words)
+    return max(repeated, _in_runs(text))
 
 
 def _repeated(words: Sequence[str]) -> float:
@@ -84,6 +102,8 @@ def _repeated(words: Sequence[str]) -> float:
 
 
 def _in_runs(text: str) -> float:
+    if _MAYBE_RUN.search(text) is None:
+        return 0.0
     runs = sum(len(found.group()) for found in _RUN.finditer(text))
     return runs / max(runs, sum(map(str.isalpha, text))) if runs else 0.0
 
@@ -93,9 +113,13 @@ class Evaluation:
 
     def __init__(self) -> None:
         self._count = 0
-        self._scored, self._total, self._squares = 0, 0.0, 0.0
-        """How many samples have a score, their sum, and the sum of their squares."""
+        self._scored, self._first = 0, 0.0
+        """How many samples have a score, and the first of these scores."""
+        self._total, self._squares = 0.0, 0.0
+        """Sums of the scores and of their squares, counted from the first score: large ones close together keep
+        their spread."""
         self._extras: dict[str, list[float]] = {}
+        """Name -> how many samples have it, and their sum."""
         self._groups: dict[int, tuple[float, float, int]] = {}
         """Prompt -> lowest and highest score, and how many."""
         self._texts = _Texts()
@@ -105,37 +129,49 @@ class Evaluation:
         self._count += 1
         if self._count <= LOOKED_AT:
             self._texts.add(sample.response)
-        if sample.score is not None and math.isfinite(sample.score):
-            self._add_score(sample.score, hash(sample.group or sample.prompt))
+        score = sample.score
+        # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
+        if score is not None and -_LARGEST < score < _LARGEST:
+            self._add_score(score, hash(sample.group or sample.prompt))
         for name, value in sample.extras.items():
-            if isinstance(value, int | float) and math.isfinite(value) and _is_component(name):
-                self._add_extra(name, float(value))
+            if isinstance(value, _NUMBER) and -_LARGEST < value < _LARGEST:
+                self._add_extra(name, value)
 
     def _add_score(self, score: float, group: int) -> None:
+        if not self._scored:
+            self._first = score
         self._scored += 1
-        self._total += score
-        self._squares += score * score
+        above = score - self._first
+        self._total += above
+        self._squares += above * above
         low, high, many = self._groups.get(group, (score, score, 0))
         self._groups[group] = (score if score < low else low, score if score > high else high, many + 1)
 
     def _add_extra(self, name: str, value: float) -> None:
-        if name in self._extras or len(self._extras) < _MOST_COMPONENTS:
-            known = self._extras.setdefault(name, [0, 0.0])
-            known[0] += 1
-            known[1] += value
+        known = self._extras.get(name)
+        if known is None:
+            if len(self._extras) == _MOST_COMPONENTS or not _is_component(name):
+                return
+            known = self._extras[name] = [0, 0.0]
+        known[0] += 1
+        known[1] += value
 
     def figures(self) -> dict[str, float]:
         """Return what is known so far, by name; what cannot be known is left out."""
         found: dict[str, float] = {"count": float(self._count), **self._texts.figures(), **self._spread()}
         for name, (count, total) in self._extras.items():
-            found[f"extra_{name}" if name in found or name in RESERVED else name] = total / count
+            free = name
+            while free in found or free in RESERVED:
+                free = f"extra_{free}"
+            found[free] = total / count
         return found
 
     def _spread(self) -> Mapping[str, float]:
         if not self._scored:
             return {}
         mean = self._total / self._scored
-        found = {"score": mean, "score_std": math.sqrt(max(0.0, self._squares / self._scored - mean * mean))}
+        variance = max(0.0, self._squares / self._scored - mean * mean)
+        found = {"score": self._first + mean, "score_std": math.sqrt(variance)}
         groups = [group for group in self._groups.values() if group[2] > 1]
         if groups:
             same = [low for low, high, _ in groups if low == high]
@@ -160,13 +196,15 @@ class _Texts:
     def add(self, response: str) -> None:
         text = response[-_LENGTH:]
         words = tokens(text)
+        pairs = Counter(pairwise(words))
         self._count += 1
-        self._repetition += max(_repeated(words), _in_runs(text))
-        if (entropy := ngram_entropy(words)) is not None:
+        self._repetition += _repetition(text, words, pairs)
+        if (entropy := _entropy(pairs, len(words) - 1)) is not None:
             self._entropies.append(entropy)
-        self._pairs.update(pairwise(words))
+        self._pairs.update(pairs)
         self._total_pairs += max(0, len(words) - 1)
-        self._different.add(hash(" ".join(response.split())))
+        # Spaces and line ends make no difference: to drop them is twice as fast as to make them alike.
+        self._different.add(hash(response.replace(" ", "").replace("\n", "")))
         if self._count == LOOKED_AT:
             self._done = self.figures()
             # A run has thousands of steps: what is known need not be remembered word by word.

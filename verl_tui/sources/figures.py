@@ -11,81 +11,106 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _KEPT = 4
-"""Steps of one file whose samples may still be coming in; for older ones what was said stands."""
+"""Steps of one file, of each kind of sample, whose samples may still be coming in; of older ones what was said stands.
+"""
 
-_Kind = tuple[bool, int]
-"""Whether they are validation samples, and their step."""
+_Place = tuple[bool, int]
+"""Whether samples are of a validation, and their step."""
 
 
 class Figures:
-    """Watches the records of one file for samples."""
+    """Watches the records of one file for samples.
+
+    What is counted where is decided sample by sample, in the order of the file, so that the figures of a step are the
+    same in the end however the file was cut into reads.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[_Kind, Evaluation] = {}
+        self._open: dict[_Place, Evaluation] = {}
         """In the order in which they were begun."""
-        self._closed: set[_Kind] = set()
-        self._touched: dict[_Kind, None] = {}
+        self._closed: set[_Place] = set()
+        self._touched: dict[_Place, None] = {}
+        """Open ones that have had samples since their figures were last told, in the order of the first of these."""
         self._step: int | None = None
+        """Highest step that the file has shown since it began anew."""
         self._order = 0
 
-    def watch(self, records: Iterable[Record]) -> None:
-        """Take in the samples among the records of a read, in the order of the file."""
+    def complete(self, records: Iterable[Record]) -> tuple[Record, ...]:
+        """Return the records of a read, with the figures of every step that had samples among them."""
+        out: list[Record] = []
         for record in records:
             if isinstance(record, Sample):
-                self._add(record)
+                if (last := self._add(record)) is not None:
+                    out.append(last)
             elif isinstance(record, Rows):
                 self._reach(max(record.steps))
             elif isinstance(record, Progress) and record.step is not None:
                 self._reach(record.step)
             elif isinstance(record, Restart):
-                self._restart(record)
+                out.extend(self._restart(record))
+            out.append(record)
+        out.extend(self._tell())
+        return tuple(out)
 
-    def take(self) -> tuple[Record, ...]:
-        """Return the figures of the steps that had samples since the last time."""
-        rows = tuple(self._rows())
-        self._touched.clear()
-        for kind in list(self._open)[:-_KEPT]:
-            del self._open[kind]
-            self._closed.add(kind)
-        return rows
-
-    def _add(self, sample: Sample) -> None:
+    def _add(self, sample: Sample) -> Rows | None:
+        """Count a sample; return the last figures of a step that had to give way to a new one."""
         step = sample.step if sample.step is not None else self._step
         if step is None:
-            return
-        kind = (sample.validation, step)
-        evaluation = self._open.get(kind)
+            return None
+        place = (sample.validation, step)
+        evaluation = self._open.get(place)
+        last = None
         if evaluation is None:
-            if kind in self._closed:
-                return
-            evaluation = self._open[kind] = Evaluation()
+            if place in self._closed:
+                return None
+            last = self._make_room(sample.validation)
+            evaluation = self._open[place] = Evaluation()
         evaluation.add(sample)
-        self._touched[kind] = None
+        self._touched[place] = None
+        return last
+
+    def _make_room(self, validation: bool) -> Rows | None:
+        begun = [place for place in self._open if place[0] is validation]
+        if len(begun) < _KEPT:
+            return None
+        oldest = begun[0]
+        last = self._rows(oldest) if oldest in self._touched else None
+        self._touched.pop(oldest, None)
+        del self._open[oldest]
+        self._closed.add(oldest)
+        return last
 
     def _reach(self, step: int) -> None:
         self._step = step if self._step is None else max(step, self._step)
 
-    def _restart(self, restart: Restart) -> None:
+    def _restart(self, restart: Restart) -> Iterable[Record]:
+        """Begin anew, with one step or with all; return what is still to be told of the samples before."""
         if restart.step is not None:
-            kind = (restart.validation, restart.step)
-            self._open.pop(kind, None)
-            self._closed.discard(kind)
-            return
+            place = (restart.validation, restart.step)
+            self._open.pop(place, None)
+            self._touched.pop(place, None)
+            self._closed.discard(place)
+            return ()
+        last = tuple(self._tell())
         self._open.clear()
         self._closed.clear()
         self._step = None
+        return last
 
-    def _rows(self) -> Iterator[Rows]:
-        for kind in self._touched:
-            if kind not in self._open:
-                continue
-            found = sorted(self._open[kind].figures().items())
-            prefix = f"val_{PREFIX}" if kind[0] else PREFIX
-            yield Rows(
-                keys=tuple(f"{prefix}{name}" for name, _ in found),
-                steps=(kind[1],),
-                columns=tuple((value,) for _, value in found),
-                orders=(self._order,),
-                progress=False,
-            )
-            self._order += 1
+    def _tell(self) -> Iterator[Rows]:
+        for place in self._touched:
+            yield self._rows(place)
+        self._touched.clear()
+
+    def _rows(self, place: _Place) -> Rows:
+        validation, step = place
+        found = sorted(self._open[place].figures().items())
+        prefix = f"val_{PREFIX}" if validation else PREFIX
+        self._order += 1
+        return Rows(
+            keys=tuple(f"{prefix}{name}" for name, _ in found),
+            steps=(step,),
+            columns=tuple((value,) for _, value in found),
+            orders=(self._order,),
+            progress=False,
+        )

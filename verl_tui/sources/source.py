@@ -107,5 +107,4 @@ class LineSource:
             else:
                 self._records += len(getattr(record, "steps", (0,)))
             kept.append(record)
-        self._figures.watch(kept)
-        return (*kept, *self._figures.take())
+        return self._figures.complete(kept)
