@@ -186,7 +186,7 @@ def test_notices_never_come_in_heaps_and_are_not_long() -> None:
 
 def test_notices_keep_to_ascii() -> None:
     said = notices([News("数学", "kl-high", "3 × its", Severity.CRITICAL)], Config(notify="osc9"), {}, ascii_only=True)
-    assert said == "\x1b]9;??: kl-high: 3 ? its\a"
+    assert said == "\x1b]9;??: kl-high: 3 x its\a"
 
 
 def test_a_name_makes_no_progress_bar() -> None:
