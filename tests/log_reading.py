@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Batch, Rows
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.source import LineSource
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,12 +36,12 @@ def read_run(*paths: Path | str) -> Run:
     return run
 
 
-def drain(source: LineSource) -> list[Record]:
+def drain(source: FileSource) -> list[Record]:
     """Return everything a source can give now, without the figures that it makes of samples."""
     return without_figures(drain_all(source))
 
 
-def drain_all(source: LineSource) -> list[Record]:
+def drain_all(source: FileSource) -> list[Record]:
     """Return everything a source can give now."""
     records: list[Record] = []
     more = True
@@ -71,7 +71,7 @@ def values(run: Run, key: str) -> dict[int, float]:
 def feed_in_pieces(path: Path, format_: Format, data: bytes, cuts: list[int]) -> tuple[Run, list[Record]]:
     """Write data piece by piece, reading after each; return the run and all records."""
     path.write_bytes(b"")
-    source = LineSource(path, format_, chunk=97)
+    source = FileSource(path, format_, chunk=97)
     run, records = Run("r"), []
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for start, stop in itertools.pairwise(edges):

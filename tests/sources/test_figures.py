@@ -12,7 +12,7 @@ from log_reading import drain_all, feed_in_pieces, read_run, values
 from verl_tui.indicators import dialect, resolve
 from verl_tui.records import Rows
 from verl_tui.sources import rollouts, samples
-from verl_tui.sources.source import LineSource
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_dump_written_again_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "rollouts" / "3.jsonl"
     path.parent.mkdir()
     path.write_text(line(3, 1.0) * 4)
-    source = LineSource(path, rollouts)
+    source = FileSource(path, rollouts)
     drain_all(source)
     path.write_text(line(3, 0.0))
     *_, figures = drain_all(source)

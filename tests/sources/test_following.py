@@ -14,10 +14,11 @@ from log_reading import NOW, drain, values
 
 from verl_tui.records import Batch, Restart, Rows, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.sources import filelogger, tail
+from verl_tui.sources import filelogger, lines
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.source import LineSource
-from verl_tui.sources.tail import Tail
+from verl_tui.sources.jsonl import JsonDecoder
+from verl_tui.sources.lines import LineReader
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ class Followed:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.source = LineSource(path, filelogger)
+        self.source = FileSource(path, filelogger)
         self.run = Run("r")
 
     def read(self) -> list[object]:
@@ -158,7 +159,7 @@ def test_deleted_and_made_again(log):
 
 
 def test_a_line_that_never_ends_is_given_up(log, monkeypatch):
-    monkeypatch.setattr(tail, "LONGEST_LINE", 5000)
+    monkeypatch.setattr(lines, "LONGEST_LINE", 5000)
     append(log.path, line(1))
     for _ in range(20):
         append(log.path, "x" * 1000)
@@ -169,17 +170,31 @@ def test_a_line_that_never_ends_is_given_up(log, monkeypatch):
     assert log.run.unreadable == 1
 
 
-def test_line_numbers_and_crlf(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"a\r\nb\r\nhalf")
-    followed = Tail(path)
-    chunk = followed.read()
-    assert (chunk.lines, chunk.first, followed.partial) == ([b"a\r", b"b\r"], 1, b"half")
-    assert followed.read().lines == []
-    with path.open("ab") as file:
-        file.write(b"!\nc\n")
-    chunk = followed.read()
-    assert (chunk.lines, chunk.first) == ([b"half!", b"c"], 3)
+class Lines(JsonDecoder):
+    """Keeps the lines it is given."""
+
+    def __init__(self):
+        self.lines = []
+
+    def decode(self, line, number):
+        self.lines.append((number, line))
+        return ()
+
+    def last(self, line, number):
+        return self.decode(line, number)
+
+
+def test_line_numbers_and_crlf():
+    decoder = Lines()
+    reader = LineReader(decoder)
+    reader.feed(b"a\r\nb\r\nhalf")
+    assert decoder.lines == [(1, b"a\r"), (2, b"b\r")]
+    reader.feed(b"")
+    reader.feed(b"!\nc\nlast")
+    assert decoder.lines[2:] == [(3, b"half!"), (4, b"c")]
+    reader.finish()
+    reader.finish()
+    assert decoder.lines[4:] == [(5, b"last")]
 
 
 def test_many_unreadable_lines_are_counted_and_only_the_first_told(log):

@@ -14,7 +14,7 @@ from log_reading import drain, feed_in_pieces, read_run, values
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
 from verl_tui.runs.state import State, state
 from verl_tui.sources import FORMATS, console, filelogger, rollouts, samples, tutorial
-from verl_tui.sources.source import LineSource
+from verl_tui.sources.source import FileSource
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = {
@@ -165,7 +165,7 @@ def test_samples_that_reward_managers_print():
         b"(T pid=1) [prompt] Count.\nstep:9 - a:1\n(T pid=1) [response] step:3 - a:1 - b:2\n"
         b"(T pid=1) Traceback (most recent call last):\n(T pid=1) [ground_truth] 3\n(T pid=1) [score] 1.0\n"
     )
-    decoder = console.decoder(Path("x"))
+    decoder = console.ConsoleDecoder()
     found = [r for n, line in enumerate(text.splitlines(), 1) for r in decoder.decode(line, n)]
     (sample,) = [r for r in found if isinstance(r, Sample)]
     assert sample.response == "step:3 - a:1 - b:2\nTraceback (most recent call last):"
@@ -176,7 +176,7 @@ def test_samples_that_reward_managers_print():
 @pytest.mark.parametrize("actor", ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""])
 def test_any_actor_may_print_steps(actor):
     line = f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
-    (row,) = console.decoder(Path("x")).decode(line, 1)
+    (row,) = console.ConsoleDecoder().decode(line, 1)
     assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
 
 
@@ -260,7 +260,7 @@ def test_json_that_only_python_writes(tmp_path):
         b'\xef\xbb\xbf{"step":1,"data":{"a":1}}\r\n\0\0\0\n{"step":2,"data":{"a":NaN,"b":1e999}}\n[1]\n{"step":3}\n'
         b'{"step":4,"data":{"a":12345678901234567890123}}\n{"step":"5","data":{"a":true}}\n'
     )
-    source = LineSource(path, filelogger)
+    source = FileSource(path, filelogger)
     reasons = [(r.line, r.reason) for r in drain(source) if isinstance(r, Unreadable)]
     assert reasons == [
         (2, "only zero bytes: a hole left by a crash"),
@@ -276,7 +276,7 @@ def test_a_dump_written_again_replaces_its_samples(tmp_path):
     path = tmp_path / "rollouts" / "3.jsonl"
     path.parent.mkdir()
     path.write_text('{"input":"q","output":"old","score":0}\n')
-    source = LineSource(path, rollouts)
+    source = FileSource(path, rollouts)
     assert [r.response for r in drain(source)] == ["old"]
     path.write_text('{"input":"q","output":"a new one","score":0}\n')
     restart, sample = drain(source)
@@ -292,5 +292,5 @@ def test_conversations(tmp_path):
     path = tmp_path / "eval.jsonl"
     path.write_text(json.dumps({"reward": 1.0, "conversations": turns}) + "\n")
     assert samples.matches(path, path.read_bytes())
-    (sample,) = drain(LineSource(path, samples))
+    (sample,) = drain(FileSource(path, samples))
     assert (sample.prompt, sample.response) == ("user: hi", "assistant: yo\n\nuser: so")

@@ -15,7 +15,7 @@ from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.exporters.csv import export
 from verl_tui.sources import metrics_csv
-from verl_tui.sources.source import LineSource
+from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from verl_tui.records import Record
@@ -98,7 +98,7 @@ def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     path = tmp_path / "m.csv"
     path.write_bytes(CSV[:at] + data + CSV[at:])
     records: list[Record] = []
-    source, more = LineSource(path, metrics_csv), True
+    source, more = FileSource(path, metrics_csv), True
     while more:
         found, more = source.read()
         records.extend(found)

@@ -15,6 +15,7 @@ from verl_tui.records import Progress
 from verl_tui.sources.console_blocks import ConfigBlock, SampleBlock
 from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.gather import Row
+from verl_tui.sources.lines import LineReader
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ def matches(path: Path, head: bytes) -> bool:
     return any(mark in head for mark in _KNOWN) and b"\0" not in head[:1024]
 
 
-def decoder(path: Path) -> ConsoleDecoder:
-    """Return a decoder for one file."""
-    return ConsoleDecoder()
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(ConsoleDecoder())
 
 
 class ConsoleDecoder:

@@ -8,7 +8,7 @@ from verl_tui.records import Batch, SourceStatus
 from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.discovery import Discovery, Finder, FoundRun
 from verl_tui.sources.settings import SettingsSource
-from verl_tui.sources.source import LineSource, Source
+from verl_tui.sources.source import FileSource, Source
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Feed:
             source: Source = (
                 SettingsSource(file.path, ordinal)
                 if file.format is None
-                else LineSource(file.path, file.format, ordinal)
+                else FileSource(file.path, file.format, ordinal)
             )
             self._readers[key] = _Reader(name, source)
         if (name, run.directory) not in self._readers and any(

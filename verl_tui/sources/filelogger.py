@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, integer, number
+from verl_tui.sources.lines import LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ def matches(path: Path, head: bytes) -> bool:
     return first is not None and "step" in first and isinstance(first.get("data"), dict)
 
 
-def decoder(path: Path) -> FileLoggerDecoder:
-    """Return a decoder for one file."""
-    return FileLoggerDecoder()
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(FileLoggerDecoder())
 
 
 class FileLoggerDecoder(JsonDecoder):

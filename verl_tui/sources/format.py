@@ -1,15 +1,31 @@
-"""What a log format is: a name, a look at the first bytes, and a decoder of lines."""
+"""What a log format is: a name, a look at the first bytes, and a reader of all of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
     from verl_tui.sources.gather import Row
+
+
+class Reader(Protocol):
+    """Turns the bytes of one file into records, the same however they are cut. Raises for no bytes whatever."""
+
+    def feed(self, data: bytes) -> Sequence[Record]:
+        """Return the records that these next bytes complete; what is not complete waits for more."""
+        ...
+
+    def finish(self) -> Sequence[Record]:
+        """Return what only waits for its end, where it is whole without one: nobody may look at this file again."""
+        ...
+
+    def restart(self, reason: str) -> Sequence[Record]:
+        """Forget everything: the file starts anew. Return what is to be told of that, mostly a `Restart`."""
+        ...
 
 
 class Decoder(Protocol):
@@ -47,6 +63,6 @@ class Format(Protocol):
         """Tell from its path and first bytes whether a file is of this format."""
         ...
 
-    def decoder(self, path: Path) -> Decoder:
-        """Return a fresh decoder for a file of this format."""
+    def reader(self, path: Path) -> Reader:
+        """Return a fresh reader for a file of this format; of lines, a `verl_tui.sources.lines.LineReader`."""
         ...

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from verl_tui.metrics import slashed
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import integer, unreadable
+from verl_tui.sources.lines import LineReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def matches(path: Path, head: bytes) -> bool:
     return at < len(row) and _step(row[at]) is not None
 
 
-def decoder(path: Path) -> CsvDecoder:
-    """Return a decoder for one file."""
-    return CsvDecoder()
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(CsvDecoder())
 
 
 class CsvDecoder:

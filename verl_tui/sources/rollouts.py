@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Restart
 from verl_tui.sources.jsonl import JsonDecoder, first_object
+from verl_tui.sources.lines import LineReader
 from verl_tui.sources.sample import is_padding, read_sample
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def matches(path: Path, head: bytes) -> bool:
     return first is None or read_sample(first) is not None
 
 
-def decoder(path: Path) -> RolloutDecoder:
-    """Return a decoder for the dump of one step."""
-    return RolloutDecoder(int(path.stem), validation=_VALIDATION.search(path.parent.name) is not None)
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(RolloutDecoder(int(path.stem), validation=_VALIDATION.search(path.parent.name) is not None))
 
 
 class RolloutDecoder(JsonDecoder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.jsonl import JsonDecoder, first_object
+from verl_tui.sources.lines import LineReader
 from verl_tui.sources.sample import read_sample
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ def matches(path: Path, head: bytes) -> bool:
     return first is not None and "scope" not in first and read_sample(first) is not None
 
 
-def decoder(path: Path) -> SampleDecoder:
-    """Return a decoder for one file."""
-    return SampleDecoder()
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(SampleDecoder())
 
 
 class SampleDecoder(JsonDecoder):

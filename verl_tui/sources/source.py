@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Record, Restart, SourceStatus, Unreadable
+from verl_tui.records import Record, SourceStatus, Unreadable
 from verl_tui.sources.figures import Figures
-from verl_tui.sources.gather import Gather
-from verl_tui.sources.tail import CHUNK, LONGEST_LINE, Tail
+from verl_tui.sources.tail import CHUNK, Tail
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from verl_tui.sources.format import Decoder, Format
+    from verl_tui.sources.format import Format
 
 _TOLD_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has millions."""
@@ -37,8 +37,8 @@ class Source(Protocol):
         ...
 
 
-class LineSource:
-    """A text file of one format, followed as it grows."""
+class FileSource:
+    """A file of one format, followed as it grows."""
 
     def __init__(self, path: Path, format: Format, ordinal: int = 0, chunk: int = CHUNK) -> None:
         self.path = path
@@ -46,41 +46,26 @@ class LineSource:
         self.ordinal = ordinal
         self._chunk = chunk
         self._tail = Tail(path)
-        self._decoder: Decoder = format.decoder(path)
-        self._gather = Gather()
+        self._reader = format.reader(path)
         self._figures = Figures()
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the records of the next lines, and whether more wait."""
+        """Return the records of the next bytes, and whether more wait."""
         try:
             chunk = self._tail.read(self._chunk)
         except OSError as error:
             self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
             return (), False
         self._problem = None
-        if chunk.restarted is not None:
-            self._gather.add(self._decoder.restart() or (Restart(chunk.restarted),))
-        decode, add = self._decoder.decode, self._gather.add
-        for number, line in enumerate(chunk.lines, chunk.first):
-            add(decode(line, number))
-        if chunk.overlong:
-            add((Unreadable(chunk.overlong, f"no line end within {LONGEST_LINE >> 20} MiB", ""),))
-        return self._counted(self._gather.take()), chunk.more
+        again = self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
+        return self._counted((*again, *self._reader.feed(chunk.data))), chunk.more
 
     def finish(self) -> tuple[Record, ...]:
-        """Return the records of a last line without an end, where it is complete by itself."""
-        partial = self._tail.partial
-        if not partial.strip():
-            return ()
-        records = self._decoder.last(partial, self._tail.line + 1)
-        if records is None:
-            return ()
-        self._tail.drop_partial()
-        self._gather.add(records)
-        return self._counted(self._gather.take())
+        """Return what only waits for its end."""
+        return self._counted(self._reader.finish())
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
@@ -97,7 +82,7 @@ class LineSource:
             problem=self._problem,
         )
 
-    def _counted(self, records: tuple[Record, ...]) -> tuple[Record, ...]:
+    def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:
         kept = []
         for record in records:
             if isinstance(record, Unreadable):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, integer, number
+from verl_tui.sources.lines import LineReader
 from verl_tui.sources.sample import read_sample
 from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_time
@@ -43,9 +44,9 @@ def matches(path: Path, head: bytes) -> bool:
     return stepped and any(number(v) is not None for k, v in flatten(first).items() if k not in _ABOUT)
 
 
-def decoder(path: Path) -> TutorialDecoder:
-    """Return a decoder for one file."""
-    return TutorialDecoder()
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(TutorialDecoder())
 
 
 class TutorialDecoder(JsonDecoder):

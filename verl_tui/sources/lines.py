@@ -1,0 +1,80 @@
+"""Cuts the bytes of a text file into lines, has them decoded and gathers what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.gather import Gather
+
+if TYPE_CHECKING:
+    from verl_tui.sources.format import Decoder
+
+LONGEST_LINE = 32 * 2**20
+"""Bytes after which a line without an end is given up: no format writes such, a broken file might."""
+
+
+class LineReader:
+    """Reads a text file line by line; half a line waits for its end."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self._gather = Gather()
+        self._line = 0
+        """Complete lines so far."""
+        self._partial: list[bytes] = []
+        self._partial_size = 0
+        self._skipping = False
+        """Whether the line that is being read has been given up."""
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records of the lines that these bytes complete."""
+        first = self._line + 1
+        *lines, rest = data.split(b"\n")
+        if lines:
+            self._partial.append(lines[0])
+            lines[0] = b"".join(self._partial)
+            self._drop_partial()
+            self._line += len(lines)
+            if self._skipping:
+                self._skipping = False
+                del lines[0]
+                first += 1
+        decode, add = self._decoder.decode, self._gather.add
+        for number, line in enumerate(lines, first):
+            add(decode(line, number))
+        if rest and not self._skipping:
+            self._keep(rest)
+        return self._gather.take()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return the records of a last line without an end, where it is complete by itself."""
+        partial = b"".join(self._partial)
+        if not partial.strip():
+            return ()
+        records = self._decoder.last(partial, self._line + 1)
+        if records is None:
+            return ()
+        # Its content has been taken as it stood, only what comes after it counts.
+        self._drop_partial()
+        self._gather.add(records)
+        return self._gather.take()
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew; return what is to be told of that."""
+        self._line = 0
+        self._drop_partial()
+        self._skipping = False
+        self._gather.add(self._decoder.restart() or (Restart(reason),))
+        return self._gather.take()
+
+    def _keep(self, rest: bytes) -> None:
+        self._partial.append(rest)
+        self._partial_size += len(rest)
+        if self._partial_size > LONGEST_LINE:
+            self._skipping = True
+            self._drop_partial()
+            self._gather.add((Unreadable(self._line + 1, f"no line end within {LONGEST_LINE >> 20} MiB", ""),))
+
+    def _drop_partial(self) -> None:
+        self._partial, self._partial_size = [], 0
