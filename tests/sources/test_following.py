@@ -14,7 +14,7 @@ from log_reading import NOW, drain, values
 
 from verl_tui.records import Batch, Restart, Rows, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.sources import filelogger, lines
+from verl_tui.sources import filelogger, lines, tail
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.jsonl import JsonDecoder
 from verl_tui.sources.lines import LineReader
