@@ -63,8 +63,9 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     (run,) = found["runs"]
     assert list(run) == [
         *("name", "paths", "dialect", "state", "step", "total_steps", "last_record_age_s", "indicators", "findings"),
-        *("not_judged", "sources", "best", "targets", "history"),
+        *("not_judged", "sources", "best", "targets", "history", "identity"),
     ]
+    assert list(run["identity"]) == ["project", "experiment", "group", "algorithm", "model", "hyperparameters"]
     assert (run["name"], run["dialect"], run["step"], run["total_steps"]) == ("run_a", "tutorial", 30, None)
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
@@ -237,7 +238,7 @@ def test_dumps_of_many_steps_share_a_line(tmp_path: Path) -> None:
     for step in range(1, 6):
         dump = {"input": "2+2?", "output": "4", "score": 1.0, "step": step}
         write(tmp_path / "run" / "rollouts" / f"{step}.jsonl", [dump, dump])
-    assert re.search(r"^  read 5 files in .*rollouts: rollout dump, 10 records$", note(tmp_path / "run"), re.MULTILINE)
+    assert re.search(r"^  read .*/rollouts/\*\.jsonl: rollout dump, 10 records$", note(tmp_path / "run"), re.MULTILINE)
 
 
 def test_runs_stand_apart(tmp_path: Path) -> None:

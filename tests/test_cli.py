@@ -62,7 +62,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
         return 0
 
     monkeypatch.setattr("verl_tui.tui.watch", watch)
-    monkeypatch.setattr("verl_tui.cli._need_terminal", lambda: None)
+    monkeypatch.setattr("verl_tui.cli._need_terminal", lambda paths=(): None)
     return calls
 
 

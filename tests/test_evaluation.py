@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.evaluation import Evaluation, ngram_entropy, repetition, tokens
-from verl_tui.records import Sample
+from verl_tui.records import Fact, Sample
 
 ENGLISH = "First we add the two numbers, which gives twelve. Then we halve the sum and find that the answer is six. "
 CHINESE = "首先把两个数相加，得到十二，然后再除以二，所以最后的答案就是六，这与题目的条件完全一致。"
@@ -87,7 +87,7 @@ def test_groups_by_name_and_in_any_order() -> None:
 def test_what_is_not_known_is_left_out() -> None:
     assert figures() == {"count": 0}
     alone = figures(sample("short"))
-    assert set(alone) == {"count", "repetition"}
+    assert set(alone) == {"count", "repetition", "response_chars"}
     assert "score" not in figures(sample(score=math.nan))
 
 
@@ -106,6 +106,36 @@ def test_variety() -> None:
     assert (alike["unique_share"], varied["unique_share"]) == (1 / 8, 1.0)
     assert alike["distinct_2"] == pytest.approx(1 / 8, abs=0.01)
     assert varied["distinct_2"] == 1.0
+
+
+def test_scores_and_lengths_have_bounds() -> None:
+    found = figures(sample("ab", score=-1.0), sample("abcd", score=0.5))
+    assert (found["score_min"], found["score_max"], found["response_chars"]) == (-1.0, 0.5, 3.0)
+
+
+def part(sizes: list[int]) -> dict[str, float]:
+    """Return the figures of a part of a step whose groups have so many samples each, all of one score."""
+    evaluation = Evaluation()
+    facts = [Fact(0, 1.0, str(group), 3, {}, validation=False) for group, size in enumerate(sizes) for _ in range(size)]
+    for fact in facts:
+        evaluation.add_fact(fact, None)
+    return evaluation.figures(whole=False)
+
+
+def test_of_a_part_only_whole_groups_count() -> None:
+    evaluation = Evaluation()
+    for group, score in [("a", 0.0), ("a", 1.0), ("a", 1.0), ("b", 1.0), ("b", 1.0)]:
+        evaluation.add_fact(Fact(0, score, group, 3, {}, validation=False), "yes")
+    assert evaluation.figures()["dead_groups"] == 0.5
+    assert evaluation.figures(whole=False)["dead_groups"] == 0.0
+    assert evaluation.figures(whole=False)["count"] == 5
+
+
+def test_where_groups_are_scattered_a_part_tells_nothing_of_them() -> None:
+    assert part([8] * 9 + [3])["dead_groups"] == 1.0
+    assert "dead_groups" not in part([1] * 80 + [2] * 6 + [3])
+    assert "dead_groups" not in part([1] * 8)
+    assert "dead_groups" not in part([])
 
 
 def test_only_the_first_texts_are_looked_at() -> None:

@@ -16,6 +16,7 @@ from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
 from verl_tui.runs.best import best
+from verl_tui.runs.identity import as_data, identity
 from verl_tui.runs.state import remaining, silence, state
 from verl_tui.runs.targets import targets_of
 from verl_tui.sources import FORMATS
@@ -131,6 +132,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
             }
             for episode in verdict.history
         ],
+        "identity": dict(as_data(identity(run))),
     }
 
 

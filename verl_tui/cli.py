@@ -87,7 +87,7 @@ def build_parser() -> Parser:
         prog="verl-tui",
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
         description=f"Watch verl training runs in the terminal, for example: {_EXAMPLE}",
-        epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob. "
+        epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; - is standard input. "
         "A path named like a command is written ./check.",
     )
     parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
@@ -115,7 +115,9 @@ def build_parser() -> Parser:
     guide = parser.add_command("guide", _guide, "the rules in force, with their thresholds and sources")
     config = parser.add_command("config", _config, "where the configuration is read from, and all of its defaults")
     for command in (watch, check, guard, csv):
-        completes_paths(command.add_argument("paths", nargs="*", metavar="PATH", help="log, directory or quoted glob"))
+        completes_paths(
+            command.add_argument("paths", nargs="*", metavar="PATH", help="log, directory, quoted glob or -")
+        )
     for command in (check, guard, csv, demo, guide, config):
         _config_option(command)
     return parser
@@ -170,7 +172,7 @@ def _demo_options(parser: Parser) -> None:
 def _watch(options: argparse.Namespace) -> int:
     paths, config = _paths(options, _EXAMPLE), _configuration(options)
     if options.snapshot is None:
-        _need_terminal()
+        _need_terminal(paths)
     from verl_tui.sources.feed import Feed
 
     found = Feed(paths).scan()
@@ -400,7 +402,15 @@ def _paths(options: argparse.Namespace, example: str) -> Sequence[str]:
             "`verl-tui demo` shows a simulated training and needs nothing"
         )
     paths: list[str] = options.paths
+    if _piped(paths) and sys.stdin is not None and sys.stdin.isatty():
+        raise CommandError("-: nothing is piped in, say `some-training 2>&1 | verl-tui -`")
     return paths
+
+
+def _piped(paths: Sequence[str]) -> bool:
+    from verl_tui.sources import pipe
+
+    return any(map(pipe.is_meant, paths))
 
 
 def _configuration(options: argparse.Namespace) -> Config:
@@ -425,11 +435,14 @@ def _unwritten(error: OSError, wanted: object) -> CommandError:
     return CommandError(f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT)
 
 
-def _need_terminal() -> None:
+def _need_terminal(paths: Sequence[str] = ()) -> None:
     """Refuse where there is nothing to draw on, before Textual is imported, which would wait for answers."""
+    from verl_tui.sources import pipe
+
+    keys = pipe.has_keys() if _piped(paths) else sys.stdin.isatty()
     if os.environ.get("TERM") in ("dumb", "unknown"):
         why = f"this terminal (TERM={os.environ['TERM']}) cannot be drawn on"
-    elif all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+    elif keys and all(stream.isatty() for stream in (sys.stdout, sys.stderr)):
         return
     else:
         why = "no terminal here to draw on"

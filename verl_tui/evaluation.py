@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.records import Sample
+    from verl_tui.records import Fact, Sample
 
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""
@@ -25,6 +25,13 @@ LOOKED_AT = 16
 _LENGTH = 400
 """Characters looked at of each, the last ones: a loop goes on to the end."""
 _MOST_COMPONENTS = 32
+LENGTH = "response_chars"
+"""Mean length of the responses, in characters."""
+READ_SHARE = "read_share"
+"""How much of a dump the figures of its step are of, where not of all."""
+_WHOLE_GROUPS = 0.1
+"""Share of the groups seen that must be as large as the largest, for that to be the size of a whole group: where the
+rows of a group are scattered over the dump, a part of it holds hardly any whole one."""
 _LARGEST = 1e100
 """A number beyond this measures nothing, and the sum of a few squares of such would not be finite."""
 _NUMBER = (int, float)
@@ -39,10 +46,10 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
+TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
 _ASCII_TOKEN = re.compile(r"[a-z]+|[0-9]+")
 """The same for text that has nothing else, in half the time."""
-_RUN = re.compile(r"([^\W\d_])\1{3,}")
+RUN = re.compile(r"([^\W\d_])\1{3,}")
 """The same letter four times and more: no word has that; lines of dashes and zeros are no letters."""
 _MAYBE_RUN = re.compile(r"(.)\1\1\1")
 """What has no four of any character has no run: that is most text, and found out in a quarter of the time."""
@@ -56,7 +63,7 @@ _NO_COMPONENT = re.compile(
 def tokens(text: str) -> list[str]:
     """Return the words of a text, in lower case; of scripts without spaces the characters."""
     text = text.lower()
-    return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
+    return (_ASCII_TOKEN if text.isascii() else TOKEN).findall(text)
 
 
 def repetition(text: str) -> float:
@@ -104,7 +111,7 @@ def _repeated(words: Sequence[str]) -> float:
 def _in_runs(text: str) -> float:
     if _MAYBE_RUN.search(text) is None:
         return 0.0
-    runs = sum(len(found.group()) for found in _RUN.finditer(text))
+    runs = sum(len(found.group()) for found in RUN.finditer(text))
     return runs / max(runs, sum(map(str.isalpha, text))) if runs else 0.0
 
 
@@ -112,9 +119,13 @@ class Evaluation:
     """The samples of one step and kind (training or validation), one after the other."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self.count = 0
+        """Samples taken in."""
+        self._length = 0
+        """Characters of all responses."""
         self._scored, self._first = 0, 0.0
         """How many samples have a score, and the first of these scores."""
+        self._low, self._high = math.inf, -math.inf
         self._total, self._squares = 0.0, 0.0
         """Sums of the scores and of their squares, counted from the first score: large ones close together keep
         their spread."""
@@ -126,14 +137,28 @@ class Evaluation:
 
     def add(self, sample: Sample) -> None:
         """Take in a sample."""
-        self._count += 1
-        if self._count <= LOOKED_AT:
+        if self.count < LOOKED_AT:
             self._texts.add(sample.response)
-        score = sample.score
+        self._add(sample.score, hash(sample.group or sample.prompt), len(sample.response), sample.extras)
+
+    def add_fact(self, fact: Fact, response: str | None) -> None:
+        """Take in what is known of a sample.
+
+        Args:
+            fact: The sample without its text.
+            response: Its text; needed of the first `LOOKED_AT` only.
+        """
+        if response is not None and self.count < LOOKED_AT:
+            self._texts.add(response)
+        self._add(fact.score, hash(fact.group), fact.length, fact.numbers)
+
+    def _add(self, score: float | None, group: int, length: int, extras: Mapping[str, object]) -> None:
+        self.count += 1
+        self._length += length
         # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
         if score is not None and -_LARGEST < score < _LARGEST:
-            self._add_score(score, hash(sample.group or sample.prompt))
-        for name, value in sample.extras.items():
+            self._add_score(score, group)
+        for name, value in extras.items():
             if isinstance(value, _NUMBER) and -_LARGEST < value < _LARGEST:
                 self._add_extra(name, value)
 
@@ -141,6 +166,7 @@ class Evaluation:
         if not self._scored:
             self._first = score
         self._scored += 1
+        self._low, self._high = min(self._low, score), max(self._high, score)
         above = score - self._first
         self._total += above
         self._squares += above * above
@@ -156,9 +182,17 @@ class Evaluation:
         known[0] += 1
         known[1] += value
 
-    def figures(self) -> dict[str, float]:
-        """Return what is known so far, by name; what cannot be known is left out."""
-        found: dict[str, float] = {"count": float(self._count), **self._texts.figures(), **self._spread()}
+    def figures(self, *, whole: bool = True) -> dict[str, float]:
+        """Return what is known so far, by name; what cannot be known is left out.
+
+        Args:
+            whole: Whether these are all samples of the step. Of a part, only groups that are there to the last sample
+                count: half a group is more often of one score than a whole one.
+        """
+        found: dict[str, float] = {"count": float(self.count), **self._texts.figures(), **self._spread()}
+        if self.count:
+            found[LENGTH] = self._length / self.count
+        found.update(self._dead_groups(2 if whole else self._whole_group()))
         for name, (count, total) in self._extras.items():
             free = name
             while free in found or free in RESERVED:
@@ -171,14 +205,26 @@ class Evaluation:
             return {}
         mean = self._total / self._scored
         variance = max(0.0, self._squares / self._scored - mean * mean)
-        found = {"score": self._first + mean, "score_std": math.sqrt(variance)}
-        groups = [group for group in self._groups.values() if group[2] > 1]
-        if groups:
-            same = [low for low, high, _ in groups if low == high]
-            found["dead_groups"] = len(same) / len(groups)
-            found["groups_all_wrong"] = sum(score <= 0 for score in same) / len(groups)
-            found["groups_all_right"] = sum(score > 0 for score in same) / len(groups)
-        return found
+        spread = {"score_min": float(self._low), "score_max": float(self._high), "score_std": math.sqrt(variance)}
+        return {"score": self._first + mean, **spread}
+
+    def _whole_group(self) -> int:
+        """Return how many samples a whole group has, at least; a number beyond all where the groups do not tell."""
+        sizes = Counter(many for _, _, many in self._groups.values())
+        largest = max(sizes, default=0)
+        return max(2, largest) if sizes[largest] >= _WHOLE_GROUPS * len(self._groups) else self.count + 1
+
+    def _dead_groups(self, least: int) -> Mapping[str, float]:
+        """Return the shares of groups of one score, of those that have so many samples at least."""
+        groups = [group for group in self._groups.values() if group[2] >= least]
+        if not groups:
+            return {}
+        same = [low for low, high, _ in groups if low == high]
+        return {
+            "dead_groups": len(same) / len(groups),
+            "groups_all_wrong": sum(score <= 0 for score in same) / len(groups),
+            "groups_all_right": sum(score > 0 for score in same) / len(groups),
+        }
 
 
 class _Texts:
@@ -226,7 +272,7 @@ class _Texts:
 
 
 RESERVED = frozenset(
-    {"count", "repetition", "ngram_entropy", "distinct_2", "unique_share", "score", "score_std"}
-    | {"dead_groups", "groups_all_wrong", "groups_all_right"}
+    {"count", "repetition", "ngram_entropy", "distinct_2", "unique_share", LENGTH, READ_SHARE}
+    | {"score", "score_std", "score_min", "score_max", "dead_groups", "groups_all_wrong", "groups_all_right"}
 )
 """Names of figures; an extra of the same name is called `extra_…`."""

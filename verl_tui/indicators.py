@@ -40,8 +40,8 @@ class Indicator:
 # A data set's own name may hold slashes. Where a log has no score of its own validation, auxiliary ones must do.
 _SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
 _NO_SCORE = (
-    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|kl|entropy|clip|clipped|time|epoch|steps?|turns|tokens|std)"
-    r"(?![a-z]))"
+    r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logp|clip|clipped|truncated|frac|time|epoch"
+    r"|steps?|turns|tokens|std)(?![a-z]))"
 )
 _CORE: tuple[re.Pattern[str], ...] = tuple(
     re.compile(pattern)
@@ -95,7 +95,7 @@ _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
     (
         *("policy_loss", "policy loss", "", "", "loss"),
         "actor/pg_loss",
-        "ppo/policy_loss policy/loss policy_loss train/loss",
+        "ppo/policy_loss policy/loss policy_loss",
         "policy_loss pg_loss loss loss/mean",
     ),
     (

@@ -52,12 +52,45 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Dump:
+    """A file with the samples of one step, read where somebody looks."""
+
+    step: int
+    path: str
+    validation: bool
+    size: int
+    """Bytes."""
+    removed: bool = False
+    """True where the file is no longer there."""
+    modified: float | None = None
+    """Time of its last change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What can be said of a sample without its text: enough to sort, group and count by."""
+
+    index: int
+    """Its place in the file or the log, from 0."""
+    score: float | None
+    group: str | None
+    """Samples of one prompt share it."""
+    length: int
+    """Characters of the response."""
+    numbers: Mapping[str, float]
+    """Further fields that are numbers."""
+    validation: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far the run says it is: tqdm bars, `Total training steps: N`."""
 
     step: int | None = None
     total: int | None = None
     """Steps of the whole run."""
+    elapsed: float | None = None
+    """Seconds since the bar began, as it says."""
 
 
 class EventKind(Enum):
@@ -122,7 +155,7 @@ class Restart:
     """Whether those samples are validation samples."""
 
 
-Record = Rows | Sample | Progress | Event | Settings | Unreadable | Restart
+Record = Rows | Sample | Dump | Progress | Event | Settings | Unreadable | Restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +177,8 @@ class SourceStatus:
     """Time of the file's last change."""
     problem: str | None = None
     """Why the source is down (permission, vanished), None while it is up."""
+    note: str | None = None
+    """What should be known of its figures, e.g. that they are of a part only."""
 
 
 @dataclass(frozen=True, slots=True)

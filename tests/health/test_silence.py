@@ -51,6 +51,16 @@ def test_reward_level_is_judged_without_such_evidence() -> None:
     assert "reward-low" in ids(judge(_with_samples([1.0] * 5))), "five scores are no evidence"
 
 
+@pytest.mark.parametrize(("high", "silent"), [(1.0, True), (2.5, False)])
+def test_the_bounds_of_dumped_scores_are_evidence(high: float, silent: bool) -> None:
+    run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
+    figures = {"samples/score_min": [0.0] * 3, "samples/score_max": [1.0, high, 1.0], "samples/count": [64.0] * 3}
+    run.apply(batch(rows(figures, [78, 79, 80], 500)), now=0.0)
+    verdict = judge(run)
+    assert ("reward-low" not in ids(verdict)) is silent
+    assert ("0 and 1" in (reason(verdict, "reward-low") or "")) is silent
+
+
 def test_responses_scored_zero_or_one_are_evidence() -> None:
     run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
     steps = [step for step in range(1, 11) for _ in range(4)]

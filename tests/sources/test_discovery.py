@@ -46,7 +46,7 @@ def test_a_run_directory_with_everything(tree):
         run__checkpoints__global_step_10__x_DOT_log=CONSOLE,
         run__notes_DOT_md="step:1 - a:1",
     )
-    files = ["1.jsonl", "10.jsonl", "10.jsonl", "config.yaml", "exp.jsonl", "overrides.yaml", "train.log"]
+    files = ["config.yaml", "exp.jsonl", "overrides.yaml", "rollouts", "train.log", "validation"]
     assert found(top / "run") == {"run": files}
     assert found(top) == {top.name: files}, "a directory that holds one run is that run"
 
@@ -80,19 +80,38 @@ def test_a_file_named_twice_is_one_run(tree):
 
 
 def test_a_link_to_the_latest_run_is_no_second_run(tree):
-    top = tree(wandb__run__files__output_DOT_log=CONSOLE)
-    (top / "wandb" / "latest-run").symlink_to(top / "wandb" / "run")
-    assert len(found(top)) == 1
+    top = tree(run_6__train_DOT_log=CONSOLE, run_7__train_DOT_log=CONSOLE)
+    (top / "latest").symlink_to(top / "run_7")
+    assert found(top) == {"run_6": ["train.log"], "run_7": ["train.log"]}
+
+
+def test_links_in_circles_end(tree):
+    top = tree(a__b__train_DOT_log=CONSOLE, c__train_DOT_log=CONSOLE)
+    for name in ("a/up", "a/b/top", "c/top", "c/self"):
+        (top / name).symlink_to(top)
+    assert found(top) == {"a/b": ["train.log"], "c": ["train.log"]}
 
 
 def test_the_console_that_wandb_kept_is_no_second_run(tree):
-    top = tree(train_DOT_log=CONSOLE, wandb__run_1__files__output_DOT_log=CONSOLE)
+    top = tree(train_DOT_log=CONSOLE, **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE})
     assert found(top) == {top.name: ["train.log"]}
 
 
 def test_settings_and_dumps_beside_a_file_named_by_the_user(tree):
     top = tree(train_DOT_log=CONSOLE, config_DOT_yaml="a: 1", dumps__3_DOT_jsonl=SAMPLE)
-    assert found(top / "train.log") == {"train": ["3.jsonl", "config.yaml", "train.log"]}
+    assert found(top / "train.log") == {"train": ["config.yaml", "dumps", "train.log"]}
+
+
+def test_dumps_alone_are_a_run(tree):
+    top = tree(rollouts__3_DOT_jsonl=SAMPLE, rollouts__4_DOT_jsonl="", rollouts__notes_DOT_txt="nothing")
+    assert found(top) == {top.name: ["rollouts"]}
+    assert found(top / "rollouts") == {"rollouts": ["rollouts"]}
+    assert found(top / "rollouts" / "3.jsonl") == {"3": ["3.jsonl"]}
+
+
+def test_dumps_beside_the_log_that_they_belong_to(tree):
+    top = tree(train_DOT_log=CONSOLE, **{"3_DOT_jsonl": SAMPLE, "4_DOT_jsonl": SAMPLE})
+    assert found(top) == {top.name: sorted([top.name, "train.log"])}
 
 
 def test_samples_alone_are_a_run(tree):
@@ -103,8 +122,6 @@ def test_samples_alone_are_a_run(tree):
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("events.out.tfevents.1.host.1.0", b"x", "is TensorBoard events, a format verl-tui does not read"),
-        ("run-x.wandb", b":W&B", "is a W&B transaction log, a format verl-tui does not read"),
         ("model.bin", bytes(range(256)) * 10, "is a binary file, not a log"),
     ],
 )

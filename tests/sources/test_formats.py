@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -146,20 +147,6 @@ def test_steps_that_restart_each_epoch_are_no_restart(tmp_path):
     assert values(run, "ppo/policy_loss") == {n: -float(n) for n in range(6)}
 
 
-def test_rollout_dumps(tmp_path):
-    for name, step in (("rollout_v1.jsonl", "7"), ("rollout_v06.jsonl", "8")):
-        (tmp_path / "rollouts").mkdir(exist_ok=True)
-        (tmp_path / "rollouts" / f"{step}.jsonl").write_bytes((DATA / name).read_bytes())
-    run = read_run(tmp_path)
-    first, second = run.samples.at(7)[:2]
-    assert (first.response, first.score, first.ground_truth, first.group) == ("12\n#### 12", 1.0, "12", "aa-bb")
-    assert second.response == "这个这个问题"
-    assert len(run.samples) == 4, "the row that pads the batch is left out"
-    old = run.samples.at(8)[0]
-    assert math.isnan(old.score)
-    assert old.extras == {"reward": 1.0, "acc": True, "pred": "a"}
-
-
 def test_samples_that_reward_managers_print():
     text = (
         b"(T pid=1) [prompt] Count.\nstep:9 - a:1\n(T pid=1) [response] step:3 - a:1 - b:2\n"
@@ -294,3 +281,15 @@ def test_conversations(tmp_path):
     assert samples.matches(path, path.read_bytes())
     (sample,) = drain(FileSource(path, samples))
     assert (sample.prompt, sample.response) == ("user: hi", "assistant: yo\n\nuser: so")
+
+
+def test_bars_tell_when_steps_were_reached(tmp_path):
+    path = tmp_path / "train.log"
+    bars = "".join(
+        f"\rTraining Progress:  {n}%|x  | {n}/100 [{spent}<1:00:00, 40.00s/it]step:{n} - a:{n}.0\n"
+        for n, spent in ((1, "00:50"), (2, "01:30"), (3, "1:00:00"))
+    )
+    path.write_text(bars)
+    os.utime(path, (50_000, 50_000))
+    (clock,) = read_run(path).clocks
+    assert [clock.at(step) for step in (1, 2, 3)] == [46_450.0, 46_490.0, 50_000.0]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT
+from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,32 +28,17 @@ class Limit(NamedTuple):
 
 def setting(run: Run, names: Sequence[str]) -> tuple[str, object] | None:
     """Return a setting by the last parts of its dotted name; earlier names first, then the shortest full name."""
-    for name in names:
-        found = [key for key in run.settings if key == name or key.endswith((f".{name}", f"/{name}"))]
-        if found:
-            key = min(found, key=lambda key: (len(key), key))
-            return key, run.settings[key]
-    return None
+    return run.config.find(names)
 
 
 def figure(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
     """Return a setting that is a number above 0, with its full name; otherwise as `setting`."""
     for name in names:
         found = setting(run, [name])
-        value = _float(found[1]) if found else None
+        value = as_number(found[1]) if found else None
         if found and value is not None and value > 0:
             return found[0], value
     return None
-
-
-def _float(value: object) -> float | None:
-    """Return a number that may have been written as text; unresolved `${…}` is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 def response_limit(run: Run, guide: Guide) -> Limit:

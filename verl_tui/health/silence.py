@@ -7,6 +7,7 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from verl_tui.evaluation import PREFIX
 from verl_tui.health.limits import adaptive, stated_limit, stated_target, v1_trainer
 
 if TYPE_CHECKING:
@@ -75,7 +76,18 @@ def _bounded_scores(run: Run) -> str | None:
         )
         if len(scores) >= _MOST_SCORES:
             break
-    return _scale(scores, "the newest samples' scores")
+    return _scale(scores, "the newest samples' scores") or _bounded_dumps(run)
+
+
+def _bounded_dumps(run: Run) -> str | None:
+    """Scores of dumps are not kept, only the lowest and the highest of each step."""
+    low, high, count = (run.series(f"{PREFIX}{name}") for name in ("score_min", "score_max", "count"))
+    if low is None or high is None or count is None or sum(count.tail(_POINTS)) < _SCORES:
+        return None
+    bounds = (min(low.tail(_POINTS), default=-math.inf), max(high.tail(_POINTS), default=math.inf))
+    if not -1.0 <= bounds[0] <= bounds[1] <= 1.0:
+        return None
+    return f"the newest samples' scores all lie within {bounds[0]:g} and {bounds[1]:g}: a bounded scale"
 
 
 def _scale(scores: Sequence[float], what: str) -> str | None:

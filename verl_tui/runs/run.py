@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.indicators import dialect, resolve
 from verl_tui.records import (
     Batch,
+    Dump,
     Event,
     EventKind,
     Progress,
+    Record,
     Restart,
     Rows,
     Sample,
@@ -20,13 +22,17 @@ from verl_tui.records import (
     SourceStatus,
     Unreadable,
 )
+from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.plan import planned_steps
+from verl_tui.runs.resumes import RestartMark, continued, marks
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
+from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.table import Table, precedence
 from verl_tui.times import trusted_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _KEPT_EVENTS = 500
 _KEPT_UNREADABLE = 1000
@@ -34,16 +40,6 @@ _SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""
 _NAN = float("nan")
 _ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
-
-
-@dataclass(frozen=True, slots=True)
-class RestartMark:
-    """Where a source started anew."""
-
-    step: int
-    """First step of the new segment."""
-    reason: str
-    path: str
 
 
 @dataclass(slots=True)
@@ -56,6 +52,12 @@ class SourceState:
     """Rows of the current segment so far."""
     step: int | None = None
     """Highest step of the current segment, of its rows or its progress bar."""
+    first: int | None = None
+    """The first step it ever told, in its rows."""
+    top: int | None = None
+    """The highest step it ever told, in its rows."""
+    metrics: set[str] = field(default_factory=set)
+    """Keys of its rows."""
     total: int | None = None
     """Steps of the whole run, as far as this source tells."""
     ending: Event | None = None
@@ -64,6 +66,10 @@ class SourceState:
     """Why the source started anew, until the first row of the new segment tells at which step."""
     tables: dict[tuple[tuple[str, ...], bool], Table] = field(default_factory=dict)
     """Tables of the current segment."""
+    bar_steps: array[int] = field(default_factory=lambda: array("q"))
+    """Steps that the progress bar of the current segment has shown, ascending."""
+    bar_elapsed: array[float] = field(default_factory=lambda: array("d"))
+    """Seconds that had passed at each of them, by the bar."""
     unreadable: deque[Unreadable] = field(default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE))
 
 
@@ -75,9 +81,10 @@ class Run:
         self.sources: dict[str, SourceState] = {}
         """By path, in the order they were found."""
         self.samples = Samples()
-        self.settings: dict[str, Any] = {}
-        """Flat settings, e.g. `data.max_response_length`; the first source that states one holds."""
-        self.settings_origin: dict[str, str] = {}
+        self.config = RunSettings()
+        self.settings: dict[str, Any] = self.config.values
+        """Flat settings, e.g. `data.max_response_length`; the most trusted source that states one holds."""
+        self.settings_origin: dict[str, str] = self.config.origins
         self.events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self.checkpoints: dict[int, str] = {}
         """Step -> directory of the checkpoints seen."""
@@ -85,7 +92,10 @@ class Run:
         """Directories of checkpoints that the trainer itself called the best."""
         self.saved_step: int | None = None
         """Step of the newest checkpoint that verl's tracker file calls complete, None where there is no such file."""
-        self.restarts: list[RestartMark] = []
+        self._restarts: list[RestartMark] = []
+        self._behind: set[int] = set()
+        """Sources that others go on from."""
+        self._stated, self._watched = Clock("times in the log"), Clock("arrival while we watched")
         self.last_record: float | None = None
         """Time of the newest record in seconds since the epoch."""
         self.revision = 0
@@ -114,8 +124,24 @@ class Run:
     @property
     def step(self) -> int | None:
         """Step the run has reached: the highest of its newest segment; None before the first."""
-        reached = [(state.segment, state.step) for state in self.sources.values() if state.step is not None]
+        known = [state for state in self.sources.values() if id(state) not in self._behind]
+        reached = [(state.segment, state.step) for state in known if state.step is not None]
         return max(reached, default=(0, None))[1]
+
+    @property
+    def restarts(self) -> Sequence[RestartMark]:
+        """Where the run began anew, by step."""
+        return marks(self._restarts, self.sources.values())
+
+    @property
+    def clocks(self) -> Sequence[Clock]:
+        """What tells when steps were reached, the best evidence first; those that tell nothing are left out."""
+        bars = (
+            reckoned("progress bar and the file's last change", state.bar_steps, state.bar_elapsed, written)
+            for state in self.sources.values()
+            if (written := state.status.modified) is not None and state.bar_steps[-1:] == array("q", [state.step or 0])
+        )
+        return [clock for clock in (self._stated, self._watched, *bars) if len(clock) > 1]
 
     @property
     def total_steps(self) -> int | None:
@@ -123,11 +149,7 @@ class Run:
         stated = [state.total for state in self.sources.values() if state.total is not None]
         if stated:
             return stated[-1]
-        for key in ("trainer.total_training_steps", "total_training_steps", "total_steps", "max_steps"):
-            value = self.settings.get(key)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-        return None
+        return planned_steps(self)
 
     @property
     def outcome(self) -> Event | None:
@@ -164,6 +186,11 @@ class Run:
         series.catch_up(tables)
         return series
 
+    def precedences(self) -> Iterator[int]:
+        """Yield the highest precedence among the rows of each metric, see `verl_tui.runs.table.precedence`."""
+        for tables in self._tables.values():
+            yield max(table.orders[0] for table, _ in tables if len(table))
+
     def indicator(self, indicator: str) -> Series | None:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
         key = self.indicators.get(indicator)
@@ -185,25 +212,34 @@ class Run:
         """
         state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
         state.status = batch.status
+        arrival = now if batch.live else None
         for record in batch.records:
-            match record:
-                case Rows():
-                    self._apply_rows(state, record, now if batch.live else None)
-                case Sample():
-                    self._apply_sample(state, record, now if batch.live else None)
-                case Unreadable():
-                    state.unreadable.append(record)
-                case Restart(step=None):
-                    self._restart(state, record.reason)
-                case Restart():
-                    self.samples.forget(record.step or 0, validation=record.validation)
-                case Progress():
-                    self._apply_progress(state, record, now if batch.live else None)
-                case Settings():
-                    self._apply_settings(record)
-                case Event():
-                    self._apply_event(state, record)
+            self._take(state, record, arrival)
         self.revision += 1
+        if len(self.sources) > 1:
+            self._behind = {id(before) for before, _ in continued(self.sources.values())}
+
+    def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
+        match record:
+            case Rows():
+                self._apply_rows(state, record, arrival)
+            case Sample():
+                self._apply_sample(state, record, arrival)
+            case Dump():
+                self.samples.add_dump(record)
+                self._seen(None, record.modified)
+            case Unreadable():
+                state.unreadable.append(record)
+            case Restart(step=None):
+                self._restart(state, record.reason)
+            case Restart():
+                self.samples.forget(record.step or 0, validation=record.validation)
+            case Progress():
+                self._apply_progress(state, record, arrival)
+            case Settings():
+                self.config.apply(record)
+            case Event():
+                self._apply_event(state, record)
 
     def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None) -> None:
         table = state.tables.get((rows.keys, rows.mean))
@@ -211,16 +247,23 @@ class Run:
             table = state.tables[rows.keys, rows.mean] = Table(rows.keys, mean=rows.mean)
             for column, key in enumerate(rows.keys):
                 self._tables.setdefault(key, []).append((table, column))
+            state.metrics.update(rows.keys if rows.progress else ())
         times = array("d", rows.times or [arrival if arrival is not None else _NAN] * len(rows.steps))
-        table.extend(rows, precedence(state.segment, state.status.rank, state.status.ordinal), times)
+        table.extend(rows, precedence(state.status.rank, state.status.ordinal, state.segment), times)
         if not rows.progress:
             return
         state.rows += len(rows.steps)
         if state.restarted is not None:
-            self.restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))
+            self._restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))
             state.restarted = None
         top = max(rows.steps)
         _reach(state, top)
+        state.first = rows.steps[0] if state.first is None else state.first
+        state.top = top if state.top is None else max(top, state.top)
+        if rows.times:
+            self._stated.note(rows.steps, rows.times)
+        elif arrival is not None:
+            self._watched.note(rows.steps, times)
         self._seen(arrival, trusted_time(rows.times[-1] if rows.times else None, state.status.modified))
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
@@ -240,17 +283,15 @@ class Run:
         state.rows = 0
         state.step = state.ending = None
         state.tables = {}
+        state.bar_steps, state.bar_elapsed = array("q"), array("d")
 
     def _apply_progress(self, state: SourceState, progress: Progress, arrival: float | None) -> None:
         state.total = progress.total if progress.total is not None else state.total
         if progress.step is not None and _reach(state, progress.step):
+            if progress.elapsed is not None and (not state.bar_elapsed or progress.elapsed >= state.bar_elapsed[-1]):
+                state.bar_steps.append(progress.step)
+                state.bar_elapsed.append(progress.elapsed)
             self._seen(arrival, state.status.modified)
-
-    def _apply_settings(self, settings: Settings) -> None:
-        for key, value in settings.values.items():
-            if key not in self.settings:
-                self.settings[key] = value
-                self.settings_origin[key] = settings.origin
 
     def _apply_event(self, state: SourceState, event: Event) -> None:
         if event.kind in _ABOUT_CHECKPOINTS:

@@ -1,70 +1,125 @@
-"""The samples a run has shown, by step, within a budget of memory."""
+"""The samples a run has shown, by step: what logs print is kept within a budget of memory, dumps stay on disk."""
 
 from __future__ import annotations
 
-from bisect import insort
-from typing import TYPE_CHECKING
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from verl_tui.records import Sample
+    from collections.abc import Sequence
+
+    from verl_tui.records import Dump, Sample
+
+
+class Place(NamedTuple):
+    """Where samples belong: a step, and whether they are of a validation."""
+
+    step: int
+    validation: bool
 
 
 class Samples:
-    """Samples grouped by step, newest step last; the oldest steps give way when the budget is spent."""
+    """Samples grouped by place, newest step last; of those in memory the oldest give way when the budget is spent."""
 
     def __init__(self, budget: int = 128 * 2**20) -> None:
         self.budget = budget
         """Characters of text kept at most."""
-        self.steps: list[int] = []
-        """Steps that have samples, ascending."""
+        self.places: list[Place] = []
+        """Where there are samples, in memory or in a dump; ascending."""
         self.dropped = 0
         """Samples given up to stay within the budget."""
         self.revision = 0
         """Grows with every change."""
-        self._by_step: dict[int, list[Sample]] = {}
+        self._kept: dict[Place, list[Sample]] = {}
+        self._kept_places: list[Place] = []
+        """Those that have samples in memory, ascending."""
+        self._dumps: dict[Place, Dump] = {}
         self._size = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_step.values()))
+        return sum(map(len, self._kept.values()))
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps that have samples in memory, ascending."""
+        return list(dict.fromkeys(place.step for place in self._kept_places))
 
     def add(self, sample: Sample, step: int) -> None:
         """Keep a sample under a step."""
-        if step not in self._by_step:
-            self._by_step[step] = []
-            insort(self.steps, step)
-        self._by_step[step].append(sample)
+        place = Place(step, sample.validation)
+        if place not in self._kept:
+            self._kept[place] = []
+            insort(self._kept_places, place)
+            self._appear(place)
+        self._kept[place].append(sample)
         self._size += _size(sample)
         self.revision += 1
-        while self._size > self.budget and len(self.steps) > 1:
-            self._drop(self.steps[0])
+        while self._size > self.budget and len(self._kept_places) > 1:
+            self.dropped += self._drop(self._kept_places[0])
+
+    def add_dump(self, dump: Dump) -> None:
+        """Take note of a dump, that it has changed, or that it is gone."""
+        place = Place(dump.step, dump.validation)
+        known = self._dumps.get(place)
+        if dump.removed:
+            if known is None or known.path != dump.path:
+                return
+            del self._dumps[place]
+            self._vanish(place)
+        else:
+            self._dumps[place] = dump
+            self._appear(place)
+        self.revision += 1
+
+    def kept(self, place: Place) -> Sequence[Sample]:
+        """Return the samples in memory of a place, in the order of the log."""
+        return tuple(self._kept.get(place, ()))
+
+    def dump(self, place: Place) -> Dump | None:
+        """Return the dump of a place, None where there is none."""
+        return self._dumps.get(place)
 
     def at(self, step: int) -> tuple[Sample, ...]:
-        """Return the samples of exactly this step, in the order of the log."""
-        return tuple(self._by_step.get(step, ()))
+        """Return the samples in memory of exactly this step, those of its validation last."""
+        return tuple(sample for validation in (False, True) for sample in self.kept(Place(step, validation)))
 
     def nearest(self, step: int) -> int | None:
-        """Return the step with samples that lies nearest to `step`, None where there are no samples."""
+        """Return the step with samples in memory that lies nearest to `step`, None where there are none."""
         return min(self.steps, key=lambda known: (abs(known - step), -known), default=None)
 
-    def forget(self, step: int, *, validation: bool) -> None:
-        """Drop the samples of one step and kind: their file is being written anew."""
-        kept = [sample for sample in self._by_step.get(step, ()) if sample.validation != validation]
-        gone = [sample for sample in self._by_step.get(step, ()) if sample.validation == validation]
-        if not gone:
-            return
-        self._size -= sum(map(_size, gone))
-        self.revision += 1
-        if kept:
-            self._by_step[step] = kept
-        else:
-            del self._by_step[step]
-            self.steps.remove(step)
+    def nearest_place(self, step: int, validation: bool | None = None) -> Place | None:
+        """Return the place nearest to a step, the newer of two; None where there is none.
 
-    def _drop(self, step: int) -> None:
-        gone = self._by_step.pop(step)
-        self.steps.remove(step)
+        Args:
+            step: Where to look.
+            validation: Whether only validations count (True) or only training (False); of both, training first.
+        """
+        fitting = (place for place in self.places if validation is None or place.validation is validation)
+        return min(fitting, key=lambda place: (abs(place.step - step), -place.step, place.validation), default=None)
+
+    def forget(self, step: int, *, validation: bool) -> None:
+        """Drop the samples in memory of one step and kind: their file is being written anew."""
+        place = Place(step, validation)
+        if place in self._kept:
+            self._drop(place)
+            self.revision += 1
+
+    def _drop(self, place: Place) -> int:
+        """Drop the samples in memory of a place; return how many they were."""
+        gone = self._kept.pop(place)
+        self._kept_places.remove(place)
         self._size -= sum(map(_size, gone))
-        self.dropped += len(gone)
+        self._vanish(place)
+        return len(gone)
+
+    def _appear(self, place: Place) -> None:
+        at = bisect_left(self.places, place)
+        if at == len(self.places) or self.places[at] != place:
+            self.places.insert(at, place)
+
+    def _vanish(self, place: Place) -> None:
+        if place not in self._kept and place not in self._dumps:
+            self.places.remove(place)
 
 
 def _size(sample: Sample) -> int:

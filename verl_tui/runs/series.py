@@ -105,6 +105,16 @@ class Series:
         i = bisect_left(self.steps, step + 1) - 1
         return Point(self.steps[i], self.values[i]) if i >= 0 else None
 
+    def order_at(self, step: int) -> int | None:
+        """Return the precedence of the point at exactly `step`, None where there is none."""
+        i = bisect_left(self.steps, step)
+        return self._orders[i] if i < len(self.steps) and self.steps[i] == step else None
+
+    @property
+    def orders(self) -> Sequence[int]:
+        """The precedence of each point, see `verl_tui.runs.table.precedence`."""
+        return self._orders
+
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""
         return self.values[-count:] if count > 0 else self.values[:0]

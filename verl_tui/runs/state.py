@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from verl_tui.records import EventKind
-from verl_tui.runs.pace import expected, pace
+from verl_tui.runs.pace import ahead, expected, pace
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -39,14 +39,12 @@ class State(Enum):
 
 
 def remaining(run: Run, now: float) -> float | None:
-    """Return the seconds until the last step at the present pace, None where it cannot be told.
+    """Return the seconds until the last step, reckoned from the newest record on; None where it cannot be told.
 
     Only a run that is going has an end to wait for.
     """
-    total, step, usual = run.total_steps, run.step, pace(run)
-    if total is None or step is None or usual is None or state(run, now) is not State.RUNNING:
-        return None
-    return max(0, total - step) * usual.seconds
+    coming = ahead(run)
+    return coming.seconds if coming is not None and state(run, now) is State.RUNNING else None
 
 
 def silence(run: Run, now: float) -> float | None:

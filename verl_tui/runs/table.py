@@ -10,24 +10,32 @@ if TYPE_CHECKING:
     from verl_tui.records import Rows
 
 _ROW_BITS = 40
+_SEGMENT_BITS = 10
 _ORDINAL_BITS = 9
 _RANK_BITS = 4
 
 
-def precedence(segment: int, rank: int, ordinal: int) -> int:
+def precedence(rank: int, ordinal: int, segment: int) -> int:
     """Return the base of a row's precedence: of two values for one step, the higher one holds.
 
-    A later segment (the run was restarted) beats an earlier one, a better source a lossier one, a later file an
-    earlier one. It depends on what was written only, never on how it was read, so that every way of reading a log
-    gives the same series.
+    A better source beats a lossier one, a later file an earlier one, a later segment (the run was restarted) an
+    earlier one. The rank comes first, since segments of different files cannot be told to be the same: verl's file
+    logger begins its file anew at each start, a console goes on. It depends on what was written only, never on how
+    it was read, so that every way of reading a log gives the same series.
 
     Args:
-        segment: How often the source started anew before this row, 0..1023.
         rank: Quality of the source's format, 0..15.
         ordinal: Place of the source among the run's sources, 0..511.
+        segment: How often the source started anew before this row, 0..1023.
     """
-    top = (min(segment, 1023) << _RANK_BITS) | min(rank, 15)
-    return ((top << _ORDINAL_BITS) | min(ordinal, 511)) << _ROW_BITS
+    source = (min(rank, 15) << _ORDINAL_BITS) | min(ordinal, 511)
+    return ((source << _SEGMENT_BITS) | min(segment, 1023)) << _ROW_BITS
+
+
+def source_of(order: int) -> tuple[int, int]:
+    """Return the rank and the ordinal of the source whose row has this precedence."""
+    source = order >> (_ROW_BITS + _SEGMENT_BITS)
+    return source >> _ORDINAL_BITS, source & ((1 << _ORDINAL_BITS) - 1)
 
 
 class Table:

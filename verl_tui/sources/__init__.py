@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import console, filelogger, metrics_csv, rollouts, samples, tutorial
+from verl_tui.sources import (
+    console,
+    filelogger,
+    metrics_csv,
+    rollouts,
+    samples,
+    tensorboard,
+    trainer_state,
+    tutorial,
+    wandb,
+    wandb_tables,
+)
 
 if TYPE_CHECKING:
     from verl_tui.sources.format import Format
 
-FORMATS: tuple[Format, ...] = (rollouts, filelogger, metrics_csv, samples, tutorial, console)
+FORMATS: tuple[Format, ...] = (
+    tensorboard,
+    wandb,
+    wandb_tables,
+    rollouts,
+    filelogger,
+    metrics_csv,
+    trainer_state,
+    samples,
+    tutorial,
+    console,
+)
 """The first format that recognises a file reads it: the narrow ones come before the broad ones."""
 
 HEAD = 128 * 1024

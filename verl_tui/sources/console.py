@@ -1,7 +1,8 @@
-"""verl's console log: `step:N - key:value - …` among everything else a training prints.
+"""verl's console log: `step:N - key:value - …` among everything else a training prints; other trainers' consoles too.
 
 Read is what carries meaning wherever it stands: step lines glued to progress bars, behind Ray's prefixes and colours,
-in every number format since v0.1 (verl/utils/logger/aggregate_logger.py). The rest is noise, not an error.
+in every number format since v0.1 (verl/utils/logger/aggregate_logger.py). The rest is noise, not an error. What others
+print is read by `verl_tui.sources.console_dicts`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import orjson
 
 from verl_tui.records import Progress
 from verl_tui.sources.console_blocks import ConfigBlock, SampleBlock
+from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
 from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.gather import Row
 from verl_tui.sources.lines import LineReader
@@ -46,7 +48,7 @@ _KNOWN = (b"step:", b"(TaskRunner", b"(main_task", b"(WorkerDict", b"Training Pr
 
 def matches(path: Path, head: bytes) -> bool:
     """Tell whether the beginning of a text file looks like a training's console."""
-    return any(mark in head for mark in _KNOWN) and b"\0" not in head[:1024]
+    return (any(mark in head for mark in _KNOWN) or hinted(head)) and b"\0" not in head[:1024]
 
 
 def reader(path: Path) -> LineReader:
@@ -62,6 +64,7 @@ class ConsoleDecoder:
         self._events = EventReader()
         self._config = ConfigBlock()
         self._sample = SampleBlock()
+        self._dicts = DictReader()
         self._step: int | None = None
 
     def restart(self) -> Sequence[Row | Record]:
@@ -73,11 +76,14 @@ class ConsoleDecoder:
 
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
         """Return the records of a line without an end; a step line only where no key is missing."""
-        found = _STEP.search(strip_ansi(line))
+        line = strip_ansi(line)
+        found = _STEP.search(line)
         if found is not None:
             row = self._row(found, sure=False)
             if row is None or row.keys not in self._schemas.values():
                 return None
+        elif b"{'" in line and not line.rstrip().endswith(b"}"):
+            return None
         return self.decode(line, number)
 
     def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
@@ -110,12 +116,23 @@ class ConsoleDecoder:
             out.append(sample)
         if inside or self._sample.holds(prefix):
             return
+        if b"{'" in part and (said := self._dicts.read(part, number)):
+            self._take(out, said)
+            return
         if (settings := self._config.feed(prefix, part)) is not None:
             out.append(settings)
         if self._config.holds(prefix, part):
             return
         self._bar(out, part)
         out.extend(self._events.read(prefix, part, number))
+
+    def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
+        """Take what a dict of metrics said."""
+        for item in said:
+            if isinstance(item, Row):
+                self._step = item.step
+                self._events.step()
+            out.append(item)
 
     def _row(self, found: re.Match[bytes], *, sure: bool) -> Row | None:
         """Return the row of a step line, None where it only looks like one.
@@ -143,11 +160,16 @@ class ConsoleDecoder:
         if b"%|" in part:
             for bar in _BAR.finditer(part):
                 at, total = int(bar.group(4)), int(bar.group(5))
-                if bar.group(2) is not None:
-                    # Supervised fine-tuning starts a new bar each epoch.
+                if bar.group(2) is None:
+                    out.append(Progress(at, total, elapsed(part, bar.end())))
+                else:
+                    # Supervised fine-tuning starts a new bar each epoch, and its time anew.
                     epoch, epochs = int(bar.group(2)), int(bar.group(3))
-                    at, total = (epoch - 1) * total + at, epochs * total
-                out.append(Progress(at, total))
+                    out.append(Progress((epoch - 1) * total + at, epochs * total))
+            if (progress := self._dicts.bar(part)) is not None:
+                out.append(progress)
+        elif b"logging_steps" in part:
+            self._dicts.every(part)
         elif b"Total training steps" in part and (found := _TOTAL.search(part)):
             out.append(Progress(total=int(found.group(1))))
         elif self._step is None and (found := _BEGUN.match(part)):

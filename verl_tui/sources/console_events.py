@@ -31,6 +31,7 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
         re.compile(rb"(?:local_global_step_folder|Saving checkpoint to):? +(?P<text>\S*global_step_(?P<step>\d+)\S*)"),
         EventKind.CHECKPOINT,
     ),
+    (re.compile(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d+))"), EventKind.CHECKPOINT),
     (
         re.compile(
             rb"grad_norm is not finite|Global reward scoring timed out|Unexpected error during scoring"

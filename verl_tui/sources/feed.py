@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
+from verl_tui.sources import pipe, rollouts
 from verl_tui.sources.checkpoints import CheckpointSource
-from verl_tui.sources.discovery import Discovery, Finder, FoundRun
+from verl_tui.sources.compressed import plain
+from verl_tui.sources.discovery import Discovery, Finder
+from verl_tui.sources.dumps import ALL, DumpSource
+from verl_tui.sources.grouping import is_events
+from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
 from verl_tui.text import one_line
@@ -15,6 +20,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from verl_tui.sources.grouping import FoundFile, FoundRun
 
 _POLL = 1.0
 """Seconds between looks at the files' sizes: network file systems send no notices."""
@@ -77,8 +84,14 @@ class Feed:
         return discovery
 
     def read(self) -> Iterator[Batch]:
-        """Yield what has been appended since the last call, a little of each source in turn."""
+        """Yield what has been appended since the last call, a little of each source in turn.
+
+        Standard input is read to its end.
+        """
         waiting = list(self._readers.values())
+        for reader in waiting:
+            if isinstance(reader.source, PipeSource):
+                reader.source.to_the_end()
         while waiting:
             again = []
             for reader in waiting:
@@ -172,27 +185,48 @@ class Feed:
             yield False
 
     def _add(self, run: FoundRun) -> None:
-        name = self._names.setdefault(_identity(run), run.name)
+        name = self._name(run)
         for file in run.files:
-            key = (name, file.path)
+            key = (name, file.path / ALL if file.format is rollouts and file.path.is_dir() else file.path)
             if key in self._readers:
                 continue
-            ordinal = sum(1 for known, _ in self._readers if known == name)
-            source: Source = (
-                SettingsSource(file.path, ordinal)
-                if file.format is None
-                else FileSource(file.path, file.format, ordinal)
-            )
-            self._readers[key] = _Reader(name, source)
+            ordinal = self._ordinal(name, file.path)
+            self._readers[key] = _Reader(name, _source(file, ordinal))
         if (name, run.directory) not in self._readers and any(
             f.format is not None and f.format.anchor for f in run.files
         ):
             self._readers[name, run.directory] = _Reader(name, CheckpointSource(run.directory))
 
+    def _name(self, run: FoundRun) -> str:
+        """Return what a run is called: as it was when the first of its files was found."""
+        anchors = [file.path for file in run.files if file.format is not None and file.format.anchor]
+        known = anchors or [run.directory]
+        name = next((self._names[path] for path in known if path in self._names), run.name)
+        for path in known:
+            self._names.setdefault(path, name)
+        return name
 
-def _identity(run: FoundRun) -> Path:
-    anchors = [file.path for file in run.files if file.format is not None and file.format.anchor]
-    return anchors[0] if anchors else run.directory
+    def _ordinal(self, run: str, path: Path) -> int:
+        """Return a file's place among its run's sources, by age.
+
+        The files of a TensorBoard directory share one: which of two values came later is told by their times, see
+        `verl_tui.sources.tensorboard`.
+        """
+        known = [reader.source for (name, _), reader in self._readers.items() if name == run]
+        twins = (source for source in known if source.path.parent == path.parent and is_events(source.path))
+        twin = next(twins, None) if is_events(path) else None
+        return len(known) if twin is None else twin.status().ordinal
+
+
+def _source(file: FoundFile, ordinal: int) -> Source:
+    """Return what reads a file, or a directory of dumps."""
+    if file.format is None:
+        return SettingsSource(file.path, ordinal)
+    if file.format is rollouts and plain(file.path) == file.path:
+        return DumpSource(file.path, ordinal)
+    if file.path == pipe.PATH:
+        return PipeSource(file.format, ordinal)
+    return FileSource(file.path, file.format, ordinal)
 
 
 def explain(discovery: Discovery) -> str:

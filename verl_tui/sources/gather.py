@@ -24,6 +24,8 @@ class Row:
     """Wall-clock time stated in the record, seconds since the epoch."""
     mean: bool = False
     """Whether a repeated step is one more measurement to be averaged."""
+    progress: bool = True
+    """Whether it shows that training has reached its step."""
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class Gather:
     """
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[tuple[str, ...], bool], _Pending] = {}
+        self._tables: dict[tuple[tuple[str, ...], bool, bool], _Pending] = {}
         self._order = 0
         self._out: list[Record] = []
 
@@ -66,9 +68,10 @@ class Gather:
         return tuple(out)
 
     def _add_row(self, row: Row) -> None:
-        table = self._tables.get((row.keys, row.mean))
+        kind = row.keys, row.mean, row.progress
+        table = self._tables.get(kind)
         if table is None:
-            table = self._tables[row.keys, row.mean] = _Pending()
+            table = self._tables[kind] = _Pending()
         seen = table.seen
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
@@ -83,7 +86,7 @@ class Gather:
         self._order += 1
 
     def _flush(self) -> None:
-        for (keys, mean), table in self._tables.items():
+        for (keys, mean, progress), table in self._tables.items():
             rows = table.rows
             if not rows:
                 continue
@@ -92,7 +95,7 @@ class Gather:
             if any(row.time is not None for row in rows):
                 times = tuple(float("nan") if row.time is None else row.time for row in rows)
             steps = array("q", [row.step for row in rows])
-            self._out.append(Rows(keys, steps, columns, table.orders, times, mean))
+            self._out.append(Rows(keys, steps, columns, table.orders, times, mean, progress))
             table.rows, table.orders = [], []
 
 

@@ -1,4 +1,7 @@
-"""Rollout and validation dumps: `{step}.jsonl`, one sample a line (verl `trainer.rollout_data_dir`)."""
+"""Rollout and validation dumps: `{step}.jsonl`, one sample a line (verl `trainer.rollout_data_dir`).
+
+How directories of them are read says `verl_tui.sources.dumps`.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,25 @@ if TYPE_CHECKING:
 name = "rollout dump"
 rank = 4
 anchor = False
-SAMPLES_A_STEP = 512
-"""Samples kept of one dump; a batch of 1024 prompts by 8 responses is more than anybody reads."""
-_STEM = re.compile(r"^\d+$")
-_VALIDATION = re.compile(r"val|eval|test", re.IGNORECASE)
+_NAME = re.compile(r"([0-9]{1,15})\.jsonl")
+_VALIDATION = re.compile(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
+"""At the beginning of a word: `latest` is no test, `interval` no validation."""
+
+
+def dump_step(name: str) -> int | None:
+    """Return the step of a dump's file name, None if it is none."""
+    found = _NAME.fullmatch(name)
+    return int(found.group(1)) if found else None
 
 
 def is_dump(path: Path) -> bool:
     """Tell from its name whether a file is a dump of one step."""
-    return path.suffix == ".jsonl" and _STEM.match(path.stem) is not None
+    return dump_step(path.name) is not None
+
+
+def is_validation(directory: Path) -> bool:
+    """Tell from its name whether a directory holds the dumps of validations."""
+    return _VALIDATION.search(directory.name) is not None
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -40,8 +53,8 @@ def matches(path: Path, head: bytes) -> bool:
 
 
 def reader(path: Path) -> LineReader:
-    """Return a reader for one file."""
-    return LineReader(RolloutDecoder(int(path.stem), validation=_VALIDATION.search(path.parent.name) is not None))
+    """Return a reader for a dump that is read from end to end, as only compressed ones are: see `DumpSource`."""
+    return LineReader(RolloutDecoder(int(path.stem), validation=is_validation(path.parent)))
 
 
 class RolloutDecoder(JsonDecoder):
@@ -50,19 +63,16 @@ class RolloutDecoder(JsonDecoder):
     def __init__(self, step: int, *, validation: bool) -> None:
         self.step = step
         self.validation = validation
-        self._kept = 0
 
     def restart(self) -> Sequence[Row | Record]:
         """The dump is written again: its samples replace the earlier ones."""
-        self._kept = 0
         return (Restart("dump written again", self.step, self.validation),)
 
     def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
         """Return the sample of one object; rows that only pad the batch are left out."""
-        if self._kept >= SAMPLES_A_STEP or is_padding(record):
+        if is_padding(record):
             return ()
         sample = read_sample(record, self.step, validation=self.validation)
         if sample is None:
             raise ValueError("no prompt and response")
-        self._kept += 1
         return (sample,)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from verl_tui.records import Sample
+from verl_tui.records import Fact, Sample
 from verl_tui.sources.jsonl import number
 from verl_tui.text import safe
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LONGEST_TEXT = 40_000
-"""Characters kept of one text: more than any response limit in use, less than what makes a terminal stutter."""
+"""Characters kept of one text of many: more than most responses have, less than what makes a terminal stutter."""
 _LONGEST_EXTRA = 2_000
 
 _PROMPT = ("input", "prompt", "question", "query", "instruction")
@@ -22,11 +26,26 @@ _RESPONSE = ("output", "response", "completion", "generation", "prediction", "an
 _TRUTH = ("gts", "ground_truth", "gt", "reference", "label", "target", "solution", "answer")
 _SCORE = ("score", "reward", "acc", "accuracy")
 _STEP = ("global_step", "step", "global_steps")
-_KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", "conversations", "messages", *_STEP})
+_CONVERSATION = ("conversations", "messages")
+_KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP})
 _UID = re.compile(r"^(.+)_\d+_\d+$")
+_NOTHING: Mapping[str, float] = {}
 
 
-def read_sample(record: Mapping[str, Any], step: int | None = None, *, validation: bool = False) -> Sample | None:
+class _Fields(NamedTuple):
+    """Which fields of a record say what, None where no field does."""
+
+    prompt: str | None
+    response: str | None
+    conversation: str | None
+    """Prompt and response in one; only looked for where no field is the response."""
+    score: str | None
+    truth: str | None
+
+
+def read_sample(
+    record: Mapping[str, Any], step: int | None = None, *, validation: bool = False, longest: int = LONGEST_TEXT
+) -> Sample | None:
     """Return the sample a record holds, None where it holds none.
 
     Args:
@@ -34,42 +53,101 @@ def read_sample(record: Mapping[str, Any], step: int | None = None, *, validatio
             conversations as evaluations write them.
         step: The step to use where the record states none.
         validation: Whether it comes from a validation.
+        longest: Characters kept of the prompt and of the response.
     """
-    response_key = _first(record, _RESPONSE, str)
-    conversation = record.get("conversations", record.get("messages"))
-    if response_key is None and not _is_conversation(conversation):
+    fields = _fields(record)
+    if fields is None:
         return None
-    if response_key is not None:
-        prompt_key = _first(record, _PROMPT, (str, list))
-        prompt, response = record.get(prompt_key or "", ""), record[response_key]
-        prompt = _conversation(prompt) if _is_conversation(prompt) else prompt
-    else:
-        prompt_key = None
-        prompt, response = _split_conversation(conversation)
-    score_key = _first(record, _SCORE, (int, float))
-    truth_key = _first(record, _TRUTH, object, but=response_key)
-    used = (prompt_key, response_key, score_key, truth_key)
+    prompt, response = _texts(record, fields)
+    truth = record[fields.truth] if fields.truth is not None else None
     stated = _step_of(record)
     return Sample(
         step=stated if stated is not None else step,
-        prompt=safe(_text(prompt), LONGEST_TEXT),
-        response=safe(response, LONGEST_TEXT),
-        score=number(record[score_key]) if score_key is not None else None,
-        ground_truth=safe(_text(record[truth_key]), _LONGEST_EXTRA) if truth_key is not None else None,
+        prompt=safe(prompt, longest),
+        response=safe(response, longest),
+        score=number(record[fields.score]) if fields.score is not None else None,
+        ground_truth=safe(_text(truth), _LONGEST_EXTRA) if truth is not None else None,
         group=_group(record.get("uid")),
-        extras={
-            _safe_name(key): _extra(value)
-            for key, value in record.items()
-            if value is not None and key not in used and key not in _KNOWN
-        },
+        extras={_safe_name(key): _extra(value) for key, value in _extras(record, fields)},
         validation=validation,
     )
+
+
+def read_fact(record: Mapping[str, Any], index: int, *, validation: bool = False) -> Fact | None:
+    """Return what can be said of a record's sample without its text, None where it holds none.
+
+    Args:
+        record: A JSON object, as for `read_sample`.
+        index: Its place among the samples.
+        validation: Whether it comes from a validation.
+    """
+    fields = _fields(record)
+    if fields is None:
+        return None
+    prompt, response = _texts(record, fields)
+    numbers = {
+        _safe_name(key): float(value)
+        for key, value in _extras(record, fields)
+        if isinstance(value, (int, float)) and -1e300 < value < 1e300
+    }
+    return Fact(
+        index,
+        number(record[fields.score]) if fields.score is not None else None,
+        _group(record.get("uid")) or group_of(prompt),
+        len(response),
+        numbers or _NOTHING,
+        validation,
+    )
+
+
+def group_of(prompt: str) -> str | None:
+    """Return a name for the samples of a prompt where nothing else names them; None for no prompt."""
+    return blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest() if prompt else None
+
+
+def all_text(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
+    fields = _fields(record)
+    if fields is not None:
+        yield from _texts(record, fields)
+    for key, value in record.items():
+        if isinstance(value, (str, list, dict)) and (fields is None or key not in fields[:3]):
+            yield _text(value)
 
 
 def is_padding(record: Mapping[str, Any]) -> bool:
     """Tell whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
     uid = record.get("uid")
     return isinstance(uid, str) and uid.startswith("pad")
+
+
+# -- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _fields(record: Mapping[str, Any]) -> _Fields | None:
+    response = _first(record, _RESPONSE, str) or _first_conversation(record, _RESPONSE)
+    conversation = prompt = None
+    if response is None:
+        conversation = _first_conversation(record, _CONVERSATION)
+        if conversation is None:
+            return None
+    else:
+        prompt = _first(record, _PROMPT, (str, list))
+    score = _first(record, _SCORE, (int, float))
+    return _Fields(prompt, response, conversation, score, _first(record, _TRUTH, object, but=response))
+
+
+def _texts(record: Mapping[str, Any], fields: _Fields) -> tuple[str, str]:
+    """Return prompt and response as they stand in the record."""
+    if fields.response is None:
+        return _split_conversation(record[fields.conversation or ""])
+    return _spoken(record.get(fields.prompt or "", "")), _spoken(record[fields.response])
+
+
+def _extras(record: Mapping[str, Any], fields: _Fields) -> Iterator[tuple[str, Any]]:
+    for key, value in record.items():
+        if value is not None and key not in _KNOWN and key not in fields:
+            yield key, value
 
 
 @lru_cache(maxsize=4096)
@@ -88,6 +166,10 @@ def _first(
     return None
 
 
+def _first_conversation(record: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((name for name in names if _is_conversation(record.get(name))), None)
+
+
 def _step_of(record: Mapping[str, Any]) -> int | None:
     name = _first(record, _STEP, int)
     return int(record[name]) if name is not None else None
@@ -101,25 +183,79 @@ def _group(uid: object) -> str | None:
     return _safe_name(found.group(1) if found else uid)
 
 
+# -- conversations ----------------------------------------------------------------------------------------------------
+
+
 def _is_conversation(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(turn, Mapping) for turn in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(turn, Mapping) and _role(turn) for turn in value)
+
+
+def _role(turn: Mapping[str, Any]) -> str:
+    """Return who speaks; empty where the turn does not say."""
+    return str(turn.get("role") or turn.get("from") or "")
+
+
+def _spoken(value: object) -> str:
+    """Return a prompt or a response as text: a single turn of the model is what it says."""
+    if isinstance(value, str) or not _is_conversation(value):
+        return _text(value)
+    turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
+    return _said(turns[0]) if len(turns) == 1 and _is_answer(turns[0]) else _conversation(turns)
 
 
 def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
-    return "\n\n".join(f"{turn.get('role', turn.get('from', '?'))}: {_text(_content(turn))}" for turn in turns)
+    return "\n\n".join(f"{_speaker(turn)}: {_said(turn)}" for turn in turns)
 
 
-def _content(turn: Mapping[str, Any]) -> object:
-    return turn.get("content", turn.get("value", ""))
+def _speaker(turn: Mapping[str, Any]) -> str:
+    """Return who speaks, with the name of a tool that answers."""
+    role, name = _role(turn), turn.get("name")
+    return f"{role} {name}" if role in ("tool", "function") and isinstance(name, str) else role
+
+
+def _said(turn: Mapping[str, Any]) -> str:
+    """Return all that a turn says: thoughts, content, and calls of tools in the tags that models write them in."""
+    content = turn.get("content", turn.get("value"))
+    thought = turn.get("reasoning_content")
+    parts = [f"<think>\n{thought}\n</think>"] if isinstance(thought, str) and thought else []
+    if content is not None and content != "":
+        parts.append("\n".join(map(_part, content)) if isinstance(content, list) else _text(content))
+    calls = turn.get("tool_calls")
+    parts.extend(map(_call, calls if isinstance(calls, list) else ()))
+    return "\n".join(parts)
+
+
+def _part(part: object) -> str:
+    """Return one part of a content list: its text, or what kind of thing stands there (`[image_url]`)."""
+    if not isinstance(part, Mapping):
+        return _text(part)
+    text = part.get("text")
+    return text if isinstance(text, str) else f"[{part.get('type', '?')}]"
+
+
+def _call(call: object) -> str:
+    """Return a call as `<tool_call>` text; OpenAI's API keeps it in `function`, with its arguments as JSON text."""
+    function = call.get("function", call) if isinstance(call, Mapping) else call
+    if isinstance(function, Mapping):
+        function = {key: _parsed(value) if key == "arguments" else value for key, value in function.items()}
+    return f"<tool_call>\n{_text(function)}\n</tool_call>"
+
+
+def _parsed(value: object) -> object:
+    try:
+        return orjson.loads(value) if isinstance(value, str) else value
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _is_answer(turn: Mapping[str, Any]) -> bool:
+    return _role(turn) in ("assistant", "gpt")
 
 
 def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
-    answers = [i for i, turn in enumerate(turns) if turn.get("role", turn.get("from")) in ("assistant", "gpt")]
-    start = answers[0] if answers else len(turns)
-    if len(turns) == start + 1:
-        return _conversation(turns[:start]), _text(_content(turns[start]))
-    return _conversation(turns[:start]), _conversation(turns[start:])
+    start = next((i for i, turn in enumerate(turns) if _is_answer(turn)), len(turns))
+    return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[start:] else ""
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
@@ -12,7 +13,10 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("config.yaml", "config.yml", "overrides.yaml")
+_METADATA = "wandb-metadata.json"
+NAMES = ("config.yaml", "config.yml", "overrides.yaml", _METADATA)
+_IDENTITY = re.compile(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
+"""What W&B's metadata say that tells one run from another."""
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 
@@ -47,6 +51,8 @@ class SettingsSource:
             self._unreadable += 1
             return (values,), False
         self._records += 1
+        if self.path.name == _METADATA:
+            values = {f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)}
         return (Settings(values, str(self.path)),), False
 
     def finish(self) -> tuple[Record, ...]:
@@ -86,8 +92,18 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
         pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
         return {name: _scalar(value) for name, equals, value in pairs if equals}
     if isinstance(loaded, dict):
-        return flatten_settings(loaded)
+        return flatten_settings(_of_wandb(loaded) or loaded)
     return Unreadable(1, "neither settings nor overrides", one_line(text[:200].decode("utf-8", "replace")))
+
+
+def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
+    """Return what W&B's own `config.yaml` says (`lr: {desc: null, value: 1e-6}`), nothing where it is another's."""
+    values = {key: value for key, value in loaded.items() if key not in ("_wandb", "wandb_version")}
+    if not all(
+        isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"} for value in values.values()
+    ):
+        return {}
+    return {key: value["value"] for key, value in values.items()}
 
 
 def _scalar(text: str) -> Any:

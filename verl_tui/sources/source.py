@@ -6,14 +6,16 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import Record, SourceStatus, Unreadable
+from verl_tui.sources.compressed import CompressedTail, plain
 from verl_tui.sources.figures import Figures
-from verl_tui.sources.tail import CHUNK, Tail
+from verl_tui.sources.tail import CHUNK, NEWEST, NewestTail, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from verl_tui.sources.format import Format
+    from verl_tui.sources.tail import Chunk
 
 _TOLD_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has millions."""
@@ -37,16 +39,41 @@ class Source(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """Gives the bytes of something that grows, as `Tail` those of a file."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes read so far."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes there are, counted alike."""
+        ...
+
+    @property
+    def modified(self) -> float | None:
+        """Time of the last change."""
+        ...
+
+    def read(self, limit: int) -> Chunk:
+        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
+        ...
+
+
 class FileSource:
     """A file of one format, followed as it grows."""
 
-    def __init__(self, path: Path, format: Format, ordinal: int = 0, chunk: int = CHUNK) -> None:
+    def __init__(
+        self, path: Path, format: Format, ordinal: int = 0, chunk: int = CHUNK, tail: Follower | None = None
+    ) -> None:
         self.path = path
         self.format = format
         self.ordinal = ordinal
         self._chunk = chunk
-        self._tail = Tail(path)
-        self._reader = format.reader(path)
+        self._tail = tail or _tail(path)
+        self._reader = format.reader(plain(path))
         self._figures = Figures()
         self._records = 0
         self._unreadable = 0
@@ -93,3 +120,10 @@ class FileSource:
                 self._records += len(getattr(record, "steps", (0,)))
             kept.append(record)
         return self._figures.complete(kept)
+
+
+def _tail(path: Path) -> Follower:
+    """Return what follows a file."""
+    if plain(path) != path:
+        return CompressedTail(path)
+    return NewestTail(path) if path.parent.name == NEWEST else Tail(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 _PRINT = 256
 """Bytes compared at the head and before the offset: enough to tell a rewritten file from a grown one."""
 CHUNK = 256 * 1024
+NEWEST = "checkpoint-*"
+"""In a path: the newest checkpoint with this file in it."""
+_CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
 @dataclass(slots=True)
@@ -47,7 +51,8 @@ class Tail:
         Raises:
             OSError: The file is gone or may not be read.
         """
-        stat = self.path.stat()
+        path = self._where()
+        stat = path.stat()
         self.size, self.modified = stat.st_size, stat.st_mtime
         identity = (stat.st_dev, stat.st_ino)
         # An inode may be used again at once, so the time belongs to what makes a file the same.
@@ -55,7 +60,7 @@ class Tail:
         if self._stamp == stamp and stat.st_size == self.offset:
             return Chunk(b"")
         self._stamp = stamp
-        with self.path.open("rb", buffering=0) as file:
+        with path.open("rb", buffering=0) as file:
             restarted = self._check(file.fileno(), identity, stat.st_size)
             data = os.pread(file.fileno(), limit, self.offset)
         if not self.offset:
@@ -65,6 +70,10 @@ class Tail:
         self._before = (self._before + data)[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < stat.st_size)
+
+    def _where(self) -> Path:
+        """Return the file to look at."""
+        return self.path
 
     def _check(self, descriptor: int, identity: tuple[int, int], size: int) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None where it is."""
@@ -85,3 +94,26 @@ class Tail:
     def _same(self, descriptor: int) -> bool:
         before = os.pread(descriptor, len(self._before), self.offset - len(self._before))
         return before == self._before and os.pread(descriptor, len(self._head), 0) == self._head
+
+
+class NewestTail(Tail):
+    """Reads the newest of the files that a path with `checkpoint-*` in it stands for."""
+
+    def _where(self) -> Path:
+        return newest(self.path)
+
+
+def is_checkpoint(name: str) -> bool:
+    """Tell whether a directory is called as the trainer of Hugging Face calls its checkpoints."""
+    return _CHECKPOINT.fullmatch(name) is not None
+
+
+def newest(path: Path) -> Path:
+    """Return the file of the newest checkpoint that a path stands for; the path itself where there is none."""
+    home = path.parent.parent
+    try:
+        names = [name for name in os.listdir(home) if is_checkpoint(name)]  # noqa: PTH208 - names are enough
+    except OSError:
+        return path
+    names.sort(key=lambda name: int(name.partition("-")[2]), reverse=True)
+    return next((home / name / path.name for name in names if (home / name / path.name).is_file()), path)

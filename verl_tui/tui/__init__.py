@@ -21,7 +21,7 @@ def watch(
     """Watch runs until the user quits; or draw a single frame into a file.
 
     Args:
-        specs: Paths, directories and globs.
+        specs: Paths, directories and globs; `-` is standard input, keys are then read from the terminal itself.
         config: The user's configuration.
         snapshot: An `.svg` or `.txt` file to draw one frame into instead.
         size: Columns and rows of that frame.
@@ -32,10 +32,13 @@ def watch(
     Raises:
         OSError: The snapshot cannot be written.
     """
+    from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
 
     ascii_only = config.ascii if config.ascii is not None else not _speaks_unicode()
     if snapshot is None:
+        if any(map(pipe.is_meant, specs)):
+            pipe.make_way()
         return VerlApp(specs, config, ascii_only=ascii_only).run(mouse=config.mouse) or 0
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
 

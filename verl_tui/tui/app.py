@@ -13,15 +13,18 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.message import Message
 
+from verl_tui.browsing import Browser
 from verl_tui.monitor import Monitor
 from verl_tui.reading import Reading
 from verl_tui.records import Batch, GpuReading
 from verl_tui.runs.state import State, state
+from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.attention import Attention
 from verl_tui.tui.notice import notices
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.view import View
 
@@ -60,7 +63,10 @@ class VerlApp(App[int]):
         Binding("question_mark", "help", "Help", key_display="?", id="help"),
         Binding("p", "pause", "Pause", id="pause"),
         Binding("r", "reload", "Read everything again", show=False, id="reload"),
+        Binding("o", "samples", "Samples of this step", show=False, id="samples.open"),
         Binding("i", "sources", "Sources", show=False, id="sources"),
+        Binding("c", "config", "Configuration, difference to other runs", show=False, id="config"),
+        Binding("t", "timing", "Timing: where a step's time goes, when it is done", show=False, id="timing"),
         Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
     ]
@@ -71,6 +77,13 @@ class VerlApp(App[int]):
         def can_replace(self, message: Message) -> bool:
             """One is enough: whoever takes, takes all that waits."""
             return isinstance(message, VerlApp.News)
+
+    class Read(Message):
+        """Samples that somebody looks at have been read."""
+
+        def can_replace(self, message: Message) -> bool:
+            """One is enough: whoever draws, draws all there is."""
+            return isinstance(message, VerlApp.Read)
 
     def __init__(
         self,
@@ -99,6 +112,7 @@ class VerlApp(App[int]):
         self._clock = clock
         self._monitor = monitor if monitor is not None else Monitor(config)
         self._reading = None if monitor is not None else self._new_reading()
+        self._browser = Browser(lambda: self.post_message(self.Read()))
         self._dashboard = Dashboard()
         self._picked: str | None = None
         self._cursor: int | None = None
@@ -131,6 +145,7 @@ class VerlApp(App[int]):
 
     def on_unmount(self) -> None:
         """Stop reading."""
+        self._browser.stop()
         if self._reading is not None:
             self._reading.stop()
 
@@ -173,6 +188,13 @@ class VerlApp(App[int]):
             self._soon()
         elif gpus and not self._paused:  # often nothing is left: each delivery sends its message, one takes them all
             self._show()
+
+    @on(Read)
+    def _look(self) -> None:
+        """Draw the samples that have been read; nothing else has changed."""
+        show = getattr(self.screen, "show_samples", None)
+        if show is not None:
+            show(self._view(self._clock()))
 
     # -- from the monitor to the screen -----------------------------------------------------------------------------
 
@@ -240,6 +262,7 @@ class VerlApp(App[int]):
             loading=self._loading,
             paused=self._paused,
             attention=self._attention,
+            browser=self._browser,
         )
 
     @on(RunsPanel.Picked)
@@ -270,6 +293,9 @@ class VerlApp(App[int]):
         """Forget everything and read it again."""
         if self._reading is None:
             return
+        if any(map(pipe.is_meant, self._specs)):
+            self.notify("standard input cannot be read a second time")
+            return
         self._reading.stop()
         self._attention.start_over()
         self._monitor = Monitor(self.config)
@@ -278,11 +304,38 @@ class VerlApp(App[int]):
         self._reading.start()
         self._paint()
 
+    @on(SamplesPanel.Opened)
+    def action_samples(self) -> None:
+        """Show the samples of the step that the charts' cursor or the samples panel is at."""
+        from verl_tui.tui.screens.samples import SamplesScreen
+
+        if isinstance(self.screen, SamplesScreen):
+            return
+        view, panel = self._view(self._clock()), self._dashboard.query_one(SamplesPanel)
+        panel.show(view)  # it may be out of sight
+        self.push_screen(SamplesScreen(view, panel.chosen), panel.go_on)
+
     def action_sources(self) -> None:
         """Show how the sources of the run are doing, with the lines nobody understood."""
         from verl_tui.tui.screens.sources import SourcesScreen
 
         screen = SourcesScreen()
+        self.push_screen(screen)
+        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
+
+    def action_config(self) -> None:
+        """Show the run's configuration, and in what it differs from others."""
+        from verl_tui.tui.screens.config import ConfigScreen
+
+        screen = ConfigScreen()
+        self.push_screen(screen)
+        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
+
+    def action_timing(self) -> None:
+        """Show where the time of a step goes, and when the run is done."""
+        from verl_tui.tui.screens.timing import TimingScreen
+
+        screen = TimingScreen()
         self.push_screen(screen)
         self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
 

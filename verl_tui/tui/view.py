@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from verl_tui.browsing import Browser
 from verl_tui.health.finding import Verdict
 from verl_tui.tui.attention import Attention
 
@@ -32,6 +33,8 @@ class View:
     """Whether the user has stopped the drawing."""
     attention: Attention = field(default_factory=Attention)
     """What the user has acknowledged."""
+    browser: Browser = field(default_factory=lambda: Browser(lambda: None))
+    """Reads the samples that somebody looks at."""
 
     @property
     def verdict(self) -> Verdict:

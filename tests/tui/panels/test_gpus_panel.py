@@ -136,3 +136,20 @@ async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: 
         app.panel.show(replace(view, now=NOW + 1))
         await pilot.pause()
         assert not counts
+
+
+async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:
+    columns = {
+        "system/gpu.0.gpu": [0.5] * 200,
+        "system/gpu.0.memoryAllocated": [29.4] * 200,
+        "system/gpu.1.gpu": [64.0] * 200,
+        "system/gpu.0.smClock": [1410.0] * 200,
+        "system/disk./.usageGB": [2591.0] * 200,
+    }
+    text = await shown(make_view(make_run(columns=columns)), (60, 12))
+    assert "GPU 0 utilisation" in text
+    assert "0.5%" in text, "W&B's percentages are no shares of 1"
+    assert "29.4%" in text
+    assert "GPU 1 utilisation" in text
+    assert "1410" not in text
+    assert "2591" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,9 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from verl_tui.browsing import Browser
 from verl_tui.records import Sample
+from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
-from verl_tui.tui.panels.sample_rows import body_rows, header_height, header_rows, marks
+from verl_tui.tui.panels.sample_rows import body_rows, header_height, header_rows
+from verl_tui.tui.samples.listing import Listing
+from verl_tui.tui.samples.order import Order
+from verl_tui.tui.samples.query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,54 +42,45 @@ def texts(rows: Sequence[Row]) -> list[str]:
     return ["".join(text for text, _ in row) for row in rows]
 
 
+def listed(samples: Sequence[Sample]) -> tuple[Place, Listing]:
+    """Return what is known of samples of one step, as if they lay in memory."""
+    kept, place = Samples(), Place(samples[0].step or 0, samples[0].validation)
+    for one in samples:
+        kept.add(replace(one, validation=place.validation), place.step)
+    listing = Listing()
+    listing.update(Browser(lambda: None).page(kept, place), Query(), Order())
+    return place, listing
+
+
+def header(samples: Sequence[Sample], index: int, width: int, rows: int, **more: Any) -> list[Row]:
+    place, listing = listed(samples)
+    return header_rows(place, index, listing, width, rows, **more)
+
+
 def test_header() -> None:
     group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
-    (row,) = texts(header_rows(120, group, 1, 120, 1))
+    (row,) = texts(header(group, 1, 120, 1))
     assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · group 2/4 · validation · step mean 0.5 ")
     assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
     assert cell_len(row) == 120
-    assert texts(header_rows(120, group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
-    assert texts(header_rows(120, group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
-    assert texts(header_rows(120, group, 1, 60, 1, ascii=True)) == [
-        "step 120 | sample 2/8 | + score 1 | group 2/4 | validation"
-    ]
+    assert texts(header(group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
+    assert texts(header(group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
+    assert texts(header(group, 1, 60, 1, ascii=True)) == ["step 120 | sample 2/8 | + score 1 | group 2/4 | validation"]
+    assert texts(header(group, 9, 60, 1, count=1000)) == ["step 120 · sample 10/1000 · validation · step mean 0.5"]
 
 
 def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
     group = [sample(1, i, prompt="same") for i in range(3)] + [sample(1, 3, prompt="other")]
-    assert "group 3/3" in texts(header_rows(1, group, 2, 80, 2))[0]
-    assert "group" not in texts(header_rows(1, group, 3, 80, 2))[0]
+    assert "group 3/3" in texts(header(group, 2, 80, 2))[0]
+    assert "group" not in texts(header(group, 3, 80, 2))[0]
 
 
 def test_many_glyphs_are_cut_around_the_shown_one() -> None:
     many = [sample(1, i, prompt=f"{i // 4}") for i in range(512)]
     for index in (0, 255, 511):
-        _, glyphs = header_rows(1, many, index, 40, 2)
+        _, glyphs = header(many, index, 40, 2)
         assert len("".join(texts([glyphs]))) <= 40
         assert sum(role.startswith("here-") for _, role in glyphs) == 1
-
-
-def test_marks() -> None:
-    def judged(*scores: float | None) -> list[tuple[str, str]]:
-        return marks([Sample(1, "p", "r", score) for score in scores])
-
-    assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
-    assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
-    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "even")]
-    assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
-    assert judged(None, 0.7) == [("·", "even"), ("=", "even")]
-    assert judged(float("nan"), 1.0) == [("!", "critical"), ("✓", "good")]
-    assert all(glyph.isascii() for glyph, _ in marks([Sample(1, "", "", s) for s in (1.0, 2.0, 1.5, None)], ascii=True))
-
-
-def test_scores_whose_sum_is_no_number_have_a_mean() -> None:
-    huge = [Sample(1, "p", "r", score) for score in (1.7e308, 1.6e308)]
-    assert [glyph for glyph, _ in marks(huge)] == ["▲", "▼"]
-
-
-def test_training_and_validation_have_their_own_means() -> None:
-    both = [Sample(1, "p", "r", 0.1), Sample(1, "p", "r", 0.3), Sample(1, "p", "r", 1.0, validation=True)]
-    assert [glyph for glyph, _ in marks(both)] == ["▼", "▲", "✓"]
 
 
 def test_body() -> None:
@@ -157,9 +154,9 @@ SAMPLES = st.builds(
 @given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(1, 200), st.integers(0, 50), st.booleans(), st.booleans())
 def test_everything_fits(samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool) -> None:
     wanted = header_height(width, height)
-    header = header_rows(1, samples, len(samples) - 1, width, wanted, ascii=ascii)
-    assert len(header) <= wanted
+    head = header(samples, len(samples) - 1, width, wanted, ascii=ascii)
+    assert len(head) <= wanted
     body = body_rows(samples[0], width, height, unfolded=unfolded, ascii=ascii)
-    for row in texts([*header, *body]):
+    for row in texts([*head, *body]):
         assert cell_len(row) <= width
         assert "\n" not in row

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from textual.app import App, ComposeResult
 
+from verl_tui.browsing import Browser
 from verl_tui.records import Batch, Restart, Sample, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.text import safe
@@ -29,6 +30,8 @@ HOSTILE = (
     "\n" * 20_000,
     "",
 )
+BROWSER = Browser(lambda: None)
+"""What the samples are looked at through: these lie in memory, nothing is read."""
 STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
 
 
@@ -49,6 +52,12 @@ class Host(App[None]):
     @property
     def panel(self) -> SamplesPanel:
         return self.query_one(SamplesPanel)
+
+    @property
+    def shown(self) -> tuple[int, int] | None:
+        """Step and index of the sample shown."""
+        shown = self.panel.shown
+        return (shown[0].step, shown[1]) if shown is not None else None
 
     @property
     def lines(self) -> list[str]:
@@ -83,7 +92,7 @@ def steps_of_three(*steps: int) -> Run:
 
 def view_of(run: Run | None, **more: Any) -> View:
     monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=()))
-    return View(monitor, run, 1000.0, **more)
+    return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
@@ -91,21 +100,21 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
     app = Host(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
-        assert app.panel.shown == (10, 0)
-        assert app.subtitle_words == "following"
+        assert app.shown == (10, 0)
+        assert app.subtitle_words == "following · o opens"
         add(run, sample(20, 0))
         app.panel.show(view_of(run))
-        assert app.panel.shown == (20, 0)
+        assert app.shown == (20, 0)
         await pilot.pause()
         assert "response 20-0" in app.text
         await pilot.press("n")
-        assert app.panel.shown == (10, 0)
+        assert app.shown == (10, 0)
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
-        assert app.panel.shown == (10, 0)
-        assert app.subtitle_words == "step 1 of 3 · f follows"
+        assert app.shown == (10, 0)
+        assert app.subtitle_words == "step 1 of 3 · f follows · o opens"
         await pilot.press("f")
-        assert app.panel.shown == (30, 0)
+        assert app.shown == (30, 0)
         await pilot.press("f")
         assert not app.panel.following
 
@@ -116,7 +125,7 @@ async def test_walks_through_samples_and_steps() -> None:
         seen = []
         for key in ["n", "n", "n", "n", "p", "p", "N", "N", "N", "n", "P", "P", "P", "p", "p", "p"]:
             await pilot.press(key)
-            seen.append(app.panel.shown)
+            seen.append(app.shown)
         assert seen == [
             *((30, 1), (30, 2), (20, 0), (20, 1), (20, 0), (30, 2)),  # n p
             *((20, 2), (10, 2), (10, 2), (10, 2)),  # N, then n at the very end
@@ -133,7 +142,7 @@ async def test_best_and_worst() -> None:
         seen = []
         for key in "bbbwww":
             await pilot.press(key)
-            seen.append(app.panel.shown)
+            seen.append(app.shown)
         assert [index for _, index in seen if index is not None] == [2, 4, 2, 5, 1, 5]
 
 
@@ -141,7 +150,7 @@ async def test_keys_do_nothing_where_there_is_nothing() -> None:
     app = Host(view_of(Run("empty")))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("n", "p", "N", "P", "b", "w", "f", "u", "j", "k", "pagedown", "G", "g")
-        assert app.panel.shown is None
+        assert app.shown is None
         app.panel.go_to(5)
         add(cast("Run", app.view.run), sample(7, 0))
         app.panel.show(app.view)
@@ -152,7 +161,7 @@ async def test_goes_to_the_nearest_step() -> None:
     app = Host(view_of(steps_of_three(10, 20, 30)))
     async with app.run_test(size=(100, 14)) as pilot:
         app.panel.go_to(18)
-        assert app.panel.shown == (20, 0)
+        assert app.shown == (20, 0)
         assert not app.panel.following
         await pilot.pause()
         assert "step 20" in app.text
@@ -167,7 +176,7 @@ async def test_goes_to_a_step_before_it_was_ever_drawn() -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         app.panel.show(app.view)
-        assert app.panel.shown == (10, 0)
+        assert app.shown == (10, 0)
 
 
 async def test_who_scrolls_keeps_the_sample() -> None:
@@ -181,7 +190,7 @@ async def test_who_scrolls_keeps_the_sample() -> None:
         assert app.query_one("SamplesPanel > .-body").scroll_offset.y == 2
         add(run, sample(2, 0))
         app.panel.show(view_of(run))
-        assert app.panel.shown == (1, 0)
+        assert app.shown == (1, 0)
         assert "f follows" in app.subtitle_words
         await pilot.press("G")
         await pilot.pause()
@@ -198,10 +207,10 @@ async def test_each_run_keeps_its_place() -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("N")
         app.panel.show(view_of(other))
-        assert app.panel.shown == (5, 0)
+        assert app.shown == (5, 0)
         assert app.panel.following
         app.panel.show(view_of(one))
-        assert app.panel.shown == (10, 0)
+        assert app.shown == (10, 0)
 
 
 async def test_unfolds_the_prompt() -> None:
@@ -211,10 +220,10 @@ async def test_unfolds_the_prompt() -> None:
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.pause()
         assert "6 lines above, u unfolds" in app.text
-        for key in ("u", "enter"):
-            await pilot.press(key)
+        for unfolded in (True, False):
+            await pilot.press("u")
             await pilot.pause()
-            assert ("line 0" in app.text) is (key == "u")
+            assert ("line 0" in app.text) is unfolded
 
 
 async def test_a_dump_written_again_does_not_lose_the_place() -> None:
@@ -224,10 +233,10 @@ async def test_a_dump_written_again_does_not_lose_the_place() -> None:
         await pilot.press("n", "n")
         run.apply(Batch(run.name, STATUS, (Restart("again", 20),)), 1000.0)
         app.panel.show(view_of(run))
-        assert app.panel.shown == (10, 2)
+        assert app.shown == (10, 2)
         add(run, *(sample(20, index, response=f"new {index}") for index in range(3)))
         app.panel.show(view_of(run))
-        assert app.panel.shown == (20, 2)
+        assert app.shown == (20, 2)
         await pilot.pause()
         assert "new 2" in app.text
 
@@ -304,7 +313,7 @@ async def test_every_size() -> None:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert len(app.lines) == size[1]
-            assert app.panel.shown == (30, 0)
+            assert app.shown == (30, 0)
 
 
 async def test_cheap_to_show_again() -> None:

@@ -287,7 +287,7 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(collapse: M
             assert {chart.cursor for chart in charts.charts if chart.display} == {finding.since_step}
             assert any(finding.key == chart.data.key for chart in charts.charts if chart.display)
             assert samples.shown is not None
-            assert samples.shown[0] == finding.since_step
+            assert samples.shown[0].step == finding.since_step
             assert f"step {finding.since_step}" in text(app)
         await press(pilot, "E", "E")
         assert app._cursor == findings[-2].since_step
@@ -310,7 +310,7 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
         charts, samples = app.screen.query_one(ChartsPanel), app.screen.query_one(SamplesPanel)
         assert {chart.cursor for chart in charts.charts} == {50}
         assert samples.shown is not None
-        assert samples.shown[0] == 50
+        assert samples.shown[0].step == 50
         await press(pilot, "escape")
         assert {chart.cursor for chart in charts.charts} == {None}
 

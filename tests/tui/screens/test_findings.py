@@ -45,13 +45,13 @@ async def test_every_finding_is_reached_in_every_layout(collapse: Monitor, size:
             assert finding.since_step in {mark.step for mark in chart.data.marks if mark.role == "breach"}
             if samples.display:
                 assert samples.shown is not None
-                assert samples.shown[0] == finding.since_step
+                assert samples.shown[0].step == finding.since_step
             assert len(told(app)) <= 1, "they do not heap up"
             assert finding.message[:12] in text(app) or told(app)[0].startswith(f"{finding.id}: "), "it is named"
             check_layout(app)
         await press(pilot, "f6")
         assert samples.shown is not None
-        assert samples.shown[0] == app._cursor
+        assert samples.shown[0].step == app._cursor
 
 
 @pytest.mark.parametrize("size", [(140, 45), (40, 12)])

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ROLES = ("name", "bar", "gauge", "value", "warn", "dim", "spark", "odd")
 _MEMORY = re.compile(r"(?:\w+/)?perf/max_memory_\w+_gb")
 _MFU = "perf/mfu/actor"
+_OF_WANDB = re.compile(r"system/gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)(?:/l:.+)?")
+"""What is shown of W&B's system figures, which have dots in their names: there are a dozen for each GPU."""
 _MOST = 40
 """Logged metrics shown: some logs have hundreds."""
 _STALE = 30.0
@@ -143,7 +145,7 @@ def _logged(run: Run) -> tuple[list[_Logged], int]:
 
 def _wanted(key: str) -> bool:
     if key.startswith("system/"):
-        return True
+        return "." not in key or _OF_WANDB.fullmatch(key) is not None
     name = modern(key) if "memory" in key or "mfu" in key else ""
     return name == _MFU or _MEMORY.fullmatch(name) is not None
 
@@ -155,7 +157,7 @@ def _value(label: str, key: str, series: Series) -> _Logged:
         return _Logged(label, "unknown", None, "dim", series)
     if not math.isfinite(value):
         return _Logged(label, value_text(value, ""), None, "odd", series)
-    if unit == "share" or (unit == "percent" and _in_shares(series)):
+    if unit == "share" or (unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series)):
         return _Logged(label, value_text(value * 100, "%"), value, "value", series)
     if unit == "percent":
         return _Logged(label, value_text(value, "%"), value / 100, "value", series)

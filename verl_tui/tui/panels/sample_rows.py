@@ -5,15 +5,14 @@ Pure functions, no Textual. Widths are terminal cells; a row is a list of pieces
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from itertools import islice
-from math import fsum, isfinite
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from verl_tui.text import one_line
+from verl_tui.tui.samples.document import asked
 from verl_tui.tui.widgets.numbers import compact, exact_step
 from verl_tui.tui.widgets.wrap import fit, wrap
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
+    from verl_tui.runs.samples import Place
+    from verl_tui.tui.samples.listing import Listing
 
 ROLES = ("strong", "label", "dim", "prompt", "response", "truth", "extras", "good", "warning", "critical", "even")
 """What a piece is for; the score's roles come again as `here-good` and so on, for the sample that is shown."""
@@ -39,41 +40,6 @@ _ROOMY = 20
 """Rows from which on empty rows set the parts apart."""
 _MOST_ROWS = 5000
 """Rows of one text: more is no reading."""
-_GLYPHS = {"right": "✓", "wrong": "✗", "above": "▲", "below": "▼", "even": "=", "none": "·", "odd": "!"}
-_ASCII_GLYPHS = {"right": "+", "wrong": "x", "above": "^", "below": "v", "even": "=", "none": ".", "odd": "!"}
-_OPENING = re.compile(r"\s*(?:<[^<>]{1,40}>\s*)*(?:assistant|model|gpt)?:?\s*(?:<[^<>]{1,40}>\s*)*", re.IGNORECASE)
-"""A chat template's last lines: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
-
-
-def marks(samples: Sequence[Sample], *, ascii: bool = False) -> list[Piece]:
-    """Return a glyph with its role for each sample: right or wrong, or above or below the mean of its step and kind."""
-    glyphs = _ASCII_GLYPHS if ascii else _GLYPHS
-    means, binary = {}, {}
-    for kind in (False, True):
-        scores = _scores(samples, validation=kind)
-        means[kind] = _mean(scores) if scores else 0.0
-        binary[kind] = set(scores) <= {0, 1} or set(scores) == {-1, 1}
-    names = [_judged(s.score, means[s.validation], binary=binary[s.validation]) for s in samples]
-    return [(glyphs[name], role) for name, role in names]
-
-
-def _scores(samples: Sequence[Sample], *, validation: bool) -> list[float]:
-    return [s.score for s in samples if s.validation is validation and s.score is not None and isfinite(s.score)]
-
-
-def _judged(score: float | None, mean: float, *, binary: bool) -> tuple[str, str]:
-    """Return the name of the glyph and its role."""
-    if score is None:
-        return "none", "even"
-    if not isfinite(score):
-        return "odd", "critical"
-    if binary:
-        return ("right", "good") if score > 0 else ("wrong", "critical")
-    if abs(score - mean) <= 1e-9 * max(1.0, abs(mean)):
-        return "even", "even"
-    if score > mean:
-        return "above", "good"
-    return "below", "critical" if score < 0 else "warning"
 
 
 def header_height(width: int, height: int) -> int:
@@ -82,92 +48,88 @@ def header_height(width: int, height: int) -> int:
 
 
 def header_rows(
-    step: int, samples: Sequence[Sample], index: int, width: int, rows: int, *, ascii: bool = False
+    place: Place, index: int, listing: Listing, width: int, rows: int, *, count: int = 0, ascii: bool = False
 ) -> list[Row]:
     """Say which sample is shown and how the step's samples scored.
 
     Args:
-        step: The step shown.
-        samples: Its samples.
-        index: Which of them is shown.
+        place: The step shown.
+        index: Which of its samples is shown.
+        listing: What is known of all of them.
         width: Cells of a row.
         rows: Rows wanted, see `header_height`.
+        count: How many they are, where less is known of them so far.
         ascii: Draw in ASCII.
     """
     if rows < 1 or width < 1:
         return []
-    glyphs = marks(samples, ascii=ascii)
-    facts = _facts(step, samples, index, glyphs[index], width, ascii=ascii)
+    facts = _facts(place, index, listing, max(count, len(listing.facts)), width, ascii=ascii)
     if rows > 1:
-        return [facts, _glyph_row(samples, glyphs, index, width, ascii=ascii)]
+        return [facts, _glyph_row(listing, index, width, ascii=ascii)]
     taken = _cells(facts)
     if width < _ONE_ROW or width - taken < 12:
         return [facts]
-    strip = _glyph_row(samples, glyphs, index, width - taken - 3, ascii=ascii)
+    strip = _glyph_row(listing, index, width - taken - 3, ascii=ascii)
     return [[*facts, (" " * (width - taken - _cells(strip)), ""), *strip]]
 
 
-def _mean(scores: Sequence[float]) -> float:
-    return fsum(score / len(scores) for score in scores)  # the sum of huge ones would overflow
-
-
-def _facts(step: int, samples: Sequence[Sample], index: int, mark: Piece, width: int, *, ascii: bool) -> Row:
+def _facts(place: Place, index: int, listing: Listing, count: int, width: int, *, ascii: bool) -> Row:
     """Return the richest account of the sample that fits."""
-    sample = samples[index]
-    at, place = exact_step(step), f"{index + 1}/{len(samples)}"
-    mates = [i for i, other in enumerate(samples) if _group(other) == _group(sample)]
+    step, which = exact_step(place.step), f"{index + 1}/{count}"
+    mates = listing.mates(index)
     group = f"{mates.index(index) + 1}/{len(mates)}" if len(mates) > 1 else ""
-    scored = sample.score is not None
-    score = compact(sample.score) if sample.score is not None else "no score"
-    scores = _scores(samples, validation=sample.validation)
-    mean = f"step mean {compact(_mean(scores))}" if len(scores) > 1 else ""
+    score, role = "", ""
+    glyph = ""
+    if index < len(listing.facts):
+        known = listing.facts[index].score
+        score = compact(known) if known is not None else "no score"
+        glyph, role = listing.standing.mark(known, ascii=ascii)
+    mean = f"step mean {compact(listing.standing.mean)}" if listing.standing.scored > 1 else ""
     long = [
-        (f"step {at}", "strong"),
-        (f"sample {place}", ""),
-        (f"{mark[0]} score {score}" if scored else score, mark[1]),
+        (f"step {step}", "strong"),
+        (f"sample {which}", ""),
+        (f"{glyph} score {score}" if score not in ("", "no score") else score, role),
         (f"group {group}" if group else "", ""),
-        ("validation" if sample.validation else "", "label"),
+        ("validation" if place.validation else "", "label"),
         (mean, "dim"),
     ]
     short = [
-        (f"step {at}", "strong"),
-        (place, ""),
-        (f"{mark[0]} {score}", mark[1]),
+        (f"step {step}", "strong"),
+        (which, ""),
+        (f"{glyph} {score}" if score else "", role),
         (group and f"group {group}", ""),
-        ("val" if sample.validation else "", "label"),
+        ("val" if place.validation else "", "label"),
     ]
     for words in (long, long[:5], short, short[:3]):
         row = _joined(words, ascii=ascii)
         if _cells(row) <= width:
             return row
-    return _cut(_joined([(at, "strong"), *short[1:3]], ascii=ascii), width)
+    return _cut(_joined([(step, "strong"), *short[1:3]], ascii=ascii), width)
 
 
-def _glyph_row(samples: Sequence[Sample], glyphs: Sequence[Piece], index: int, width: int, *, ascii: bool) -> Row:
+def _glyph_row(listing: Listing, index: int, width: int, *, ascii: bool) -> Row:
     """Return the step's glyphs, as many around the shown one as fit, groups set apart where there is room."""
-    count = len(samples)
-    first, last = 0, count
-    if count > width:
+    facts = listing.facts
+    first, last = 0, len(facts)
+    if last > width:
         room = max(1, width - 2)
-        first = max(0, min(index - room // 2, count - room))
+        first = max(0, min(index - room // 2, last - room))
         last = first + room
-    starts = {i for i in range(1, count) if _group(samples[i]) != _group(samples[i - 1])}
-    apart = starts if count + len(starts) <= width and len(starts) < count - 1 else set()
+    shown = facts[first:last]
+    starts = {i for i in range(1, len(shown)) if shown[i].group != shown[i - 1].group}
+    apart = starts if len(shown) == len(facts) and len(facts) + len(starts) <= width else set()
+    if len(starts) == len(shown) - 1:
+        apart = set()
     cut = "~" if ascii else "…"
     row: Row = [(cut, "dim")] if first > 0 else []
-    for i in range(first, last):
-        glyph, role = glyphs[i]
+    for i, fact in enumerate(shown):
+        glyph, role = listing.standing.mark(fact.score, ascii=ascii)
         if i in apart:
             row.append((" ", ""))
-        row.append((glyph, f"here-{role}" if i == index else role))
-    if last < count:
+        row.append((glyph, f"here-{role}" if first + i == index else role))
+    if last < len(facts):
         row.append((cut, "dim"))
     return _cut(row, width)
-
-
-def _group(sample: Sample) -> tuple[bool, str]:
-    """Return what samples of one prompt share; logs that name no group still repeat the prompt."""
-    return sample.validation, sample.group if sample.group is not None else sample.prompt
 
 
 def body_rows(sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii: bool = False) -> list[Row]:
@@ -201,11 +163,12 @@ def body_rows(sample: Sample, width: int, height: int, *, unfolded: bool = False
 
 def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) -> Iterator[Row]:
     labels = _labels(width)
+    text = text.strip("\n")
     shown = 3 if height >= 8 else 1
     above = -shown
     tail: deque[str] = deque(maxlen=shown)
     if not unfolded:
-        for line in wrap(_asked(text), width - labels):
+        for line in wrap(text[: asked(text)], width - labels):
             tail.append(line)
             above += 1
     if above < 2:  # one line is not hidden behind another
@@ -216,14 +179,6 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
     yield _cut([(label, "label"), (note, "dim")], width)
     for line in tail:
         yield [(" " * labels, ""), (line, "prompt")]
-
-
-def _asked(text: str) -> str:
-    """Return a prompt without those last lines that only open the model's turn: folded, little else would be seen."""
-    lines = text.strip("\n").rsplit("\n", 4)
-    while len(lines) > 1 and len(lines[-1]) <= 80 and _OPENING.fullmatch(lines[-1]):
-        lines.pop()
-    return "\n".join(lines)
 
 
 def _part(label: str, text: str, role: str, width: int) -> Iterator[Row]:

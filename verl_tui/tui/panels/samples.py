@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual.binding import Binding
+from textual.message import Message
 from textual.strip import Strip
 
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.sample_rows import HERE, ROLES, body_rows, empty_rows, header_height, header_rows
+from verl_tui.tui.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.tui.samples.listing import Listing
+from verl_tui.tui.samples.order import Order
+from verl_tui.tui.samples.query import Query
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -22,18 +24,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.runs.samples import Samples
+    from verl_tui.browsing import Page
+    from verl_tui.runs.samples import Place, Samples
     from verl_tui.tui.panels.sample_rows import Row
     from verl_tui.tui.view import View
-
-
-@dataclass(slots=True)
-class _Place:
-    """Where the user is in the samples of one run."""
-
-    step: int = 0
-    index: int = 0
-    follow: bool = True
 
 
 class SamplesPanel(Panel):
@@ -69,9 +63,14 @@ class SamplesPanel(Panel):
         Binding("P", "step(-1)", "Newer step", show=False, id="samples.newer"),
         Binding("b", "extreme('best')", "Best sample", id="samples.best"),
         Binding("w", "extreme('worst')", "Worst sample", show=False, id="samples.worst"),
+        Binding("t", "kind", "Training or validation", show=False, id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
-        Binding("u,enter", "unfold", "Unfold the prompt", id="samples.unfold"),
+        Binding("u", "unfold", "Unfold the prompt", id="samples.unfold"),
+        Binding("enter", "open", "All samples", show=False, id="samples.enter"),
     ]
+
+    class Opened(Message):
+        """The user wants to see more than one sample."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -81,10 +80,16 @@ class SamplesPanel(Panel):
         self._body = Rows()
         self._body.add_class("-body")
         self._view: View | None = None
-        self._places: dict[str, _Place] = {}
+        self._chosen_of: dict[str, Chosen] = {}
+        """What the user has asked for, by run."""
         self._unfolded = False
         self._wanted: int | None = None
         """Step to go to, until there is something to go to it in."""
+        self._listing = Listing()
+        self._page: Page | None = None
+        """The place that is shown, None while nothing is."""
+        self._index: int | None = None
+        """The sample that is shown."""
         self._styles_by_role: dict[str, Style] = {}
         self._drawn_header: object = None
         self._drawn_body: object = None
@@ -117,46 +122,66 @@ class SamplesPanel(Panel):
         """Show the samples of the nearest step that has some, from now on or from the next drawing."""
         self._wanted = step
         self._draw()
+        self._body.scroll_home(animate=False, immediate=True)
 
     @property
-    def shown(self) -> tuple[int, int] | None:
-        """Step and index of the sample shown, None where there is none."""
-        samples = self._samples
-        if samples is None:
-            return None
-        place = self._place
-        step = None if place.follow else samples.nearest(place.step)
-        if step is None:
-            return samples.steps[-1], 0
-        return step, min(place.index, len(samples.at(step)) - 1)
+    def shown(self) -> tuple[Place, int] | None:
+        """Place and index of the sample shown, None where there is none."""
+        return (self._page.place, self._index) if self._page is not None and self._index is not None else None
+
+    @property
+    def chosen(self) -> Chosen:
+        """What the user has asked for, with the sample that is shown for it."""
+        shown = self.shown
+        return Chosen(*shown) if shown is not None and not self.following else self._chosen
 
     @property
     def following(self) -> bool:
         """Whether the newest step is shown as it comes."""
-        return self._place.follow
+        return self._chosen.follow
 
-    # -- drawing --------------------------------------------------------------------------------------------------
+    def go_on(self, chosen: Chosen | None) -> None:
+        """Show what the user has come to elsewhere."""
+        if chosen is not None:
+            self._choose(chosen)
+
+    # -- what is shown --------------------------------------------------------------------------------------------
 
     @property
     def _samples(self) -> Samples | None:
         run = self._view.run if self._view is not None else None
-        return run.samples if run is not None and run.samples.steps else None
+        return run.samples if run is not None else None
 
     @property
-    def _place(self) -> _Place:
+    def _chosen(self) -> Chosen:
         run = self._view.run if self._view is not None else None
-        return self._places.setdefault(run.name, _Place()) if run is not None else _Place()
+        return self._chosen_of.get(run.name, Chosen(follow=True)) if run is not None else Chosen(follow=True)
+
+    def _settle(self, view: View) -> None:
+        """Find out what is shown of what the user has asked for."""
+        samples, step, self._wanted = self._samples, self._wanted, None
+        if step is not None and view.run is not None and samples is not None:
+            nearest = samples.nearest_place(step)
+            if nearest is not None:
+                self._chosen_of[view.run.name] = Chosen(nearest)
+        place = place_of(self._chosen, samples) if samples is not None else None
+        self._page = self._index = None
+        if samples is None or place is None:
+            return
+        self._page = view.browser.page(samples, place)
+        self._listing.update(self._page, Query(), Order())
+        self._index = index_of(self._chosen, self._listing)
+
+    # -- drawing --------------------------------------------------------------------------------------------------
 
     def _draw(self) -> None:
         view = self._view
-        width, height = self.content_size
-        if view is None or not self._body.is_mounted or width < 2 or height < 1:
+        if view is None:
             return
-        if self._wanted is not None:
-            step, self._wanted = self._wanted, None
-            if self._samples is not None:
-                self._pin(step, 0)
-                return
+        self._settle(view)
+        width, height = self.content_size
+        if not self._body.is_mounted or width < 2 or height < 1:
+            return
         if not self._styles_by_role:
             self._styles_by_role = {r: self.get_component_rich_style(f"samples--{r}") for r in (*ROLES, *HERE)}
         self._draw_header(view, width, height)
@@ -164,37 +189,35 @@ class SamplesPanel(Panel):
         self._caption()
 
     def _draw_header(self, view: View, width: int, height: int) -> None:
-        samples, shown, run = self._samples, self.shown, view.run
+        shown, page, listing = self.shown, self._page, self._listing
         rows = header_height(width, height) if shown is not None else 0
-        revision = run.samples.revision if run is not None else 0
-        key = (run and run.name, revision, shown, width, rows, view.ascii, tuple(self._styles_by_role.values()))
+        count = page.count if page is not None else 0
+        key = (shown, count, listing.revision, width, rows, view.ascii, tuple(self._styles_by_role.values()))
         if key == self._drawn_header:
             return
         self._drawn_header = key
         self._header.display = rows > 0
         self._header.styles.height = max(1, rows)
-        if samples is not None and shown is not None:
-            step, index = shown
-            self._header.set_strips(
-                self._strips(header_rows(step, samples.at(step), index, width, rows, ascii=view.ascii))
-            )
+        if shown is not None:
+            drawn = header_rows(*shown, listing, width, rows, count=count, ascii=view.ascii)
+            self._header.set_strips(self._strips(drawn))
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
-        samples, shown = self._samples, self.shown
+        page, index = self._page, self._index
         look = (width, height, self._unfolded, view.ascii, tuple(self._styles_by_role.values()))
-        if samples is None or shown is None:
+        sample = page.sample(index) if page is not None and index is not None else None
+        rows: list[Row] = []
+        if page is None:
             rows = empty_rows(view.run, width, loading=view.loading)
-            key: object = (rows, look)
-            if key != self._drawn_body:
-                self._body.set_strips(self._strips(rows))
-        else:
-            step, index = shown
-            sample = samples.at(step)[index]
-            key = (sample, look)
-            if key != self._drawn_body:
-                seen = height - header_height(width + 1, height)
-                rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii=view.ascii)
-                self._body.set_strips(self._strips(rows))
+        elif sample is None:
+            rows = [[(page.problem or ("reading ..." if view.ascii else "reading …"), "dim")]]
+        key: object = (sample or rows, look)
+        if key == self._drawn_body:
+            return
+        if sample is not None:
+            seen = height - header_height(width + 1, height)
+            rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii=view.ascii)
+        self._body.set_strips(self._strips(rows))
         self._drawn_body = key
 
     def _strips(self, rows: Sequence[Row]) -> list[Strip]:
@@ -206,85 +229,73 @@ class SamplesPanel(Panel):
         if samples is None or shown is None:
             self.subtitle("")
             return
+        kind = [place for place in samples.places if place.validation is shown[0].validation]
         words = ["following"]
         if not self.following:
-            words = [f"step {samples.steps.index(shown[0]) + 1} of {len(samples.steps)}", "f follows"]
+            words = [f"step {kind.index(shown[0]) + 1} of {len(kind)}", "f follows"]
         if samples.dropped:
             words.insert(0, f"{samples.dropped:,} older ones dropped")
-        self.subtitle(" · ".join(words))
+        self.subtitle(" · ".join((*words, "o opens")))
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
-    def _pin(self, step: int, index: int) -> None:
-        """Stay at a sample."""
-        place = self._place
-        place.step, place.index, place.follow = step, index, False
-        self._turn()
-
-    def _turn(self) -> None:
-        """Show what has been chosen from its beginning."""
+    def _choose(self, chosen: Chosen) -> None:
+        """Show a sample from its beginning."""
+        run = self._view.run if self._view is not None else None
+        if run is not None:
+            self._chosen_of[run.name] = chosen
         self._draw()
         self._body.scroll_home(animate=False, immediate=True)
 
     def _scrolled(self, y: float) -> None:
-        shown = self.shown
-        if y > 0 and shown is not None and self.following:
-            place = self._place
-            place.step, place.index, place.follow = *shown, False
+        run = self._view.run if self._view is not None else None
+        if y > 0 and run is not None and self.shown is not None and self.following:
+            self._chosen_of[run.name] = Chosen(*self.shown)
             self._caption()
 
     def action_sample(self, by: int) -> None:
         """Show the next or previous sample; past the last comes the older step, before the first the newer one."""
         samples, shown = self._samples, self.shown
-        if samples is None or shown is None:
-            return
-        step, index = shown
-        if 0 <= index + by < len(samples.at(step)):
-            self._pin(step, index + by)
-            return
-        beyond = self._neighbour(samples, step, by)
-        if beyond is not None:
-            self._pin(beyond, 0 if by > 0 else len(samples.at(beyond)) - 1)
+        if samples is not None and shown is not None:
+            beyond = next_sample(*shown, self._listing, samples, by)
+            if beyond is not None:
+                self._choose(beyond)
 
     def action_step(self, by: int) -> None:
         """Show the same place of the older (1) or newer (-1) step: in validations that is the same prompt."""
         samples, shown = self._samples, self.shown
-        if samples is None or shown is None:
-            return
-        beyond = self._neighbour(samples, shown[0], by)
-        if beyond is not None:
-            self._pin(beyond, min(shown[1], len(samples.at(beyond)) - 1))
-
-    @staticmethod
-    def _neighbour(samples: Samples, step: int, by: int) -> int | None:
-        at = bisect_left(samples.steps, step) - by
-        return samples.steps[at] if 0 <= at < len(samples.steps) else None
+        if samples is not None and shown is not None:
+            beyond = next_place(shown[0], samples, by)
+            if beyond is not None:
+                self._choose(Chosen(beyond, shown[1]))
 
     def action_extreme(self, which: str) -> None:
         """Show the best or worst sample of the step; again, the next one that scored the same."""
+        shown = self.shown
+        index = self._listing.extreme(shown[1], best=which == "best") if shown is not None else None
+        if shown is not None and index is not None:
+            self._choose(Chosen(shown[0], index))
+
+    def action_kind(self) -> None:
+        """Show the nearest validation, or the nearest training step."""
         samples, shown = self._samples, self.shown
-        if samples is None or shown is None:
-            return
-        step, index = shown
-        scores = {i: s.score for i, s in enumerate(samples.at(step)) if s.score is not None and isfinite(s.score)}
-        if not scores:
-            return
-        top = max(scores.values()) if which == "best" else min(scores.values())
-        same = [i for i, score in scores.items() if score == top]
-        self._pin(step, next((i for i in same if i > index), same[0]))
+        if samples is not None and shown is not None:
+            other = samples.nearest_place(shown[0].step, not shown[0].validation)
+            if other is not None:
+                self._choose(Chosen(other, follow=self.following))
 
     def action_follow(self) -> None:
         """Show the newest step as it comes, or stay where we are."""
         shown = self.shown
-        if shown is None:
-            return
-        if self.following:
-            self._pin(*shown)
-        else:
-            self._place.follow = True
-            self._turn()
+        if shown is not None:
+            self._choose(Chosen(*shown) if self.following else Chosen(shown[0], follow=True))
 
     def action_unfold(self) -> None:
         """Show the whole prompt, or only its end."""
         self._unfolded = not self._unfolded
-        self._turn()
+        self._draw()
+        self._body.scroll_home(animate=False, immediate=True)
+
+    def action_open(self) -> None:
+        """Show all samples of the step over the full screen."""
+        self.post_message(self.Opened())

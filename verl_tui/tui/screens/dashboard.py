@@ -175,6 +175,12 @@ class Dashboard(Screen[None]):
             if panel.display:
                 panel.show(view)
 
+    def show_samples(self, view: View) -> None:
+        """Draw the samples, and nothing else: more of them has been read."""
+        panel = self.query_one(SamplesPanel)
+        if panel.display:
+            panel.show(view)
+
     def on_screen_resume(self) -> None:
         """Draw what has changed while another screen was in front."""
         self._again()

@@ -14,7 +14,9 @@ from verl_tui.tui.panels.gpus import GpusPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.samples import query
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 
@@ -75,15 +77,20 @@ class HelpScreen(ModalScreen[None]):
             ("samples", (SamplesPanel,)),
             ("runs", (RunsPanel,)),
             ("gpus", (GpusPanel,)),
+            ("all samples", (SamplesScreen,)),
             ("lists", (Rows,)),
         ]
+        if any(isinstance(screen, SamplesScreen) for screen in app.screen_stack):
+            sections.insert(0, sections.pop(-2))  # what is in front comes first
         for title, owners in sections:
             lines = [line for owner in owners for line in _lines(owner, app)]
             if title == "everywhere":
                 lines.append(_line("ctrl+p", "Command palette: every action by its name, themes"))
             if lines:
-                yield Text(title if title == "everywhere" else f"{title}, while they have the focus", style="bold")
+                yield Text(_HEADINGS.get(title, f"{title}, while they have the focus"), style="bold")
                 yield from lines
+                if title == "all samples":
+                    yield from (Text(f"  {line}") for line in query.HELP)
                 yield Text()
 
 
@@ -103,4 +110,5 @@ def _line(keys: str, words: str) -> Text:
     return Text(f"  {keys:<18}{words}")
 
 
+_HEADINGS = {"everywhere": "everywhere", "all samples": "all samples of a step, over the full screen"}
 _MANY = {f"run.{n}" for n in range(2, 10)}

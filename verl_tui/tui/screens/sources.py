@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
+from verl_tui.runs.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.tui.widgets.rows import Rows
@@ -41,7 +42,8 @@ _SHOWN_LINES = 200
 """Unreadable lines shown of one source, the newest."""
 _MANY = 4
 """Files of one directory and format up to which each has a row of its own, unless something is wrong with it."""
-_COLUMNS = ("format", "state", "records", "unreadable", "read", "changed")
+_COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "changed")
+"""`metrics`: of how many metrics the source gives the values that hold, see `verl_tui.runs.provenance.leading`."""
 
 
 class SourceRows(Rows):
@@ -182,7 +184,8 @@ def _sources(shown: Sequence[SourceStatus], width: int, view: View) -> Iterator[
     if not shown:
         yield [(fit("none", width), "dim")]
         return
-    cells = [_facts(status, view) for status in shown]
+    leads = leading(view.run) if view.run is not None else {}
+    cells = [_facts(status, leads.get(status.path, 0), view) for status in shown]
     cut = "..." if view.ascii else "…"
     if width < _TABLE:
         for status, facts in zip(shown, cells, strict=True):
@@ -209,7 +212,7 @@ def _aligned(facts: Sequence[str], widths: Sequence[int]) -> str:
     return "".join("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)) for at, (fact, size) in enumerate(sized))
 
 
-def _facts(status: SourceStatus, view: View) -> tuple[str, ...]:
+def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
     """Return the columns of one source, see `_COLUMNS`."""
     up, down = ("+ up", "! down") if view.ascii else ("● up", "✗ down")
     read = size = _bytes(status.size)
@@ -219,6 +222,7 @@ def _facts(status: SourceStatus, view: View) -> tuple[str, ...]:
         status.format,
         up if status.problem is None else down,
         f"{status.records:,}",
+        f"{leads:,}" if leads else "-",
         f"{status.unreadable:,}",
         read,
         age(max(0.0, view.now - status.modified)) if status.modified is not None else "-",
@@ -228,13 +232,15 @@ def _facts(status: SourceStatus, view: View) -> tuple[str, ...]:
 def _role(column: int, status: SourceStatus) -> str:
     if column == 1:
         return "up" if status.problem is None else "down"
-    return "warning" if column == 3 and status.unreadable else "dim"
+    return "warning" if column == 4 and status.unreadable else "dim"
 
 
 def _narrow(facts: Sequence[str], width: int) -> Iterator[Row]:
-    kind, state, records, unreadable, read, changed = facts
+    kind, state, records, leads, unreadable, read, changed = facts
     state_role = "up" if state.endswith("up") else "down"
     words = [(kind, "dim"), (f"{records} records", "dim")]
+    if leads != "-":
+        words.append((f"gives {leads} metrics", "dim"))
     words.append((f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning"))
     words.extend([(read, "dim"), (f"changed {changed}", "dim")])
     row: Row = [("  " + state, state_role)]

@@ -71,7 +71,7 @@ class Rows(ScrollView, can_focus=True):
         self.choosing = choosing
         """Whether moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
-        self._strips: list[Strip] = []
+        self._strips: Sequence[Strip] = []
         self._texts: list[Text] = []
         """What the strips were made of; a text that is shown again is not rendered again."""
 
@@ -87,8 +87,8 @@ class Rows(ScrollView, can_focus=True):
         self.set_strips([made.get(id(row)) or Strip(row.render(console)).simplify() for row in rows])
         self._texts = list(rows)
 
-    def set_strips(self, strips: list[Strip]) -> None:
-        """Show these strips; refreshes only rows that differ from what is shown."""
+    def set_strips(self, strips: Sequence[Strip]) -> None:
+        """Show these strips; looks only at those in sight, and refreshes only rows that differ from what is shown."""
         old, self._strips = self._strips, strips
         self._texts = []
         width = self.width

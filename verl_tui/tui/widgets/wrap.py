@@ -45,12 +45,21 @@ def wrap(text: str, width: int) -> Iterator[str]:
         text: Safe text of any length.
         width: Cells that a row may take; without any there are no rows.
     """
+    for start, end in spans(text, width):
+        unshowable = width == 1 and end - start == 1 and cells(text[start]) > 1
+        yield _UNSHOWABLE if unshowable else text[start:end]
+
+
+def spans(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each row that `wrap` makes."""
     if width < 1:
         return
     start = 0
     while start >= 0:
         end = text.find("\n", start)
-        yield from _wrap_line(text[start:] if end < 0 else text[start:end], width)
+        line = text[start:] if end < 0 else text[start:end]
+        for first, last in _line_spans(line, width):
+            yield start + first, start + last
         start = end + 1 if end >= 0 else -1
 
 
@@ -86,22 +95,22 @@ def cells(character: str) -> int:
     return _SIZES[character]
 
 
-def _wrap_line(line: str, width: int) -> Iterator[str]:
+def _line_spans(line: str, width: int) -> Iterator[tuple[int, int]]:
     if len(line) <= width and line.isascii():
-        yield line
+        yield 0, len(line)
         return
     start = 0
     while start < len(line):
         end = _reach(line, start, width)
         if end == start:
-            yield _UNSHOWABLE
+            yield start, start + 1
             start += 1
         elif end == len(line):
-            yield line[start:]
+            yield start, end
             return
         else:
             row_end, next_start = _break(line, start, end)
-            yield line[start:row_end]
+            yield start, row_end
             start = next_start
 
 

@@ -1,0 +1,245 @@
+"""Who a run is, read from its settings alone, and each word with the setting that says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trainings import training
+
+from verl_tui.records import Batch, Settings, SourceStatus
+from verl_tui.runs.identity import Identity, as_data, batch_size, gpu_count, identity, is_known, model_name
+from verl_tui.runs.run import Run
+
+
+def known(*metrics: str, **settings: Any) -> Identity:
+    columns = {key: [0.5, 0.5] for key in metrics}
+    return identity(training(columns, settings=settings))
+
+
+def hyper(found: Identity) -> dict[str, str]:
+    return {fact.label: fact.value for fact in found.hyperparameters}
+
+
+GRPO = {
+    "trainer__project_name": "gsm8k",
+    "trainer__experiment_name": "try 7",
+    "algorithm__adv_estimator": "grpo",
+    "algorithm__use_kl_in_reward": False,
+    "algorithm__kl_ctrl__kl_coef": 0.001,
+    "actor_rollout_ref__model__path": "Qwen/Qwen3-8B",
+    "actor_rollout_ref__model__lora_rank": 0,
+    "actor_rollout_ref__actor__optim__lr": 1e-6,
+    "critic__optim__lr": 1e-5,
+    "actor_rollout_ref__actor__use_kl_loss": True,
+    "actor_rollout_ref__actor__kl_loss_coef": 0.01,
+    "actor_rollout_ref__actor__clip_ratio": 0.2,
+    "actor_rollout_ref__actor__clip_ratio_low": 0.2,
+    "actor_rollout_ref__actor__clip_ratio_high": 0.2,
+    "actor_rollout_ref__actor__ppo_mini_batch_size": 256,
+    "actor_rollout_ref__actor__entropy_coeff": 0,
+    "actor_rollout_ref__rollout__n": 8,
+    "actor_rollout_ref__rollout__name": "vllm",
+    "actor_rollout_ref__rollout__temperature": 1.0,
+    "data__train_batch_size": 1024,
+    "data__max_prompt_length": 512,
+    "data__max_response_length": 8192,
+    "trainer__total_epochs": 15,
+    "trainer__total_training_steps": None,
+    "trainer__n_gpus_per_node": 8,
+    "trainer__nnodes": 2,
+}
+
+
+def test_verl() -> None:
+    found = known(**GRPO)
+    assert found.project == ("project", "gsm8k", "trainer.project_name")
+    assert found.experiment == ("experiment", "try 7", "trainer.experiment_name")
+    assert found.group is None
+    assert found.algorithm == ("algorithm", "GRPO", "algorithm.adv_estimator")
+    assert found.model == ("model", "Qwen/Qwen3-8B", "actor_rollout_ref.model.path")
+    assert hyper(found) == {
+        "learning rate": "1e-06",
+        "batch": "1024 × 8 responses",
+        "mini batch": "256",
+        "KL penalty": "0.01 in the loss",
+        "clip": "0.2",
+        "entropy bonus": "0",
+        "longest prompt": "512",
+        "longest response": "8192",
+        "temperature": "1",
+        "epochs": "15",
+        "GPUs": "8 × 2 nodes",
+        "engine": "vllm",
+    }
+    keys = {fact.label: fact.key for fact in found.hyperparameters}
+    assert keys["learning rate"] == "actor_rollout_ref.actor.optim.lr"
+    assert keys["batch"] == "data.train_batch_size, actor_rollout_ref.rollout.n"
+
+
+def test_wandb_names_hold_where_the_trainer_states_others() -> None:
+    found = known(**GRPO, wandb__project="P", wandb__name="N", wandb__group="G")
+    assert [fact.value for fact in found.facts[:3]] == ["P", "N", "G"]
+
+
+def test_trl() -> None:
+    found = known(
+        learning_rate=1e-6, num_generations=8, beta=0.04, model_name_or_path="/models/Qwen2.5-7B", epsilon=0.2,
+        max_completion_length=1024, per_device_train_batch_size=2, temperature=0.9, num_train_epochs=3, max_steps=-1,
+        use_vllm=True, epsilon_high=0.28,
+    )  # fmt: skip
+    assert found.algorithm == ("algorithm", "GRPO", "num_generations")
+    assert found.model is not None
+    assert found.model.value == "Qwen2.5-7B"
+    assert hyper(found) == {
+        "learning rate": "1e-06",
+        "batch": "2 × 8 responses",
+        "KL penalty": "0.04",
+        "clip": "0.2 to 0.28",
+        "longest response": "1024",
+        "temperature": "0.9",
+        "epochs": "3",
+        "engine": "vllm",
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "key"),
+    [
+        ({"algorithm__adv_estimator": "gae"}, "PPO", "algorithm.adv_estimator"),
+        ({"algorithm__adv_estimator": "rloo"}, "RLOO", "algorithm.adv_estimator"),
+        ({"algorithm__adv_estimator": "reinforce_plus_plus"}, "REINFORCE++", "algorithm.adv_estimator"),
+        ({"algorithm__adv_estimator": "remax"}, "ReMax", "algorithm.adv_estimator"),
+        ({"algorithm__adv_estimator": "my_own"}, "my_own", "algorithm.adv_estimator"),
+        (
+            {"algorithm__adv_estimator": "grpo", "actor_rollout_ref__actor__policy_loss__loss_mode": "gspo"},
+            "GSPO",
+            "actor_rollout_ref.actor.policy_loss.loss_mode, algorithm.adv_estimator",
+        ),
+        (
+            {"algorithm__adv_estimator": "grpo", "actor_rollout_ref__actor__policy_loss__loss_mode": "vanilla"},
+            "GRPO",
+            "algorithm.adv_estimator",
+        ),
+        (
+            {"algorithm__adv_estimator": "grpo", "actor_rollout_ref__actor__policy_loss__loss_mode": "kl_cov"},
+            "GRPO with KL-Cov",
+            "algorithm.adv_estimator, actor_rollout_ref.actor.policy_loss.loss_mode",
+        ),
+        (
+            {"algorithm__adv_estimator": "grpo", "algorithm__filter_groups__enable": True},
+            "DAPO",
+            "algorithm.filter_groups.enable",
+        ),
+        (
+            {"algorithm__adv_estimator": "grpo", "reward_model__reward_manager": "dapo"},
+            "DAPO",
+            "reward_model.reward_manager",
+        ),
+        (
+            {
+                "algorithm__adv_estimator": "grpo",
+                "actor_rollout_ref__actor__clip_ratio_low": 0.2,
+                "actor_rollout_ref__actor__clip_ratio_high": 0.28,
+            },
+            "GRPO with clip-higher",
+            "algorithm.adv_estimator, actor_rollout_ref.actor.clip_ratio_high",
+        ),
+        ({"advantage_estimator": "group_norm"}, "GRPO", "advantage_estimator"),
+        ({"algorithm": "ppo"}, "PPO", "algorithm"),
+        ({"model__partial_pretrain": "Qwen/Qwen3-1.7B"}, "SFT", "model.partial_pretrain"),
+        ({"num_generations": 4, "normalize_advantages": True}, "RLOO", "num_generations, normalize_advantages"),
+        ({"grpo__num_prompts_per_step": 32}, "GRPO", "grpo.num_prompts_per_step"),
+    ],
+)
+def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -> None:
+    assert known(**settings).algorithm == ("algorithm", words, key)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        (["critic/score/mean", "critic/vf_loss"], "PPO"),
+        (["train/loss", "train/lr(1e-3)"], "SFT"),
+        (["train/completion_length", "train/reward"], "GRPO"),
+        (["frac_reward_zero_std", "reward"], "GRPO or RLOO"),
+        (["critic/score/mean", "actor/pg_loss"], None),
+        (["train/loss", "train/lr", "train/reward"], None),
+        ([], None),
+    ],
+)
+def test_algorithm_by_metrics_only_where_one_trainer_writes_them(metrics: list[str], words: str | None) -> None:
+    found = known(*metrics).algorithm
+    assert (found.value if found else None) == words
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"use_kl_loss": True, "use_kl_in_reward": False, "kl_loss_coef": 3, "kl_ctrl__kl_coef": 1}, "3 in the loss"),
+        ({"use_kl_loss": False, "use_kl_in_reward": True, "kl_loss_coef": 1, "kl_ctrl__kl_coef": 2}, "2 in the reward"),
+        ({"use_kl_loss": False, "use_kl_in_reward": False, "kl_loss_coef": 1, "kl_ctrl__kl_coef": 2}, "none"),
+        ({"use_kl_loss": False, "kl_loss_coef": 1, "kl_ctrl__kl_coef": 2}, "2"),
+        ({"beta": 0.04}, "0.04"),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_the_kl_penalty_in_force(settings: dict[str, Any], words: str | None) -> None:
+    assert hyper(known(**settings)).get("KL penalty") == words
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("/c/models--Qwen--Qwen2-7B-Instruct/snapshots/f2826a00ceef68f0f2b946d945ecc04", "Qwen/Qwen2-7B-Instruct"),
+        ("~/models/deepseek-llm-7b-chat", "deepseek-llm-7b-chat"),
+        ("/ckpts/exp1/checkpoint-250/", "exp1/checkpoint-250"),
+        ("/ckpts/exp1/global_step_30/actor/huggingface", "exp1/global_step_30/actor/huggingface"),
+        ("gpt2", "gpt2"),
+        ("/", ""),
+    ],
+)  # fmt: skip
+def test_what_people_call_a_model(path: str, name: str) -> None:
+    assert model_name(path) == name
+
+
+def test_what_is_not_looked_up_or_empty_is_not_said() -> None:
+    found = known(data__train_batch_size="${oc.env:B}", trainer__project_name="", learning_rate=None)
+    assert found.facts == ()
+
+
+def test_figures_for_others() -> None:
+    run = training(settings=GRPO)
+    assert batch_size(run.config) == 8192
+    assert gpu_count(run.config) == 16
+    bare = training(settings={"trainer__n_gpus_per_node": 4})
+    assert (batch_size(bare.config), gpu_count(bare.config)) == (None, 4)
+
+
+def test_as_data_is_ready_for_json() -> None:
+    data = dict(as_data(known(**GRPO)))
+    assert data["group"] is None
+    assert data["algorithm"] == {"value": "GRPO", "key": "algorithm.adv_estimator"}
+    assert data["hyperparameters"]["clip"] == {"value": "0.2", "key": "actor_rollout_ref.actor.clip_ratio"}
+
+
+def test_settings_that_tell_experiments_apart() -> None:
+    assert is_known("actor_rollout_ref.actor.optim.lr")
+    assert is_known("actor_rollout_ref.rollout.name")
+    assert not is_known("trainer.experiment_name")
+
+
+NAMES = st.sampled_from([name.replace("__", ".") for name in GRPO] + ["algorithm", "beta", "model", "epsilon_high"])
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.just("${a.b}")
+
+
+@given(st.dictionaries(NAMES, VALUES))
+def test_settings_of_any_kind_raise_nothing(settings: dict[str, Any]) -> None:
+    run = Run("r")
+    run.apply(Batch("r", SourceStatus("x", "f"), (Settings(settings, "console"),)), 0.0)
+    for fact in identity(run).facts:
+        assert all(key in run.settings for key in fact.key.split(", "))
+    assert run.total_steps is None or run.total_steps > 0

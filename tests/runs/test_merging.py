@@ -1,0 +1,101 @@
+"""One run from several sources: which value holds, where it comes from, and where the run began anew."""
+
+from __future__ import annotations
+
+import pytest
+from log_reading import NOW, values
+
+from verl_tui.records import Batch, Progress, Restart, Rows, SourceStatus
+from verl_tui.runs.provenance import leading, origin, shares, words
+from verl_tui.runs.run import Run
+
+CONSOLE, LOGGER, EVENTS = ("verl console", 3), ("verl file logger", 6), ("tensorboard events", 5)
+
+
+def status(path, kind, ordinal=0, modified=1000.0):
+    return SourceStatus(path, kind[0], kind[1], ordinal, modified=modified)
+
+
+def rows(key, points, *, order=0, times=()):
+    return Rows((key,), list(points), (list(points.values()),), range(order, order + len(points)), times)
+
+
+@pytest.fixture
+def run():
+    return Run("run")
+
+
+def tell(run, source, *records, live=False):
+    run.apply(Batch(run.name, source, records, live), NOW)
+
+
+@pytest.mark.parametrize("console_first", [True, False])
+def test_the_better_source_holds_and_the_other_fills_the_gaps(run, console_first):
+    told = [
+        (status("train.log", CONSOLE, 0), rows("a", {1: 0.1, 2: 0.2, 3: 0.3})),
+        (status("exp.jsonl", LOGGER, 1), rows("a", {2: 0.22, 4: 0.44})),
+    ]
+    for source, record in told if console_first else reversed(told):
+        tell(run, source, record)
+    assert values(run, "a") == {1: 0.1, 2: 0.22, 3: 0.3, 4: 0.44}
+    assert [(share.status.path, share.points) for share in shares(run, "a")] == [("train.log", 2), ("exp.jsonl", 2)]
+    assert origin(run, "a", 2).path == "exp.jsonl"
+    assert origin(run, "a", 3).path == "train.log"
+    assert origin(run, "a", 9) is None
+    assert origin(run, "gone", 1) is None
+    assert leading(run) == {"exp.jsonl": 1}
+    assert words(run, "a") == ("verl console train.log (2 of 4)", "verl file logger exp.jsonl (2 of 4)")
+
+
+def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_goes_on(run):
+    console = status("train.log", CONSOLE, 0)
+    tell(run, console, rows("a", {1: 0.1, 2: 0.2}), Restart("steps went back"), rows("a", {2: 0.3, 3: 0.4}, order=2))
+    tell(run, status("exp.jsonl", LOGGER, 1), rows("a", {2: 0.3125, 3: 0.4125}))
+    assert values(run, "a") == {1: 0.1, 2: 0.3125, 3: 0.4125}
+    assert [mark.step for mark in run.restarts] == [2]
+
+
+def test_event_files_of_a_directory_go_by_their_times(run):
+    older, newer = status("tb/1", EVENTS, 0), status("tb/2", EVENTS, 0)
+    for source, points, order in ((newer, {5: 5.5, 6: 6.5}, 900), (older, {4: 4.0, 5: 5.0, 6: 6.0}, 100)):
+        tell(run, source, rows("a", points, order=order))
+    assert values(run, "a") == {4: 4.0, 5: 5.5, 6: 6.5}
+
+
+def test_a_further_file_that_goes_on_from_an_earlier_step_is_a_restart(run):
+    tell(run, status("tb/1", EVENTS), rows("a", {n: 1.0 for n in range(1, 61)}))
+    assert run.step == 60
+    tell(run, status("tb/2", EVENTS), rows("a", {51: 2.0, 52: 2.0}, order=999))
+    assert [(mark.step, mark.path) for mark in run.restarts] == [(51, "tb/2")]
+    assert run.step == 52, "the run is where its newest file is"
+
+
+def test_files_that_begin_together_or_tell_of_other_things_are_no_restart(run):
+    tell(run, status("tb/train/1", EVENTS), rows("loss", {1: 1.0, 2: 1.0}))
+    tell(run, status("tb/val/1", EVENTS, 1), rows("val", {2: 1.0}))
+    tell(run, status("tb/worker/1", EVENTS, 2), rows("loss", {1: 1.0, 2: 1.0}))
+    assert run.restarts == []
+
+
+def test_several_sources_show_one_restart(run):
+    tell(
+        run,
+        status("train.log", CONSOLE),
+        rows("a", {1: 1.0, 2: 1.0, 3: 1.0}),
+        Restart("x"),
+        rows("a", {2: 1.0}, order=5),
+    )
+    tell(run, status("tb/1", EVENTS, 1), rows("a", {1: 1.0, 2: 1.0, 3: 1.0}))
+    tell(run, status("tb/2", EVENTS, 1), rows("a", {2: 1.0}, order=9))
+    assert [mark.step for mark in run.restarts] == [2]
+
+
+def test_times_come_from_whichever_source_has_them(run):
+    tell(run, status("exp.jsonl", LOGGER, 0), rows("a", {1: 1.0, 2: 1.0, 3: 1.0}))
+    assert list(run.clocks) == []
+    bars = (Progress(1, 3, 10.0), Progress(2, 3, 20.0), Progress(3, 3, 40.0))
+    tell(run, status("train.log", CONSOLE, 1, modified=5000.0), *bars)
+    (bar,) = run.clocks
+    assert [bar.at(step) for step in (1, 2, 3)] == [4970.0, 4980.0, 5000.0]
+    tell(run, status("tb/1", EVENTS, 2), rows("a", {1: 1.0, 3: 1.0}, times=(100.0, 300.0)))
+    assert [clock.at(2) for clock in run.clocks] == [200.0, 4980.0]

@@ -1,0 +1,239 @@
+"""When a run is done: every step ahead counted with the usual time of its kind."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trainings import put, state, training
+
+from verl_tui.records import Progress
+from verl_tui.runs.pace import Kind, ahead, due, kinds, pace
+from verl_tui.runs.plan import planned_steps, rhythm
+from verl_tui.runs.run import Run
+from verl_tui.runs.state import remaining
+
+FREQUENCIES = {"trainer__test_freq": 10, "trainer__save_freq": 50}
+
+
+def validating(
+    count: int,
+    total: int,
+    *,
+    plain: float = 30.0,
+    test: float = 120.0,
+    every: int = 10,
+    inside: bool = False,
+    **more: int,
+) -> Run:
+    """Return a run of which every so many-th step takes five times as long, by its timers."""
+    tested = {n: test for n in range(1, count + 1) if n % every == 0}
+    step = [plain + (tested.get(n, 0.0) if inside else 0.0) for n in range(1, count + 1)]
+    columns = {"critic/score/mean": [0.5] * count, "timing_s/step": [900.0, *step[1:]]}
+    return training(columns, total=total, settings=more, testing=tested)
+
+
+def truth(step: int, total: int, *, plain: float = 30.0, test: float = 120.0, every: int = 10) -> float:
+    """Return how long the rest takes in the end; the last step validates whatever its number."""
+    tests = sum(n % every == 0 or n == total for n in range(step + 1, total + 1))
+    return (total - step) * plain + tests * test
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("settings", [{}, {"trainer__test_freq": 10}])
+@pytest.mark.parametrize(("step", "total"), [(40, 100), (49, 100), (51, 95), (98, 100), (39, 41)])
+def test_validation_every_tenth_step_takes_five_times_as_long(
+    step: int, total: int, settings: dict[str, int], inside: bool
+) -> None:
+    run = validating(step, total, inside=inside, **settings)
+    assert remaining(run, 0.0) == pytest.approx(truth(step, total))
+    usual = pace(run)
+    assert usual is not None
+    assert (total - step) * usual.seconds < truth(step, total), "what a progress bar's pace would make of it"
+
+
+def test_the_same_by_the_clock() -> None:
+    times, now = [], 0.0
+    for n in range(1, 46):
+        now += 150.0 if n % 10 == 0 else 30.0
+        times.append(now)
+    scores = {"critic/score/mean": [0.5] * 45}
+    tested = dict.fromkeys(range(10, 46, 10), 1.0)
+    run = training(scores, times=times, total=100, testing=tested)
+    found = ahead(run)
+    assert found is not None
+    assert found.seconds == pytest.approx(truth(45, 100))
+    assert [(usual.kind, usual.seconds, count) for usual, count in found.kinds] == [
+        (Kind(), 30.0, 49.0),
+        (Kind(validation=True), 150.0, 6.0),
+    ]
+
+
+def test_validation_and_checkpoints_coincide() -> None:
+    count, total = 120, 200
+    tested = dict.fromkeys(range(10, count + 1, 10), 60.0)
+    saved = dict.fromkeys(range(50, count + 1, 50), 100.0)
+    columns = {"critic/score/mean": [0.5] * count, "timing_s/step": [30.0] * count, "timing_s/gen": [29.0] * count}
+    run = training(columns, total=total, settings=FREQUENCIES, testing=tested, save_checkpoint=saved)
+    found = ahead(run)
+    assert found is not None
+    assert {usual.kind: (usual.seconds, count) for usual, count in found.kinds} == {
+        Kind(): (30.0, 72.0),
+        Kind(validation=True): (90.0, 6.0),
+        Kind(validation=True, checkpoint=True): (190.0, 2.0),
+    }
+    assert found.seconds == 72 * 30 + 6 * 90 + 2 * 190
+    assert due(run) == (130, 150)
+
+
+def test_a_kind_that_was_never_seen_is_put_together() -> None:
+    count = 45
+    tested = dict.fromkeys((10, 20, 30, 40), 60.0)
+    saved = dict.fromkeys((15, 45), 100.0)
+    columns = {"critic/score/mean": [0.5] * count, "timing_s/step": [30.0] * count, "timing_s/gen": [29.0] * count}
+    settings = {"trainer__test_freq": 10, "trainer__save_freq": 15}
+    run = training(columns, total=60, settings=settings, testing=tested, save_checkpoint=saved)
+    found = ahead(run)
+    assert found is not None
+    (both,) = [usual for usual, _ in found.kinds if usual.kind == (True, True)]
+    assert (both.seconds, both.times) == (190.0, 0)
+
+
+def test_what_grows_is_reckoned_as_it_is_now() -> None:
+    """Responses get longer: validations of long ago must not make the next one shorter than a plain step."""
+    count = 200
+    tested = dict.fromkeys(range(10, count + 1, 10), 100.0)
+    step = [10.0 + n for n in range(1, count + 1)]
+    run = training({"critic/score/mean": [0.5] * count, "timing_s/step": step}, total=300, testing=tested)
+    plain, validation = kinds(run)
+    assert 190 < plain.seconds < 211
+    assert 95 < validation.seconds - plain.seconds < 125
+
+
+def test_every_step_validates() -> None:
+    run = validating(20, 30, every=1, trainer__test_freq=1)
+    assert remaining(run, 0.0) == pytest.approx(10 * 150.0)
+
+
+def test_never_validates() -> None:
+    run = validating(20, 30, every=100, trainer__test_freq=-1)
+    assert remaining(run, 0.0) == pytest.approx(300.0)
+    assert due(run) == (None, None)
+
+
+def test_irregular_occasions_are_reckoned_by_how_often_they_are() -> None:
+    tested = dict.fromkeys((10, 25, 30, 50), 100.0)
+    columns = {"critic/score/mean": [0.5] * 60, "timing_s/step": [10.0] * 60, "timing_s/gen": [9.0] * 60}
+    run = training(columns, total=100, testing=tested)
+    found = ahead(run)
+    assert found is not None
+    # Every 13.3 steps, and once more at the end.
+    assert found.seconds == pytest.approx(40 * 10 + (3 + 1) * 100)
+    assert due(run).validation is None
+
+
+def test_records_of_every_tenth_step() -> None:
+    steps = list(range(10, 310, 10))
+    run = training({"reward": [0.5] * 30}, steps=steps, times=[30.0 * n for n in steps], total=1000)
+    found = ahead(run)
+    assert found is not None
+    assert (found.seconds, found.kinds) == (700 * 30.0, ())
+    assert kinds(run) == ()
+
+
+def test_records_that_came_together_were_kept_back() -> None:
+    """Verl v0.6's file logger is buffered: four steps are seen at one moment."""
+    times = [120.0 * (n // 4) for n in range(40)]
+    run = training({"critic/score/mean": [0.5] * 40}, times=times, total=60)
+    assert pace(run) == (30.0, "times of the records")
+
+
+def test_a_progress_bar_tells_where_nothing_else_does() -> None:
+    run = Run("r")
+    put(run, *(Progress(step, 100, 30.0 * step) for step in range(1, 41)))
+    usual = pace(run)
+    assert usual is not None
+    assert usual.seconds == 30.0
+    assert "progress bar" in usual.origin
+    found = ahead(run)
+    assert found is not None
+    assert found.seconds == 60 * 30.0
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    assert ahead(Run("r")) is None
+    assert ahead(training({"critic/score/mean": [0.5] * 5})) is None
+    assert ahead(training({"critic/score/mean": [0.5] * 5}, total=10)) is None
+    done = validating(30, 30)
+    assert remaining(done, 0.0) is None
+    assert due(done) == (None, None)
+
+
+@given(st.integers(2, 60), st.integers(0, 200), st.integers(-1, 30), st.integers(-1, 30))
+def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
+    total = step + more
+    settings = {"trainer__test_freq": test, "trainer__save_freq": save}
+    run = training({"critic/score/mean": [0.5] * step, "timing_s/step": [1.0] * step}, total=total, settings=settings)
+    found = ahead(run)
+    assert found is not None
+    counts = {usual.kind: count for usual, count in found.kinds}
+    assert sum(counts.values()) == pytest.approx(more)
+    coming = range(step + 1, total + 1)
+    tested = {n for n in coming if test > 0 and (n % test == 0 or n == total)}
+    saved = {n for n in coming if save > 0 and (n % save == 0 or n == total)}
+    for kind, count in counts.items():
+        assert count == sum((n in tested) is kind.validation and (n in saved) is kind.checkpoint for n in coming)
+
+
+# -- how many steps there are -----------------------------------------------------------------------------------------
+
+
+def test_the_bar_tells_before_the_settings_do() -> None:
+    run = training(settings={"trainer__total_training_steps": 500})
+    assert run.total_steps == 500
+    put(run, Progress(3, 300))
+    assert run.total_steps == 300
+
+
+def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
+    epochs = [0.0] * 7 + [1.0] * 4
+    run = training(
+        {"training/epoch": epochs}, settings={"trainer__total_epochs": 15, "trainer__total_training_steps": None}
+    )
+    assert planned_steps(run) == 105
+    assert planned_steps(training({"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15})) is None
+    assert planned_steps(training({"training/epoch": epochs})) is None
+    assert planned_steps(training({"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15})) is None
+
+
+def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
+    settings = {"num_train_epochs": 2, "max_steps": -1}
+    exact = training({"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings)
+    assert planned_steps(exact) == 12764
+    rounded = training({"epoch": [round(n / 638, 2) for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings)
+    assert planned_steps(rounded) is None
+
+
+@pytest.mark.parametrize(
+    ("occasions", "setting", "after", "due_at"),
+    [
+        ([], 10, 13, 20),
+        ([], 10, 20, 30),
+        ([7, 12, 17], None, 18, 22),
+        ([0, 10, 20], None, 20, 30),
+        ([], None, 5, None),
+        ([5], None, 6, None),
+        ([1, 5, 6], None, 7, None),
+        ([3, 6], 0, 7, None),
+        ([3, 6], -1, 7, None),
+    ],
+)
+def test_rhythm(occasions: list[int], setting: int | None, after: int, due_at: int | None) -> None:
+    run = training({"critic/score/mean": [0.5] * after}, settings={"trainer__test_freq": setting})
+    assert rhythm(run, set(occasions), "trainer.test_freq").next_after(after) == due_at
+
+
+def test_a_setting_that_was_not_looked_up_is_none() -> None:
+    run = training({"critic/score/mean": [0.5] * 25}, testing={10: 1.0, 20: 1.0})
+    state(run, "x/.hydra/config.yaml", trainer__test_freq="${oc.env:N}")
+    assert due(run).validation == 30

@@ -1,0 +1,100 @@
+"""The samples of a run: in memory within a budget, and dumps that stay on disk."""
+
+from __future__ import annotations
+
+from verl_tui.records import Dump, Sample
+from verl_tui.runs.samples import Place, Samples
+
+TRAINED, VALIDATED = Place(3, validation=False), Place(3, validation=True)
+
+
+def sample(step: int, response: str = "yes", *, validation: bool = False) -> Sample:
+    return Sample(step, "why", response, validation=validation)
+
+
+def dump(step: int, size: int = 10, *, validation: bool = False, removed: bool = False, path: str = "") -> Dump:
+    return Dump(step, path or f"/dumps/{step}.jsonl", validation, size, removed)
+
+
+def test_samples_lie_at_their_place() -> None:
+    samples = Samples()
+    for one in (sample(3), sample(1), sample(3, "no", validation=True), sample(3, "so")):
+        samples.add(one, one.step or 0)
+    assert samples.places == [Place(1, validation=False), TRAINED, VALIDATED]
+    assert [one.response for one in samples.kept(TRAINED)] == ["yes", "so"]
+    assert [one.response for one in samples.at(3)] == ["yes", "so", "no"]
+    assert (samples.steps, len(samples)) == ([1, 3], 4)
+    assert samples.kept(Place(2, validation=False)) == ()
+
+
+def test_the_oldest_give_way() -> None:
+    samples = Samples(budget=3000)
+    for step in range(1, 8):
+        samples.add(sample(step, "x" * 600), step)
+    assert samples.steps == [5, 6, 7]
+    assert [place.step for place in samples.places] == samples.steps
+    assert samples.dropped == 4
+
+
+def test_one_place_is_kept_whatever_its_size() -> None:
+    samples = Samples(budget=10)
+    samples.add(sample(1, "x" * 100), 1)
+    samples.add(sample(1, "x" * 100), 1)
+    assert len(samples) == 2
+
+
+def test_what_is_forgotten_is_of_one_kind() -> None:
+    samples = Samples()
+    samples.add(sample(3), 3)
+    samples.add(sample(3, validation=True), 3)
+    before = samples.revision
+    samples.forget(3, validation=True)
+    samples.forget(9, validation=True)
+    assert samples.places == [TRAINED]
+    assert samples.revision == before + 1
+
+
+def test_a_dump_is_a_place_while_it_is_there() -> None:
+    samples = Samples()
+    samples.add_dump(dump(5))
+    samples.add_dump(dump(3, validation=True))
+    samples.add(sample(3), 3)
+    assert samples.places == [TRAINED, VALIDATED, Place(5, validation=False)]
+    assert (samples.dump(VALIDATED), samples.dump(TRAINED)) == (dump(3, validation=True), None)
+    assert samples.steps == [3], "steps in memory"
+    grown = dump(3, 20, validation=True)
+    samples.add_dump(grown)
+    assert samples.dump(VALIDATED) == grown
+    samples.add_dump(dump(3, 0, validation=True, removed=True))
+    assert samples.places == [TRAINED, Place(5, validation=False)]
+
+
+def test_samples_in_memory_outlive_the_dump_of_their_place() -> None:
+    samples = Samples()
+    samples.add(sample(3), 3)
+    samples.add_dump(dump(3))
+    samples.add_dump(dump(3, removed=True))
+    assert samples.places == [TRAINED]
+    samples.add_dump(dump(3))
+    samples.forget(3, validation=False)
+    assert samples.places == [TRAINED]
+
+
+def test_of_two_dumps_of_a_place_the_one_that_holds_is_not_removed_with_the_other() -> None:
+    samples = Samples()
+    samples.add_dump(dump(3, path="/a/3.jsonl"))
+    samples.add_dump(dump(3, path="/b/3.jsonl"))
+    samples.add_dump(dump(3, removed=True, path="/a/3.jsonl"))
+    assert samples.dump(TRAINED) == dump(3, path="/b/3.jsonl")
+
+
+def test_the_nearest() -> None:
+    samples = Samples()
+    assert samples.nearest(3) is samples.nearest_place(3) is None
+    samples.add(sample(2), 2)
+    samples.add_dump(dump(4))
+    samples.add_dump(dump(6, validation=True))
+    assert samples.nearest(6) == 2
+    assert samples.nearest_place(3) == Place(4, validation=False), "of two as near the newer"
+    assert samples.nearest_place(9) == samples.nearest_place(0, validation=True) == Place(6, validation=True)
+    assert samples.nearest_place(9, validation=False) == Place(4, validation=False)

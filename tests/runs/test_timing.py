@@ -1,0 +1,252 @@
+"""Where the time of a step goes: parts, what nobody times, what lies beside the step, and what it yields."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trainings import training
+
+from verl_tui.runs.timing import beside, breakdown, bubble, history, throughput, trend, waiting
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.timing import Figure
+
+STEP = {"timing_s/gen": 20.0, "timing_s/old_log_prob": 5.0, "timing_s/update_actor": 14.0, "timing_s/step": 40.0}
+
+
+def verl(count: int = 40, *, rest: float = 1.0, inside: bool = False, every: int = 10, test: float = 60.0) -> Run:
+    """Return a run in the manner of verl that validates; `inside` says whether the step's time includes that."""
+    tested = {n: test for n in range(1, count + 1) if n % every == 0}
+    columns = {key: [value] * count for key, value in STEP.items() if key != "timing_s/step"}
+    step = [39.0 + rest + (tested.get(n, 0.0) if inside else 0.0) for n in range(1, count + 1)]
+    return training({**columns, "timing_s/step": step}, testing=tested)
+
+
+def figures(found: list[Figure]) -> dict[str, tuple[float, str]]:
+    return {figure.label: (round(figure.value, 6), figure.unit) for figure in found}
+
+
+def test_parts_and_what_nobody_times() -> None:
+    run = verl(every=100)
+    found = breakdown(run)
+    assert found is not None
+    assert bubble(run, found) == ("time spent generating", 0.5, "share", "timing_s/gen")
+    assert found.steps == tuple(range(21, 41))
+    assert [(part.name, part.seconds, part.times) for part in found.parts] == [
+        ("gen", 20.0, 20),
+        ("update_actor", 14.0, 20),
+        ("old_log_prob", 5.0, 20),
+    ]
+    assert (found.step, found.whole, found.key) == (40.0, 40.0, "timing_s/step")
+    assert found.rest == pytest.approx(1.0)
+    assert found.share_of("nothing", "gen") == 0.5
+    assert not found.overlaps
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_not(inside: bool) -> None:
+    found = breakdown(verl(inside=inside))
+    assert found is not None
+    (testing,) = [part for part in found.parts if part.name == "testing"]
+    assert testing.inside is inside
+    assert (testing.seconds, testing.each, testing.times) == (6.0, 60.0, 2)
+    assert found.whole == pytest.approx(46.0), "the same, however verl's version counts"
+    assert found.step == pytest.approx(46.0 if inside else 40.0)
+    assert found.rest == pytest.approx(1.0)
+    assert sum(part.share for part in found.parts) + found.rest / found.whole == pytest.approx(1.0)
+
+
+def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> None:
+    assert [series.key for series in beside(verl(every=1))] == ["timing_s/testing"]
+    assert beside(verl(every=1, inside=True)) == []
+
+
+def test_validation_and_checkpoints_each_by_its_own() -> None:
+    count, saved = 60, {20: 100.0, 40: 100.0, 60: 100.0}
+    tested = dict.fromkeys(range(10, count + 1, 10), 60.0)
+    step = [30.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
+    columns = {"timing_s/step": step, "timing_s/gen": [29.0] * count}
+    run = training(columns, testing=tested, save_checkpoint=saved)
+    assert [series.key for series in beside(run)] == ["timing_s/testing"]
+    found = breakdown(run)
+    assert found is not None
+    assert {part.name: part.seconds for part in found.parts} == {"gen": 29.0, "testing": 6.0, "save_checkpoint": 5.0}
+
+
+def test_a_rare_part_widens_the_window() -> None:
+    count = 300
+    saved = dict.fromkeys(range(50, count + 1, 50), 50.0)
+    step = [10.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
+    found = breakdown(training({"timing_s/step": step, "timing_s/gen": [9.0] * count}, save_checkpoint=saved))
+    assert found is not None
+    assert len(found.steps) == 50
+    assert {part.name: part.seconds for part in found.parts}["save_checkpoint"] == 1.0
+
+
+def test_parts_that_run_side_by_side_are_said_to() -> None:
+    found = breakdown(training({"time/step": [10.0] * 5, "time/generate": [9.0] * 5, "time/train": [8.0] * 5}))
+    assert found is not None
+    assert found.overlaps
+    assert found.rest == pytest.approx(-7.0)
+
+
+def test_timers_within_others_and_extremes_are_no_parts() -> None:
+    nested = ("generate_sequences", "reshard", "agent_loop/slowest/tool_calls", "generation_timing/max", "wait_max")
+    names = [f"timing_s/{name}" for name in ("gen", "timing_s/param_sync", *nested)]
+    found = breakdown(training({"timing_s/step": [10.0] * 5, **{name: [3.0] * 5 for name in names}}))
+    assert found is not None
+    assert {part.name for part in found.parts} == {"gen", "param_sync"}
+
+
+def test_one_step_off_generation_beside_the_step_is_no_part() -> None:
+    columns = {"timing_s/step": [10.0] * 5, "timing_s/wait_prev_gen": [2.0] * 5, "timing_s/update_actor": [7.0] * 5}
+    beside_it = {"timing_s/gen": [9.0] * 5, "timing_s/generate_async": [9.0] * 5}
+    found = breakdown(training({**columns, **beside_it}))
+    assert found is not None
+    assert {part.name for part in found.parts} == {"wait_prev_gen", "update_actor"}
+    figure = bubble(training(columns), found)
+    assert figure is not None
+    assert (figure.label, figure.value) == ("time waiting for samples", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "parts"),
+    [
+        ({"timing/gen": 5.0, "timing/step": 9.0, "timing/update_actor": 3.0}, {"gen", "update_actor"}),  # verl v0.1
+        ({"timing_s_gen": 5.0, "timing_s_step": 9.0}, {"gen"}),  # as CSV has it
+        ({"timing/generation": 5.0, "timing/step_total": 9.0, "timing/ppo_train": 3.0}, {"generation", "ppo_train"}),
+        ({"train/timing/train/generation": 5.0, "train/timing/train/total_step_time": 9.0}, {"generation"}),
+        (
+            {
+                "perf/step_time": 9.0,
+                "perf/train_wait_time": 5.0,
+                "perf/train_time": 4.0,
+                "perf/actor_train_time": 3.0,
+                "perf/log_probs_time": 1.0,
+                "perf/rollout_time": 5.0,
+            },
+            {"train_wait", "actor_train", "log_probs"},
+        ),
+        ({"perf/step_time": 9.0, "perf/train_wait_time": 5.0, "perf/train_time": 4.0}, {"train_wait", "train"}),
+        ({"time/step": 9.0, "time/wait_for_batch": 4.0, "time/train": 4.0}, {"wait_for_batch", "train"}),
+        ({"train/time(s)": 9.0, "train/loss": 1.0}, set()),
+    ],
+)  # fmt: skip
+def test_other_spellings(columns: dict[str, float], parts: set[str]) -> None:
+    found = breakdown(training({key: [value] * 6 for key, value in columns.items()}))
+    assert found is not None
+    assert found.step == 9.0
+    assert {part.name for part in found.parts} == parts
+
+
+def test_without_a_time_of_the_whole_step_shares_are_of_the_parts() -> None:
+    found = breakdown(training({"timing_s/gen": [3.0] * 4, "timing_s/adv": [1.0] * 4}))
+    assert found is not None
+    assert (found.key, found.whole, found.rest) == ("", 4.0, 0.0)
+    assert found.share_of("gen") == 0.75
+
+
+def test_nothing_timed() -> None:
+    assert breakdown(training({"critic/score/mean": [0.5] * 4})) is None
+    assert breakdown(training()) is None
+
+
+def test_the_first_step_warms_up() -> None:
+    found = breakdown(training({"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]}))
+    assert found is not None
+    assert (found.steps, found.step) == ((2, 3), 10.0)
+
+
+def test_trend_is_against_the_run_s_own_past() -> None:
+    slower = training({"timing_s/step": [99.0] + [10.0] * 59 + [15.0] * 20})
+    series = slower.series("timing_s/step")
+    assert series is not None
+    assert trend(series, 61) == 1.5
+    assert trend(series, 4) is None, "too little of a past"
+    assert trend(series, 90) is None, "nothing since"
+    found = breakdown(slower)
+    assert found is not None
+    assert found.trend == 1.5
+
+
+def test_step_by_step() -> None:
+    run = verl(inside=True)
+    found = breakdown(run)
+    assert found is not None
+    rows = history(run, found, 2)
+    assert [step for step, _ in rows] == [39, 40]
+    assert [part.name for part in found.parts] == ["gen", "update_actor", "testing", "old_log_prob"]
+    assert rows[0][1] == [20.0, 14.0, 0.0, 5.0, 1.0]
+    assert rows[1][1] == [20.0, 14.0, 60.0, 5.0, 1.0]
+
+
+def test_throughput() -> None:
+    columns = {"timing_s/step": [10.0] * 6, "perf/throughput": [100.0] * 6, "perf/total_num_tokens": [8000.0] * 6,
+               "perf/mfu/actor": [0.31] * 6}  # fmt: skip
+    settings = {"data__train_batch_size": 16, "actor_rollout_ref__rollout__n": 5, "trainer__n_gpus_per_node": 8,
+                "trainer__nnodes": 2}  # fmt: skip
+    run = training(columns, settings=settings)
+    assert figures(list(throughput(run, breakdown(run)))) == {
+        "throughput per GPU": (100.0, "tokens/s/GPU"),
+        "throughput of all GPUs": (800.0, "tokens/s"),
+        "tokens per step": (8000.0, "tokens"),
+        "samples per second": (8.0, "samples/s"),
+        "MFU actor": (0.31, "share"),
+    }
+    del columns["perf/total_num_tokens"]
+    run = training(columns, settings=settings)
+    assert figures(list(throughput(run, breakdown(run))))["throughput of all GPUs"] == (1600.0, "tokens/s")
+    run = training(columns)
+    assert "throughput of all GPUs" not in figures(list(throughput(run, breakdown(run))))
+
+
+def test_mfu_in_percent_is_a_share() -> None:
+    run = training({"time/step": [10.0] * 3, "perf/mfu": [31.0] * 3})
+    assert figures(list(throughput(run, breakdown(run))))["MFU"] == (0.31, "share")
+
+
+def test_asynchronous_trainers() -> None:
+    columns = {
+        "timing_s/step": [10.0] * 4,
+        "timing_s/gen": [4.0] * 4,
+        "trainer/idle_ratio": [0.4] * 4,
+        "fully_async/rollouter/idle_ratio": [0.1, 0.1, 0.1, 0.3],
+        "fully_async/partial/partial_ratio": [0.2] * 4,
+        "fully_async/count/dropped_stale_samples": [0.0, 1.0, 2.0, 7.0],
+        "fully_async/count/staleness_samples": [5.0] * 4,
+    }
+    run = training(columns)
+    assert figures(list(waiting(run, breakdown(run)))) == {
+        "trainer idle": (0.4, "share"),
+        "rollouter idle": (0.166667, "share"),
+        "partial rollouts": (0.2, "share"),
+        "dropped samples": (7.0, ""),
+        "stale samples": (5.0, ""),
+    }
+    found = breakdown(run)
+    assert found is not None
+    assert bubble(run, found) == ("time waiting for samples", 0.4, "share", "timing_s/gen")
+    assert list(waiting(training({"actor/pg_loss": [0.1]}), None)) == []
+
+
+TIMES = st.floats(allow_nan=True, allow_infinity=True)
+KEYS = st.sampled_from(
+    [*STEP, "timing_s/testing", "timing_s/save_checkpoint", "perf/throughput", "perf/total_num_tokens"]
+)
+
+
+@given(st.dictionaries(KEYS, st.lists(TIMES, min_size=5, max_size=5), min_size=1))
+def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(columns: dict[str, list[float]]) -> None:
+    run = training(columns)
+    found = breakdown(run)
+    list(throughput(run, found))
+    if found is not None and found.whole < 1e300:
+        assert not any(math.isnan(value) for value in (found.step, found.whole, found.rest))
+        assert all(part.seconds >= 0 for part in found.parts)
+        bubble(run, found)
+        history(run, found, 8)

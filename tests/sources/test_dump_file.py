@@ -1,0 +1,193 @@
+"""Rows of a dump: what an independent reader finds, however the file came to be."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from verl_tui.records import Fact, Sample, Unreadable
+from verl_tui.sources.dump_file import DumpFile
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EACH = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def row(**more: Any) -> dict[str, Any]:
+    return {"input": "q", "output": "a", "score": 1.0, "step": 3, "uid": "g_0_0", **more}
+
+
+ROWS = st.lists(
+    st.builds(
+        row,
+        input=st.text(max_size=30),
+        output=st.text(max_size=60) | st.sampled_from(['"uid": "pad"', "a\nb\n", "😀" * 9]),
+        uid=st.sampled_from(["g_0_0", "g_1_0", "h_0_0", "pad_0_0", "pad"]),
+        score=st.floats(allow_nan=False) | st.integers(-9, 9),
+        acc=st.none() | st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+def written(rows: list[dict[str, Any]], between: str = "\n") -> bytes:
+    return "".join(json.dumps(one, ensure_ascii=False) + between for one in rows).encode("utf-8", "surrogatepass")
+
+
+def read(file: DumpFile, limit: int = 2**20) -> list[Sample | Unreadable]:
+    while file.index(limit):
+        pass
+    return [file.row(i) for i in range(file.count_so_far)]
+
+
+def plain(rows: list[dict[str, Any]]) -> list[tuple[str, str, float]]:
+    """Return what an independent reader makes of rows."""
+    return [(safe(r["input"]), safe(r["output"]), float(r["score"])) for r in rows if not r["uid"].startswith("pad")]
+
+
+def shown(samples: list[Sample | Unreadable]) -> list[tuple[str, str, float | None]]:
+    assert all(isinstance(sample, Sample) for sample in samples), samples
+    return [(sample.prompt, sample.response, sample.score) for sample in samples if isinstance(sample, Sample)]
+
+
+@EACH
+@given(rows=ROWS, limit=st.integers(1, 200), blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"]))
+def test_rows_are_those_of_the_file(tmp_path: Path, rows: list[dict[str, Any]], limit: int, blank: str) -> None:
+    path = tmp_path / "3.jsonl"
+    path.write_bytes(written(rows, blank))
+    file = DumpFile(path, 3)
+    assert shown(read(file, limit)) == plain(rows)
+    assert file.complete
+    facts = file.facts(0, file.count_so_far)
+    assert [fact.index for fact in facts] == list(range(len(facts)))
+    kept = [one for one in rows if not one["uid"].startswith("pad")]
+    assert [fact.length for fact in facts] == [len(one["output"]) for one in kept]
+    assert [fact.group for fact in facts] == [one["uid"][0] for one in kept]
+    assert [dict(fact.numbers) for fact in facts] == [
+        {} if one["acc"] is None else {"acc": float(one["acc"])} for one in kept
+    ]
+
+
+@EACH
+@given(rows=ROWS, cuts=st.lists(st.integers(0, 5000), max_size=6), last=st.booleans())
+def test_a_file_that_grows_gives_the_same_rows(
+    tmp_path: Path, rows: list[dict[str, Any]], cuts: list[int], last: bool
+) -> None:
+    path = tmp_path / "3.jsonl"
+    path.write_bytes(b"")
+    data = written(rows)
+    data = data if last else data[:-1]
+    file = DumpFile(path, 3)
+    known: list[Sample | Unreadable] = []
+    for start, stop in pairwise(sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})):
+        with path.open("ab") as out:
+            out.write(data[start:stop])
+        now = read(file)
+        assert now[: len(known)] == known, "what was a row stays one"
+        known = now
+    assert shown(known) == plain(rows)
+    assert file.generation == 0
+
+
+@EACH
+@given(rows=ROWS, flips=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=5))
+def test_broken_bytes_cost_their_rows_only(
+    tmp_path: Path, rows: list[dict[str, Any]], flips: list[tuple[int, int]]
+) -> None:
+    path = tmp_path / "3.jsonl"
+    data = bytearray(written(rows))
+    hit = set()
+    for at, value in flips if data else ():
+        data[at % len(data)] = value
+        hit.add(bytes(written(rows))[: at % len(data)].count(b"\n"))
+    path.write_bytes(data)
+    file = DumpFile(path, 3)
+    found = read(file, 97)
+    assert all(isinstance(one, (Sample, Unreadable)) for one in found)
+    assert len(file.facts(0, file.count_so_far)) == file.count_so_far
+    assert all(isinstance(text, str) for _, texts in file.texts(0, file.count_so_far) for text in texts)
+    if bytes(data).count(b"\n") == len(rows):
+        untouched = plain([one for i, one in enumerate(rows) if i not in hit])
+        sane = shown([one for one in found if isinstance(one, Sample)])
+        assert all(one in sane for one in untouched)
+
+
+def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    path.write_bytes(written([row()]) + b"\n" + written([row(uid="pad_1")]) + b'{"a":\n{"a": 1}\n' + written([row()]))
+    file = DumpFile(path, 3)
+    first, broken, nothing, last = read(file)
+    assert isinstance(first, Sample)
+    assert isinstance(broken, Unreadable)
+    assert isinstance(nothing, Unreadable)
+    assert isinstance(last, Sample)
+    assert (broken.line, nothing.line, nothing.reason) == (4, 5, "no prompt and response")
+    assert broken.reason.startswith("not JSON")
+    assert file.facts(1, 2) == [Fact(1, None, None, 0, {}, validation=False)]
+
+
+def test_a_last_line_counts_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    data = written([row(), row(output="b")])
+    path.write_bytes(data[:-5])
+    file = DumpFile(path, 3)
+    assert len(read(file)) == 1
+    path.write_bytes(data[:-1])
+    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == ["a", "b"]
+    path.write_bytes(data + written([row(output="c")]))
+    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == ["a", "b", "c"]
+
+
+def test_a_file_written_again_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    path.write_bytes(written([row(), row()]))
+    file = DumpFile(path, 3)
+    assert len(read(file)) == 2
+    path.write_bytes(written([row(output="another")]))
+    (sample,) = read(file)
+    assert isinstance(sample, Sample)
+    assert (sample.response, file.generation) == ("another", 1)
+
+
+def test_a_line_without_an_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verl_tui.sources.dump_file.LONGEST_LINE", 200)
+    path = tmp_path / "3.jsonl"
+    path.write_bytes(b"x" * 1000 + b"\n" + written([row()]))
+    file = DumpFile(path, 3)
+    long, sample = read(file, 64)
+    assert isinstance(long, Unreadable)
+    assert long.reason.startswith("longer than")
+    assert isinstance(sample, Sample)
+
+
+def test_spans_are_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    path.write_bytes(written([row(output="x" * 100)] * 50))
+    file = DumpFile(path, 3)
+    read(file)
+    assert file.span(0, 1) == 1
+    assert 1 < file.span(0, 1000) < 10
+    assert file.span(45, 10**6) == file.span(50) == 50
+
+
+def test_a_file_that_is_gone(tmp_path: Path) -> None:
+    file = DumpFile(tmp_path / "3.jsonl", 3)
+    with pytest.raises(OSError, match="No such file"):
+        file.index()
+
+
+def test_texts_of_a_row_are_what_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    turns = [{"role": "user", "content": "why"}]
+    path.write_bytes(written([row(input=turns, gts="x", note={"a": ["deep"]}, n=3)]))
+    file = DumpFile(path, 3)
+    read(file)
+    ((index, texts),) = file.texts(0, 1)
+    assert (index, sorted(texts)) == (0, ["a", "g_0_0", "user: why", "x", '{"a":["deep"]}'])

@@ -1,0 +1,334 @@
+"""A directory of dumps: listed at once, figures within a budget, noticed when it changes."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import NOW, read_run, values
+
+from verl_tui.evaluation import Evaluation
+from verl_tui.records import Batch, Dump, Record, Restart, Rows, Sample, Unreadable
+from verl_tui.runs.run import Run
+from verl_tui.runs.samples import Place
+from verl_tui.sources import dumps
+from verl_tui.sources.dump_file import DumpFile
+from verl_tui.sources.dumps import DumpSource, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a directory for dumps, whose name does not speak of tests."""
+    path = tmp_path / "rollouts"
+    path.mkdir()
+    return path
+
+
+def row(score: float = 1.0, group: int = 0, output: str = "so it is", **more: Any) -> str:
+    return json.dumps({"input": f"q{group}", "output": output, "score": score, "uid": f"g{group}_0_0", **more}) + "\n"
+
+
+def write(directory: Path, step: int, *rows: str) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{step}.jsonl"
+    path.write_text("".join(rows))
+    return path
+
+
+def append(path: Path, *rows: str) -> None:
+    with path.open("a") as file:
+        file.write("".join(rows))
+
+
+def drain(source: DumpSource) -> list[Record]:
+    records: list[Record] = []
+    more = True
+    while more:
+        found, more = source.read()
+        records.extend(found)
+    return records
+
+
+def told(records: Sequence[Record]) -> list[tuple[int, float]]:
+    """Return step and mean score of each figure."""
+    figures = [(r.steps[0], dict(zip(r.keys, r.columns, strict=True))) for r in records if isinstance(r, Rows)]
+    return [(step, next(c[0] for key, c in found.items() if key.endswith("samples/score"))) for step, found in figures]
+
+
+def dumped(records: Sequence[Record]) -> list[int]:
+    return [r.step for r in records if isinstance(r, Dump) and not r.removed]
+
+
+def run_of(source: DumpSource, run: Run | None = None) -> Run:
+    run = run or Run("r")
+    more = True
+    while more:
+        records, more = source.read()
+        run.apply(Batch("r", source.status(), records), NOW)
+    return run
+
+
+def test_all_steps_are_told_at_once_and_the_newest_is_read_first(tmp_path: Path) -> None:
+    for step in (2, 10, 1):
+        write(tmp_path / "rollouts", step, row(step / 10) * 2)
+    source = DumpSource(tmp_path / "rollouts")
+    records, _ = source.read()
+    assert [type(record) for record in records[:3]] == [Dump] * 3
+    assert dumped(records) == [10, 2, 1]
+    records = (*records, *drain(source))
+    assert told(records) == [(10, 1.0), (2, 0.2), (1, 0.1)]
+    assert not [record for record in records if isinstance(record, Sample)], "samples stay on disk"
+    status = source.status()
+    assert (status.records, status.unreadable, status.problem, status.note) == (6, 0, None, None)
+    assert status.bytes_read == status.size == sum(path.stat().st_size for path in (tmp_path / "rollouts").iterdir())
+    assert status.path.endswith("rollouts/*.jsonl")
+    assert source.read() == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("name", "validation"), [("rollouts", False), ("latest", False), ("val_generations", True), ("my-eval", True)]
+)
+def test_validations_are_told_by_the_name_of_their_directory(tmp_path: Path, name: str, validation: bool) -> None:
+    write(tmp_path / name, 1, row())
+    (dump, *_), _ = DumpSource(tmp_path / name).read()
+    assert isinstance(dump, Dump)
+    assert dump.validation is validation
+
+
+def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n")
+    write(tmp_path / "rollouts", 2, row(1.0, 0), row(0.0, 0), row(0.0, 1), row(0.0, 1), row(uid="pad_0"))
+    write(tmp_path / "validation", 2, row(0.25))
+    run = read_run(tmp_path)
+    assert run.samples.places == [Place(2, validation=False), Place(2, validation=True)]
+    assert values(run, "samples/count") == {2: 4.0}
+    assert values(run, "samples/dead_groups") == {2: 0.5}
+    assert values(run, "val_samples/score") == {2: 0.25}
+    assert len(run.samples) == 0
+    assert run.last_record is not None
+
+
+def test_a_single_dump_that_was_named(home: Path) -> None:
+    path = write(home, 12, row(0.5))
+    write(home, 13, row(0.5))
+    run = read_run(path)
+    assert run.samples.places == [Place(12, validation=False)]
+    assert values(run, "samples/score") == {12: 0.5}
+
+
+def test_dumps_beside_the_log(home: Path) -> None:
+    (home / "train.log").write_text("step:1 - critic/score/mean:0.5\n")
+    (home / "global_step_1").mkdir()
+    write(home, 1, row(0.5))
+    run = read_run(home)
+    assert values(run, "samples/score") == {1: 0.5}
+    assert run.checkpoints
+
+
+def test_what_comes_and_goes_is_noticed(home: Path) -> None:
+    first = write(home, 1, row(0.0))
+    source = DumpSource(home)
+    run = run_of(source)
+    write(home, 2, row(1.0))
+    run_of(source, run)
+    assert values(run, "samples/score") == {1: 0.0, 2: 1.0}
+    first.unlink()
+    records = drain(source)
+    assert records == [Dump(1, str(first), validation=False, size=0, removed=True)]
+    run.apply(Batch("r", source.status(), tuple(records)), NOW)
+    assert run.samples.places == [Place(2, validation=False)]
+    assert values(run, "samples/score") == {1: 0.0, 2: 1.0}, "what was found out stays"
+
+
+def test_a_growing_dump_is_read_on(home: Path) -> None:
+    path = write(home, 1, row(0.0))
+    source = DumpSource(home)
+    drain(source)
+    append(path, row(1.0)[:-20])
+    assert told(drain(source)) == [], "half a row is none"
+    before = source.status().bytes_read
+    append(path, row(1.0)[-20:], row(1.0))
+    records = drain(source)
+    assert told(records) == [(1, 2 / 3)]
+    assert dumped(records) == [1]
+    assert source.status().bytes_read - before == path.stat().st_size - before, "and not from the beginning"
+    append(path, row(1.0).rstrip("\n"))
+    assert told(drain(source)) == [(1, 0.75)], "a whole row needs no end"
+    append(path, "\n", row(0.0))
+    assert told(drain(source)) == [(1, 0.6)]
+
+
+def test_a_dump_written_again_begins_anew(home: Path) -> None:
+    write(home, 3, row(1.0) * 4)
+    source = DumpSource(home)
+    drain(source)
+    write(home, 3, row(0.0))
+    records = drain(source)
+    assert Restart("dump written again", 3) in records
+    assert told(records) == [(3, 0.0)]
+
+
+def test_an_old_dump_written_again_is_found_in_time(home: Path) -> None:
+    for step in range(1, 40):
+        write(home, step, row(1.0) * 2)
+    source = DumpSource(home)
+    drain(source)
+    write(home, 5, row(0.0))
+    records: list[Record] = []
+    for _ in range(40):
+        records += drain(source)
+    assert told(records) == [(5, 0.0)]
+    assert dumped(records) == [5]
+
+
+def test_rows_that_cannot_be_read_are_told_with_their_file(home: Path) -> None:
+    write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
+    source = DumpSource(home)
+    found = [record for record in drain(source) if isinstance(record, Unreadable)]
+    assert [(one.line, one.reason.split(":")[0]) for one in found] == [(2, "7.jsonl"), (3, "7.jsonl")]
+    status = source.status()
+    assert (status.unreadable, status.records) == (2, 2)
+
+
+def test_a_directory_that_vanishes_is_down_until_it_is_back(home: Path) -> None:
+    path = write(home, 1, row())
+    source = DumpSource(home)
+    drain(source)
+    path.unlink()
+    home.rmdir()
+    assert drain(source) == []
+    assert source.status().problem == "no such file or directory"
+    write(home, 2, row())
+    assert dumped(drain(source)) == [2]
+    assert source.status().problem is None
+
+
+def test_a_dump_that_cannot_be_opened(home: Path) -> None:
+    write(home, 1, row())
+    (home / "2.jsonl").mkdir()
+    source = DumpSource(home)
+    records = drain(source)
+    assert told(records) == [(1, 1.0)]
+    assert [one.reason for one in records if isinstance(one, Unreadable)] == ["2.jsonl: is a directory"]
+    assert source.status().unreadable == 1
+    assert drain(source) == []
+
+
+def test_a_dump_that_goes_while_it_is_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in (1, 2):
+        write(home, step, row() * 50)
+    monkeypatch.setattr(dumps, "BLOCK", 500)
+    source = DumpSource(home)
+    source.read()
+    (home / "2.jsonl").unlink()
+    assert told(drain(source)) == [(1, 1.0)]
+    status = source.status()
+    assert status.bytes_read == status.size
+
+
+# -- the budget --------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_budget_allows_is_read_whole() -> None:
+    assert set(plan(dict.fromkeys(range(100), 10**6)).values()) == {dumps.WHOLE}
+    assert plan({}) == {}
+    assert plan({1: 10**12}) == {1: dumps.WHOLE}
+
+
+def test_older_dumps_share_what_is_left() -> None:
+    limits = plan(dict.fromkeys(range(300), 70_000_000))
+    costs = [min(limit, 70_000_000) for limit in limits.values()]
+    assert sum(costs) <= dumps.BUDGET
+    assert [limits[step] for step in (299, 293)] == [dumps.WHOLE] * 2
+    assert dumps.BUDGET // 2 // 300 < limits[0] < 3 * 2**20
+
+
+def test_of_very_many_every_kth_is_read() -> None:
+    limits = plan(dict.fromkeys(range(5000), 70_000_000))
+    assert sum(min(limit, 70_000_000) for limit in limits.values()) <= dumps.BUDGET
+    read = sorted(step for step, limit in limits.items() if limit)
+    assert len(read) > 300
+    assert max(b - a for a, b in pairwise(read)) < 20
+
+
+@given(st.dictionaries(st.integers(0, 10**6), st.integers(0, 10**10), max_size=200))
+def test_no_directory_is_beyond_the_budget(sizes: dict[int, int]) -> None:
+    limits = plan(sizes)
+    assert limits.keys() == sizes.keys()
+    assert sum(min(limits[step], size) for step, size in sizes.items()) <= dumps.BUDGET
+    assert not sizes or limits[max(sizes)] == dumps.WHOLE
+
+
+def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dumps, "WHOLE", 5_000)
+    monkeypatch.setattr(dumps, "BUDGET", 12_000)
+    monkeypatch.setattr(dumps, "_LEAST", 2_000)
+    for step in range(1, 10):
+        write(home, step, *(row(float(i % 4 < 2), i // 4, "x" * 50) for i in range(40)))
+    size = (home / "9.jsonl").stat().st_size
+    assert size < 5_000
+    source = DumpSource(home)
+    run = run_of(source)
+    status = source.status()
+    assert status.note == "read for figures: 1 whole, 2 in part, 6 not"
+    assert status.bytes_read == status.size <= 12_000
+    assert values(run, "samples/count")[9] == 40
+    assert len(values(run, "samples/score")) == 3
+    share = values(run, "samples/read_share")
+    assert 9 not in share
+    assert all(0.3 < one < 0.8 for one in share.values())
+    assert set(values(run, "samples/dead_groups").values()) == {0.0}
+    write(home, 10, row(0.5) * 10)
+    run_of(source, run)
+    assert values(run, "samples/score")[10] == 0.5, "what comes later is read whole"
+    assert source.status().note == status.note
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    scores=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 10_000), max_size=6),
+    block=st.integers(40, 400),
+)
+def test_any_cut_gives_the_figures_of_the_whole(
+    home: Path, scores: list[tuple[int, float]], cuts: list[int], block: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dumps, "BLOCK", block)
+        data = "".join(row(score, group, f"it is {score} then", acc=score) for group, score in scores)
+        path = write(home, 4, "")
+        source, run = DumpSource(home), Run("r")
+        before = 0
+        for cut in (*sorted(cut % (len(data) + 1) for cut in cuts), len(data)):
+            append(path, data[before:cut])
+            before = cut
+            run_of(source, run)
+    whole = Evaluation()
+    for group, score in scores:
+        whole.add(Sample(4, f"q{group}", f"it is {score} then", score, group=f"g{group}", extras={"acc": score}))
+    assert {key: values(run, key)[4] for key in run.keys} == {
+        f"samples/{name}": pytest.approx(value) for name, value in whole.figures().items()
+    }
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lines=st.lists(st.binary(max_size=200) | st.builds(lambda text: row(output=text).encode(), st.text(max_size=20)))
+)
+def test_any_bytes_are_survived(home: Path, lines: list[bytes]) -> None:
+    path = home / "3.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    source = DumpSource(home)
+    run_of(source)
+    file = DumpFile(path, 3)
+    while file.index():
+        pass
+    assert source.status().records + source.status().unreadable == file.count_so_far

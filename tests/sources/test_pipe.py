@@ -1,0 +1,175 @@
+"""Standard input: formats found by the first lines, nothing lost or read twice, the end waited for."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from log_reading import NOW, read_run, values
+
+from verl_tui.records import Rows
+from verl_tui.runs.run import Run
+from verl_tui.sources import HEAD, console, pipe
+from verl_tui.sources.feed import Feed
+from verl_tui.sources.pipe import LateReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATA = Path(__file__).parents[1] / "data"
+DICTS = b"pip install\n" * 20 + b"{'loss': 0.5, 'epoch': 0.1}\n{'loss': 0.25, 'epoch': 0.2}\n"
+CSV = b"step,reward\n1,0.5\n2,0.25\n"
+FLAT = b'{"step": 1, "reward": 0.5}\n{"step": 2, "reward": 0.25}\n'
+LOGS = {
+    **{
+        name: (DATA / name).read_bytes()
+        for name in ("console_v09.log", "console_sft.log", "filelogger_v07.jsonl", "tutorial.jsonl")
+    },
+    "dicts": DICTS,
+    "csv": CSV,
+    "flat": FLAT,
+}
+
+
+@pytest.fixture
+def end(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Put a pipe in the place of standard input; return its other end."""
+    here, there = os.pipe()
+    monkeypatch.setattr(pipe, "_descriptor", here)
+    yield there
+    os.close(here)
+
+
+@pytest.mark.parametrize("spec", ["-", "/dev/stdin"])
+def test_it_is_read_to_its_end(end: int, spec: str) -> None:
+    os.write(end, FLAT)
+    os.close(end)
+    run = read_run(spec)
+    assert run.name == "stdin"
+    assert values(run, "reward") == {1: 0.5, 2: 0.25}
+    (state,) = run.sources.values()
+    assert (state.status.path, state.status.format) == ("/dev/stdin", "tutorial JSONL")
+    assert state.status.bytes_read == state.status.size == len(FLAT)
+
+
+def test_beside_files(end: int, tmp_path: Path) -> None:
+    (tmp_path / "run_a.jsonl").write_bytes(FLAT)
+    os.write(end, CSV)
+    os.close(end)
+    feed = Feed(["-", str(tmp_path / "run_a.jsonl"), "-"])
+    feed.scan()
+    runs: dict[str, Run] = {}
+    for batch in (*feed.read(), *feed.finish()):
+        runs.setdefault(batch.run, Run(batch.run)).apply(batch, NOW)
+    assert set(runs) == {"stdin", "run_a"}
+    assert all(values(run, "reward") == {1: 0.5, 2: 0.25} for run in runs.values())
+
+
+def test_following_never_waits(end: int) -> None:
+    tail = pipe.PipeTail()
+    assert (tail.read().data, tail.modified) == (b"", None)
+    os.write(end, b"abc")
+    assert (tail.read(2).data, tail.read(2).data) == (b"ab", b"c")
+    assert tail.read().more is False
+    assert tail.modified is not None
+    os.close(end)
+    assert tail.read().more is False
+    assert (tail.read().data, tail.offset) == (b"", 3)
+
+
+def test_a_line_without_an_end_is_taken_at_the_end(end: int) -> None:
+    os.write(end, b"Started a local Ray instance\nstep:1 - a:1\nstep:2 - a:2")
+    os.close(end)
+    assert values(read_run("-"), "a") == {1: 1.0, 2: 2.0}
+
+
+def test_a_descriptor_that_is_closed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = os.pipe()
+    os.close(here)
+    os.close(there)
+    monkeypatch.setattr(pipe, "_descriptor", here)
+    feed = Feed(["-"])
+    feed.scan()
+    (batch,) = feed.read()
+    assert batch.status.problem == "bad file descriptor"
+
+
+@pytest.mark.parametrize("name", LOGS)
+@given(cuts=st.lists(st.integers(0, 10**5), max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_any_cut_gives_the_same_records(name: str, cuts: list[int]) -> None:
+    data = LOGS[name]
+    edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    assert points([data]) == points([data[a:b] for a, b in itertools.pairwise(edges)]) != []
+
+
+def points(pieces: list[bytes]) -> list[tuple[str, int, str]]:
+    """Return every value that a reader finds in pieces."""
+    reader = LateReader()
+    records = [record for piece in pieces for record in reader.feed(piece)] + [*reader.finish()]
+    return sorted(
+        (key, step, repr(value))
+        for rows in records
+        if isinstance(rows, Rows)
+        for key, column in zip(rows.keys, rows.columns, strict=True)
+        for step, value in zip(rows.steps, column, strict=True)
+    )
+
+
+def test_a_silence_before_the_format_is_known_decides_nothing(end: int) -> None:
+    os.write(end, b"loading\n" * 9)
+    source = pipe.PipeSource(pipe)
+    assert source.read() == ((), True)
+    assert source.finish() == ()
+    assert source.status().format == "standard input"
+    os.write(end, FLAT)
+    os.close(end)
+    assert [rows.steps.tolist() for rows in source.read()[0] if isinstance(rows, Rows)] == [[1, 2]]
+    assert source.status().format == "tutorial JSONL"
+
+
+def test_what_tells_nothing_is_a_console_in_the_end() -> None:
+    noise = b"installing\n" * (HEAD // 11 + 1)
+    assert points([noise, b"\nstep:1 - a:1\n"]) == [("a", 1, "1.0")]
+    assert points([b"step:1 - a:1"]) == points([b"x\n" * 9, b"step:1 - a:1"]) == [("a", 1, "1.0")]
+    assert points([b""]) == points([b"\n \n"]) == []
+
+
+@given(st.lists(st.binary(max_size=200) | st.sampled_from(list(LOGS.values())), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
+    points(pieces)
+
+
+def test_a_console_is_known_by_its_first_telling_line() -> None:
+    reader = LateReader()
+    assert not list(reader.feed(DICTS[: DICTS.index(b"{")]))
+    assert [record for record in reader.feed(b"{'loss': 0.5, 'epoch': 0.1}\n") if isinstance(record, Rows)]
+    assert not console.matches(Path("stdin"), b"pip install\n")
+
+
+def program(*words: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "verl_tui", *words], input=data, capture_output=True, check=False, timeout=60
+    )
+
+
+def test_check() -> None:
+    data = b"".join(b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n' % step for step in range(1, 60))
+    done = program("check", "--json", "-", data=data)
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (run["name"], run["step"]) == ("stdin", 59)
+    assert done.returncode == 0
+    assert program("check", "-", data=b"").returncode == 3
+
+
+def test_export() -> None:
+    assert program("export", "csv", "-", data=CSV).stdout == b"step,reward\n1,0.5\n2,0.25\n"

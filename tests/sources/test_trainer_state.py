@@ -1,0 +1,245 @@
+"""`trainer_state.json`: values, steps of training and evaluation, rewriting without restarts, whole or not."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import NOW, drain, feed_in_pieces, read_run, read_runs, values
+
+from verl_tui.records import Batch, EventKind, Restart, Rows, Unreadable
+from verl_tui.runs.run import Run
+from verl_tui.runs.state import State, state
+from verl_tui.sources import trainer_state
+from verl_tui.sources.source import FileSource
+
+LOGS = Path(os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[3] / "shared" / "logs")
+
+
+def document(last: int, *, ends: bool = False, shift: float = 0.0) -> dict[str, Any]:
+    """Return a trainer's state after so many steps, one of four an evaluation too."""
+    history: list[dict[str, Any]] = []
+    for step in range(1, last + 1):
+        history.append({"epoch": step / 100, "loss": step / 8 + shift, "reward": step / 4, "kl": 0.5, "step": step})
+        if step % 4 == 0:
+            history.append({"epoch": step / 100, "eval_loss": 0.25, "eval_runtime": 1.5, "step": step})
+    if ends:
+        history.append({"epoch": last / 100, "train_loss": 0.5, "train_runtime": 91.5, "step": last})
+    return {
+        "best_metric": 0.25,
+        "best_model_checkpoint": "/home/me/out/checkpoint-4",
+        "global_step": last,
+        "log_history": history,
+        "logging_steps": 1,
+        "max_steps": 20,
+        "num_train_epochs": 2,
+        "save_steps": 4,
+        "trial_name": None,
+    }
+
+
+def text(*args: Any, **options: Any) -> bytes:
+    return (json.dumps(document(*args, **options), indent=2, sort_keys=True) + "\n").encode()
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "fits"),
+    [
+        ("trainer_state.json", text(8), True),
+        ("state.json", text(8)[:700], True),
+        ("state.jsonl", text(8), False),
+        ("a.json", b'{"log_history": 1}', False),
+        ("a.json", b'["log_history", "global_step"]', False),
+        ("a.json", b"", False),
+    ],
+)
+def test_what_is_recognised(name: str, head: bytes, fits: bool) -> None:
+    assert trainer_state.matches(Path(name), head) is fits
+
+
+def test_what_it_says(tmp_path: Path) -> None:
+    path = write(tmp_path / "trainer_state.json", text(8))
+    run = read_run(path)
+    assert values(run, "reward") == {step: step / 4 for step in range(1, 9)}
+    assert values(run, "eval_loss") == {4: 0.25, 8: 0.25}
+    assert values(run, "epoch")[8] == 0.08
+    assert (run.step, run.total_steps, run.restarts, run.unreadable) == (8, 20, [], 0)
+    assert run.settings["num_train_epochs"] == 2
+    assert run.called_best == ["/home/me/out/checkpoint-4"]
+    assert run.checkpoints == {4: "/home/me/out/checkpoint-4"}
+    assert run.dialect == "other"
+    assert run.outcome is None
+
+
+def test_the_end_is_told(tmp_path: Path) -> None:
+    run = read_run(write(tmp_path / "trainer_state.json", text(8, ends=True)))
+    assert run.outcome is not None
+    assert run.outcome.kind is EventKind.FINISHED
+    assert state(run, 0.0) is State.FINISHED
+
+
+def test_values_that_are_none(tmp_path: Path) -> None:
+    history = [
+        {"step": 1, "loss": math.nan, "reward": None, "name": "x", "on": True},
+        {"step": 2, "loss": -math.inf},
+        {"loss": 1.0},
+        7,
+        {"step": "3.5", "loss": 1.0},
+    ]
+    path = write(tmp_path / "trainer_state.json", json.dumps({"global_step": 2, "log_history": history}).encode())
+    run = read_run(path)
+    assert set(run.keys) == {"loss", "on"}
+    assert math.isnan(values(run, "loss")[1])
+    assert values(run, "loss")[2] == -math.inf
+    assert run.unreadable == 3
+    assert run.total_steps is None
+
+
+def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
+    path = write(tmp_path / "trainer_state.json", text(8))
+    source = FileSource(path, trainer_state)
+    run = Run("r")
+
+    def read() -> list[Any]:
+        found = drain(source)
+        run.apply(Batch("r", source.status(), tuple(found)), NOW)
+        return found
+
+    read()
+    write(path, text(12))
+    assert sorted(step for rows in read() if isinstance(rows, Rows) for step in rows.steps) == [9, 10, 11, 12, 12]
+    os.utime(path, (1, 1))
+    assert not [record for record in read() if isinstance(record, Rows)]
+    assert run.restarts == []
+    assert values(run, "loss") == {step: step / 8 for step in range(1, 13)}
+    write(path, text(10, shift=1.0))
+    assert [record for record in read() if isinstance(record, Restart)]
+    assert [mark.step for mark in run.restarts] == [1]
+    assert values(run, "loss")[10] == 10 / 8 + 1.0
+
+
+def test_half_a_document_is_told_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "trainer_state.json", text(8)[:-40])
+    source = FileSource(path, trainer_state)
+    assert drain(source) == []
+    (complaint,) = source.finish()
+    assert isinstance(complaint, Unreadable)
+    assert complaint.reason.startswith("not JSON")
+    assert source.finish() == ()
+    write(path, text(8))
+    assert [record for record in drain(source) if isinstance(record, Rows)]
+    assert source.finish() == ()
+
+
+@pytest.mark.parametrize(
+    "data", [b"{}\n", b'{"log_history": {}}', b'{"log_history": [[[]]]}', b'{"log_history": null}']
+)
+def test_no_history(tmp_path: Path, data: bytes) -> None:
+    source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
+    assert [type(record) for record in drain(source) if isinstance(record, Rows | Unreadable)] == [Unreadable]
+
+
+def test_a_file_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer_state, "LARGEST", 1000)
+    source = FileSource(write(tmp_path / "trainer_state.json", b"{" + b" " * 5000), trainer_state, chunk=100)
+    assert [type(record) for record in (*drain(source), *source.finish())] == [Unreadable]
+
+
+def test_deep_nesting_is_survived(tmp_path: Path) -> None:
+    for deep in (900, 100_000):
+        data = b'{"log_history": [' + b"[" * deep + b"]" * deep + b"]}"
+        source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
+        assert [type(record) for record in (*drain(source), *source.finish()) if isinstance(record, Unreadable)]
+
+
+def test_of_checkpoints_the_newest_is_read(tmp_path: Path) -> None:
+    run_directory = tmp_path / "my_run"
+    write(run_directory / "checkpoint-4" / "trainer_state.json", text(4))
+    write(run_directory / "checkpoint-12" / "trainer_state.json", text(12))
+    write(run_directory / "checkpoint-12" / "log.jsonl", b'{"step": 1, "a": 1}\n')
+    (run_directory / "checkpoint-16").mkdir()
+    run = read_run(run_directory)
+    assert run.name == "my_run"
+    assert list(values(run, "loss")) == list(range(1, 13))
+    assert "a" not in run.keys
+
+
+def test_the_state_beside_the_checkpoints_is_the_last(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "checkpoint-4" / "trainer_state.json", text(4))
+    write(tmp_path / "a" / "trainer_state.json", text(20, ends=True))
+    write(tmp_path / "b" / "checkpoint-8" / "trainer_state.json", text(8))
+    runs = read_runs(tmp_path)
+    assert {name: run.step for name, run in runs.items()} == {"a": 20, "b": 8}
+
+
+def test_checkpoints_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "checkpoints" / "checkpoint-4" / "trainer_state.json", text(4))
+    write(tmp_path / "b" / "ckpt" / "checkpoint-4" / "trainer_state.json", text(4))
+    write(tmp_path / "b" / "ckpt" / "trainer_state.json", text(8))
+    write(tmp_path / "b" / "train.log", b"{'loss': 0.5, 'epoch': 0.1}\n")
+    runs = read_runs(tmp_path)
+    assert {name: run.step for name, run in runs.items()} == {"a": 4, "b": 8}
+
+
+def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
+    old = write(tmp_path / "checkpoint-4" / "trainer_state.json", text(4))
+    source = FileSource(tmp_path / "checkpoint-*" / "trainer_state.json", trainer_state)
+    assert [record for record in drain(source) if isinstance(record, Rows)]
+    write(tmp_path / "checkpoint-8" / "trainer_state.json", text(8))
+    old.unlink()
+    found = drain(source)
+    assert sorted(step for rows in found if isinstance(rows, Rows) for step in rows.steps) == [5, 6, 7, 8, 8]
+    assert not [record for record in found if isinstance(record, Restart)]
+    (tmp_path / "checkpoint-8" / "trainer_state.json").unlink()
+    assert drain(source) == []
+    assert source.status().problem == "no such file or directory"
+
+
+@given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
+    path = tmp_path / "trainer_state.json"
+    whole, _ = feed_in_pieces(path, trainer_state, text(8), [])
+    pieces, _ = feed_in_pieces(path, trainer_state, text(8), cuts)
+    assert {key: values(pieces, key) for key in pieces.keys} == {key: values(whole, key) for key in whole.keys}
+    assert (pieces.restarts, pieces.settings, pieces.total_steps) == ([], whole.settings, 20)
+
+
+@given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) -> None:
+    data = bytearray(text(8))
+    data[at % len(data)] = byte
+    for damaged in (bytes(data), text(8)[: end % len(data)]):
+        _, records = feed_in_pieces(tmp_path / "trainer_state.json", trainer_state, damaged, [])
+        assert len([record for record in records if isinstance(record, Rows)]) <= 20
+
+
+@pytest.mark.skipif(not LOGS.is_dir(), reason="no real logs here")
+def test_a_real_one() -> None:
+    path = LOGS / "IMJONEZZ__UnslothGRPO/outputs/checkpoint-250/trainer_state.json"
+    expected = {entry["step"]: entry for entry in json.loads(path.read_bytes())["log_history"]}
+    for run in (read_run(path), read_run(LOGS / "IMJONEZZ__UnslothGRPO")):
+        assert (run.step, run.total_steps, run.dialect) == (250, 250, "other")
+        for key in run.keys:
+            assert values(run, key) == {step: entry[key] for step, entry in expected.items() if key in entry}, key
+        assert run.indicators == {
+            "reward": "reward",
+            "reward_std": "reward_std",
+            "reference_kl": "kl",
+            "policy_loss": "loss",
+            "grad_norm": "grad_norm",
+            "response_length": "completion_length",
+        }

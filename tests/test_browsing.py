@@ -1,0 +1,271 @@
+"""Looking into samples: pages fill by themselves, and nothing is read where somebody waits for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui import browsing
+from verl_tui.browsing import Browser, Hits, Page
+from verl_tui.records import Dump, Sample
+from verl_tui.runs.samples import Place, Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+PLACE = Place(3, validation=False)
+
+
+class Screen:
+    """Asks for what it shows each time it is told that there is more."""
+
+    def __init__(self) -> None:
+        self.samples = Samples()
+        self.news = threading.Event()
+        self.told = 0
+        self.browser = Browser(self._notify)
+
+    def _notify(self) -> None:
+        self.told += 1
+        self.news.set()
+
+    def page(self, place: Place = PLACE) -> Page:
+        return self.browser.page(self.samples, place)
+
+    def until(self, asked: Callable[[Page], Any], place: Place = PLACE) -> Any:
+        """Draw until what is asked for is there."""
+        while True:
+            self.news.clear()
+            if found := asked(self.page(place)):
+                return found
+            assert self.news.wait(10), "nothing more comes"
+
+    def sample(self, index: int, place: Place = PLACE) -> Sample:
+        found: Sample = self.until(lambda page: page.sample(index), place)
+        return found
+
+    def known(self, place: Place = PLACE) -> Page:
+        """Return the page once all is known of it."""
+        page: Page = self.until(lambda page: page.complete and len(page.facts) == page.count and page, place)
+        return page
+
+    def hits(self, query: Any, place: Place = PLACE) -> Hits:
+        found: Hits = self.until(lambda page: (hits := page.hits(query)).complete and hits, place)
+        return found
+
+    def dump(self, path: Path, *rows: dict[str, Any], validation: bool = False) -> Place:
+        """Write a dump and take note of it as its source does."""
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return self.note(path, validation=validation)
+
+    def note(self, path: Path, *, validation: bool = False) -> Place:
+        stat = path.stat()
+        step = int(path.stem)
+        self.samples.add_dump(Dump(step, str(path), validation, stat.st_size, modified=stat.st_mtime_ns / 1e9))
+        return Place(step, validation)
+
+
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    screen = Screen()
+    yield screen
+    screen.browser.stop()
+
+
+def row(number: int, **more: Any) -> dict[str, Any]:
+    return {"input": f"question {number // 4}", "output": f"Answer {number}", "score": float(number % 2), **more}
+
+
+def test_rows_of_a_dump(screen: Screen, tmp_path: Path) -> None:
+    screen.dump(tmp_path / "3.jsonl", *(row(i, acc=i / 4) for i in range(8)), {"uid": "pad_0", **row(9)})
+    page = screen.page()
+    assert (page.place, page.sample(0)) == (PLACE, None), "it is not read here"
+    assert screen.sample(0).response == "Answer 0"
+    assert screen.sample(7).response == "Answer 7"
+    page = screen.known()
+    assert (page.count, page.problem) == (8, None)
+    assert [fact.score for fact in page.facts] == [0.0, 1.0] * 4
+    assert [fact.numbers["acc"] for fact in page.facts] == [i / 4 for i in range(8)]
+    assert page.facts[0].group == page.facts[3].group != page.facts[4].group
+    assert page.sample(8) is page.sample(-1) is None
+
+
+def test_no_file_is_touched_by_who_asks(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+    read = browsing.DumpFile.index
+
+    def index(file: Any, *args: Any) -> bool:
+        threads.add(threading.current_thread().name)
+        return read(file, *args)
+
+    monkeypatch.setattr(browsing.DumpFile, "index", index)
+    screen.dump(tmp_path / "3.jsonl", row(0))
+    screen.sample(0)
+    assert threads == {"samples"}
+
+
+def test_samples_in_memory_are_there_at_once(screen: Screen) -> None:
+    for number in range(5):
+        one = Sample(3, "why", f"because {number}", float(number), extras={"acc": True, "n": 10**400, "pred": "x"})
+        screen.samples.add(one, 3)
+    page = screen.page()
+    assert (page.count, page.complete, len(page.facts)) == (5, True, 5)
+    assert page.sample(4) is screen.samples.kept(PLACE)[4]
+    assert page.sample(5) is page.sample(-1) is None
+    assert page.facts[2].score == 2.0
+    assert page.facts[0].numbers["acc"] == 1.0
+    assert page.facts[0].group is not None
+    assert screen.hits("CAUSE 3").rows == []
+    assert screen.hits("cause 3").rows == [3]
+    screen.samples.add(Sample(3, "why", "because 3 again"), 3)
+    page = screen.page()
+    assert (page.count, len(page.facts)) == (6, 6)
+    assert screen.hits("cause 3").rows == [3, 5]
+
+
+def test_a_place_without_samples(screen: Screen) -> None:
+    page = screen.page()
+    assert (page.count, page.complete, page.sample(0), list(page.facts)) == (0, True, None, [])
+    assert screen.hits("x").rows == []
+
+
+def test_a_dump_holds_more_than_what_was_printed_of_it(screen: Screen, tmp_path: Path) -> None:
+    screen.samples.add(Sample(3, "q", "printed"), 3)
+    assert screen.sample(0).response == "printed"
+    screen.dump(tmp_path / "3.jsonl", row(0))
+    assert screen.sample(0).response == "Answer 0"
+
+
+def test_search(screen: Screen, tmp_path: Path) -> None:
+    rows = [row(i, gts=f"truth {i}", note={"a": f"deep {i}"}) for i in range(20)]
+    screen.dump(tmp_path / "3.jsonl", *rows)
+    assert screen.hits("answer 7").rows == [7]
+    assert screen.hits("Answer 7").rows == [7]
+    assert screen.hits("aNSWER 7").rows == []
+    assert screen.hits("question 2").rows == [8, 9, 10, 11]
+    assert screen.hits("truth 19").rows == screen.hits('"deep 19"').rows == [19]
+    assert screen.hits("(").rows == [], "plain text"
+    assert screen.hits("answer").searched == 20
+
+
+def test_two_searches_go_on_side_by_side(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "_SLICE", 1000)
+    screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(300)))
+    first, second = screen.until(
+        lambda page: (hits := (page.hits("answer 7"), page.hits("answer 29")))[0].complete and hits[1].complete and hits
+    )
+    assert first.rows == [7, *range(70, 80)]
+    assert second.rows == [29, *range(290, 300)]
+    third = screen.hits("answer 1")
+    assert screen.page().hits("answer 29") is second
+    assert screen.page().hits("answer 1") is third
+    assert screen.page().hits("answer 7") is not first, "the oldest has been forgotten"
+
+
+def test_whoever_searches_says_how(screen: Screen, tmp_path: Path) -> None:
+    class Shouting:
+        def found(self, texts: Iterable[str]) -> bool:
+            return any("!" in text for text in texts)
+
+    screen.dump(tmp_path / "3.jsonl", row(0), row(1, output="Yes!"))
+    query = Shouting()
+    assert screen.hits(query).rows == [1]
+    assert screen.page().hits(query).complete, "the same question has the same answer"
+
+
+def test_a_dump_that_grows(screen: Screen, tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    screen.dump(path, row(0), row(1))
+    assert screen.hits("answer").rows == [0, 1]
+    facts = screen.known().facts
+    with path.open("a") as file:
+        file.write(json.dumps(row(2)) + "\n" + json.dumps(row(3))[:10])
+    screen.note(path)
+    screen.until(lambda page: page.count == 3)
+    assert screen.known().facts is facts
+    assert screen.hits("answer").rows == [0, 1, 2]
+    assert screen.sample(2).response == "Answer 2"
+
+
+def test_a_dump_that_is_written_again(screen: Screen, tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    screen.dump(path, *(row(i) for i in range(6)))
+    assert screen.sample(1).response == "Answer 1"
+    assert screen.hits("answer 5").rows == [5]
+    screen.dump(path, *(row(i, output=f"Other {i}") for i in range(3)))
+    screen.until(lambda page: page.count == 3)
+    assert screen.sample(1).response == "Other 1"
+    assert len(screen.known().facts) == 3
+    assert screen.hits("answer 5").rows == []
+
+
+def test_a_dump_that_was_another_when_it_was_last_seen(screen: Screen, tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    screen.dump(path, row(0))
+    assert screen.sample(0).response == "Answer 0"
+    for step in range(10, 16):
+        screen.sample(0, screen.dump(tmp_path / f"{step}.jsonl", row(1)))
+    screen.dump(path, row(0, output="Other 0"))
+    assert screen.sample(0).response == "Other 0"
+
+
+def test_a_row_that_cannot_be_read_says_so(screen: Screen, tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    path.write_text(json.dumps(row(0)) + '\n{"input": \x1b[31m\n')
+    screen.note(path)
+    sample = screen.sample(1)
+    assert "3.jsonl, line 2: not JSON" in sample.extras["unreadable"]
+    assert "\x1b" not in sample.response
+    assert screen.known().facts[1].score is None
+
+
+def test_a_dump_that_is_gone(screen: Screen, tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    screen.dump(path, row(0))
+    path.unlink()
+    assert screen.until(lambda page: page.problem) == "no such file or directory"
+    assert screen.page().sample(0) is None
+    screen.dump(path, row(0))
+    assert screen.sample(0).response == "Answer 0", "it is tried again when it has changed"
+
+
+def test_what_is_seen_comes_before_what_is_counted(screen: Screen, tmp_path: Path) -> None:
+    big = screen.dump(tmp_path / "3.jsonl", *(row(i, output="x" * 4000) for i in range(2000)))
+    small = screen.dump(tmp_path / "4.jsonl", row(0))
+    assert screen.sample(0, big).response.startswith("xxx")
+    assert len(screen.page(big).facts) < 2000, "the rest is still being read"
+    assert screen.sample(0, small).response == "Answer 0"
+    assert screen.known(big).count == 2000
+
+
+def test_few_pages_and_texts_are_kept(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "_TEXTS", 10_000)
+    places = [screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9))) for step in range(9)]
+    for place in places:
+        assert screen.sample(8, place).response == "Answer 8"
+        screen.known(place)
+    assert len(screen.browser._pages) == 4
+    assert screen.browser._texts._size <= 10_000
+    for index in range(9):
+        assert screen.sample(index, places[0]).response == f"Answer {index}"
+
+
+def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "_SLICE", 1000)
+    monkeypatch.setattr(browsing, "_PAUSE", 3600.0)
+    screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
+    assert screen.sample(0).response == "Answer 0"
+    page = screen.page()
+    while not (page.complete and len(page.facts) == page.count):
+        page = screen.page()
+    assert screen.told <= 2
+
+
+def test_a_stopped_browser_still_answers(screen: Screen, tmp_path: Path) -> None:
+    screen.dump(tmp_path / "3.jsonl", row(0))
+    screen.browser.stop()
+    assert screen.page().sample(0) is None

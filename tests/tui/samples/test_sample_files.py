@@ -1,0 +1,172 @@
+"""Samples written to a file, and a prompt looked for at other steps."""
+
+from __future__ import annotations
+
+import json
+import threading
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.browsing import Browser
+from verl_tui.records import Sample
+from verl_tui.runs.samples import Place, Samples
+from verl_tui.sources.sample import read_sample
+from verl_tui.tui.samples.digest import Item, opening, row
+from verl_tui.tui.samples.export import Export, file_name, record
+from verl_tui.tui.samples.history import History, SamePrompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Page:
+    """A page whose rows come when the test says so."""
+
+    def __init__(self, count: int, place: Place = Place(120, validation=False)) -> None:  # noqa: B008
+        self.place = place
+        self.ready = count
+        self.problem: str | None = None
+
+    def sample(self, index: int) -> Sample | None:
+        return Sample(120, "p", f"answer {index}") if index < self.ready else None
+
+
+def page(*arguments: Any) -> Any:
+    return Page(*arguments)
+
+
+# -- export -----------------------------------------------------------------------------------------------------------
+
+
+def test_writes_what_is_read_when_it_is_read(tmp_path: Path) -> None:
+    source = page(2)
+    export = Export(source, [1, 3, 0], "grpo", tmp_path)
+    assert not export.advance()
+    assert export.written == 1
+    source.ready = 4
+    assert export.advance()
+    assert export.path == tmp_path / "verl-tui-grpo-step-120-3-samples.jsonl"
+    lines = [json.loads(line) for line in export.path.read_text().splitlines()]
+    assert [line["index"] for line in lines] == [1, 3, 0]
+    assert lines[0] == {"step": 120, "index": 1, "validation": False, "prompt": "p", "response": "answer 1"}
+
+
+def test_never_writes_over_a_file(tmp_path: Path) -> None:
+    paths = []
+    for _ in range(3):
+        export = Export(page(1), [0], "grpo", tmp_path)
+        assert export.advance()
+        paths.append(export.path.name)
+    assert paths == [f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")]
+
+
+def test_rows_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    source = page(1)
+    export = Export(source, [0, 1], "grpo", tmp_path)
+    assert not export.advance()
+    source.problem = "gone"
+    assert export.advance()
+    assert (export.written, export.skipped) == (1, 1)
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        Export(page(1), [0], "grpo", tmp_path / "missing")
+
+
+@pytest.mark.parametrize("run", ["../../etc/passwd", "a/b c", "", "汉字", "." * 9, "x" * 500, "a\nb"])
+def test_names_are_names(run: str) -> None:
+    name = file_name(run, page(1, Place(7, validation=True)), [4])
+    assert name.startswith("verl-tui-")
+    assert name.endswith("-step-7-validation-sample-5")
+    assert "/" not in name
+    assert len(name) < 150
+    assert name.isascii()
+    assert name.isprintable()
+
+
+def test_what_is_written_can_be_read_again() -> None:
+    one = Sample(3, "p", "r", 0.5, "42", "g", {"acc": 1.0, "why": "so", "score": 9}, validation=True)
+    read = read_sample(json.loads(record(one, 3, 0)), validation=True)
+    assert read is not None
+    assert (read.step, read.prompt, read.response, read.score, read.ground_truth, read.group) == (
+        3,
+        "p",
+        "r",
+        0.5,
+        "42",
+        "g",
+    )
+    assert read.extras["acc"] == 1.0
+    assert json.loads(record(Sample(1, "p", "r", nan), 1, 0))["score"] is None
+
+
+# -- the same prompt over steps ---------------------------------------------------------------------------------------
+
+
+def history_of(samples: Samples, step: int, prompt: str) -> History:
+    """Return the history of a prompt when all of it has been read."""
+    news = threading.Event()
+    browser = Browser(news.set)
+    history = History(samples, Place(step, validation=False), prompt)
+    while not history.complete:
+        news.clear()
+        history.advance(browser)
+        assert history.complete or news.wait(10)
+    browser.stop()
+    return history
+
+
+def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
+    samples = Samples()
+    for step in (1, 2, 3):
+        for text in ("other", "asked", "asked too", "asked"):
+            samples.add(Sample(step, text, f"answer {step}", float(step), "" if step == 2 else None), step)
+        samples.add(Sample(step, "asked", "validated", validation=True), step)
+    samples.add(Sample(9, "unasked", "asked"), 9)  # said, not asked
+    history = history_of(samples, 2, "asked")
+    assert (history.looked_at, history.steps) == (4, 4)
+    assert [(one.place.step, one.fact.index, one.answer) for one in history.found] == [
+        (step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)
+    ]
+
+
+def test_looks_at_the_nearest_steps_only() -> None:
+    samples = Samples()
+    for step in range(200):
+        samples.add(Sample(step, "asked", "answer"), step)
+    history = history_of(samples, 100, "asked")
+    assert history.steps == 50
+    steps = [one.place.step for one in history.found]
+    assert steps == sorted(steps)
+    assert set(steps) == set(range(75, 125))
+
+
+def test_a_prompt_is_known_as_it_was_written() -> None:
+    assert SamePrompt("a   b").found(["x", "a\tb"])  # what makes texts safe has replaced the tab
+    assert not SamePrompt("a b").found(["a b c"])
+    assert SamePrompt("a") == SamePrompt("a")
+    assert SamePrompt("a") != "a"
+
+
+# -- side by side -----------------------------------------------------------------------------------------------------
+
+
+def test_answers_side_by_side() -> None:
+    item = Item(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, "<think>\nSo it is.\nDone.")
+    shown = "".join(text for text, _ in row(item, 60, with_step=False))
+    assert shown == "    4 ✓ 1       1.23k So it is. Done."
+    assert "".join(text for text, _ in row(item, 30, with_step=True)) == "     40 ✓ 1       So it is. D…"
+    for width in range(1, 80):
+        for with_step in (True, False):
+            assert sum(len(text) for text, _ in row(item, width, with_step=with_step)) <= width
+    assert row(item._replace(answer=None), 60, with_step=False)[-1] == ("…", "dim")
+    assert row(item._replace(answer=" \n"), 60, with_step=False)[-1] == ("(empty)", "field")
+
+
+def test_openings() -> None:
+    assert opening("<|im_start|>assistant\n<think>\nWell", 40) == "assistant <think> Well"
+    assert opening("<|im_start|>\n<think>\nWell <b>", 40) == "Well <b>"
+    assert opening("", 40) == ""

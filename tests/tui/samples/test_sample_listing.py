@@ -1,0 +1,258 @@
+"""Which samples are listed, which is shown, how they stand, and the rows of the list."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from verl_tui.browsing import Browser
+from verl_tui.records import Fact, Sample
+from verl_tui.runs.samples import Place, Samples
+from verl_tui.tui.samples import table
+from verl_tui.tui.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.tui.samples.listing import Listing
+from verl_tui.tui.samples.order import Order
+from verl_tui.tui.samples.query import Query, parse
+from verl_tui.tui.samples.standing import standing
+
+
+class Page:
+    """A page whose facts arrive as the test says."""
+
+    def __init__(self, count: int) -> None:
+        self.place = Place(1, validation=False)
+        self.count = count
+        self.complete = True
+        self.facts: list[Fact] = []
+        self.problem = None
+
+    def read(self, *facts: Fact) -> Any:
+        self.facts += facts
+        return self
+
+
+def fact(index: int, score: float | None = None, **more: Any) -> Fact:
+    known = {
+        "group": f"g{index // 2}",
+        "length": 10 * index,
+        "numbers": {"acc": float(index)},
+        "validation": False,
+        **more,
+    }
+    return Fact(index, score, **known)
+
+
+def listing_of(*facts: Fact, query: Query | None = None, order: Order | None = None) -> Listing:
+    listing = Listing()
+    listing.update(Page(len(facts)).read(*facts), query or Query(), order or Order())
+    return listing
+
+
+# -- listing ----------------------------------------------------------------------------------------------------------
+
+
+def test_filters_and_sorts() -> None:
+    facts = [fact(i, score) for i, score in enumerate([0.5, 1.0, 0.0, 1.0])]
+    assert listing_of(*facts).visible == [0, 1, 2, 3]
+    assert listing_of(*facts, query=parse("score>0"), order=Order("score", down=True)).visible == [1, 3, 0]
+    listing = listing_of(*facts, query=parse("acc>=2"))
+    assert listing.visible == [2, 3]
+    assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (1, None, None)
+    assert listing.mates(3) == [2, 3]
+    assert listing.mates(99) == [99]
+    assert listing.standing.count == 4  # of all, listed or not
+    assert listing.fields == ("acc",)
+
+
+def test_texts_are_searched() -> None:
+    samples = Samples()
+    for text in ("an apple", "a pear", "apples"):
+        samples.add(Sample(1, "p", text), 1)
+    browser, listing, place = Browser(lambda: None), Listing(), Place(1, validation=False)
+    page = browser.page(samples, place)
+    for _ in range(10):
+        listing.update(page, parse("apple"), Order())
+        if listing.complete:
+            break
+        page.read_on()
+    assert listing.visible == [0, 2]
+    listing.update(page, Query(), Order())
+    assert listing.visible == [0, 1, 2]
+    browser.stop()
+
+
+def test_what_has_not_changed_is_not_worked_out_again() -> None:
+    page, listing = Page(3).read(fact(0), fact(1), fact(2)), Listing()
+    listing.update(page, Query(), Order())
+    before = listing.revision
+    listing.update(page, Query(), Order())
+    assert listing.revision == before
+    listing.update(page, Query(), Order("score"))
+    assert listing.revision > before
+
+
+def test_a_list_grows_by_eighths_and_ends_complete() -> None:
+    page, listing, revisions = Page(1000), Listing(), set()
+    for index in range(1000):
+        page.read(fact(index))
+        listing.update(page, Query(), Order())
+        revisions.add(listing.revision)
+    assert len(listing.visible) == 1000
+    assert listing.complete
+    assert len(revisions) < 100
+
+
+def test_a_file_written_anew_is_listed_anew() -> None:
+    page, listing = Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0})), Listing()
+    listing.update(page, Query(), Order())
+    page.facts, page.count = [fact(0, 0.0)], 1
+    listing.update(page, Query(), Order())
+    assert listing.visible == [0]
+    assert listing.standing.mean == 0.0
+    assert listing.fields == ("acc",)
+
+
+def test_best_and_worst() -> None:
+    listing = listing_of(*(fact(i, score) for i, score in enumerate([0.5, 0.1, 0.9, nan, 0.9, 0.1, None, inf])))
+    assert [listing.extreme(at, best=True) for at in (None, 2, 4)] == [2, 4, 2]
+    assert [listing.extreme(at, best=False) for at in (0, 1, 5)] == [1, 5, 1]
+    assert listing_of(fact(0), fact(1, nan)).extreme(None, best=True) is None
+
+
+# -- chosen -----------------------------------------------------------------------------------------------------------
+
+
+def samples_at(*places: tuple[int, bool]) -> Samples:
+    samples = Samples()
+    for step, validation in places:
+        samples.add(Sample(step, "p", "r", validation=validation), step)
+    return samples
+
+
+def test_the_place_to_show() -> None:
+    samples = samples_at((10, False), (10, True), (20, False), (20, True), (30, False))
+    assert place_of(Chosen(), samples) == (30, False)
+    assert place_of(Chosen(Place(10, validation=True), follow=True), samples) == (20, True)
+    assert place_of(Chosen(Place(10, validation=True)), samples) == (10, True)
+    assert place_of(Chosen(Place(14, validation=True)), samples) == (10, True)
+    assert place_of(Chosen(Place(99, validation=False)), samples) == (30, False)
+    assert place_of(Chosen(), samples_at((5, True))) == (5, True)
+    assert place_of(Chosen(Place(9, validation=False)), samples_at((5, True))) == (5, True)
+    assert place_of(Chosen(), Samples()) is None
+    assert next_place(Place(20, validation=True), samples, 1) == (10, True)
+    assert next_place(Place(20, validation=True), samples, -1) is None
+    assert next_place(Place(15, validation=True), samples, 1) is None
+
+
+def test_the_sample_to_show() -> None:
+    place = Place(1, validation=False)
+    whole = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0))
+    assert [index_of(Chosen(place, index), whole) for index in (None, 0, 2, 9)] == [0, 0, 2, 2]
+    assert index_of(Chosen(place, None, last=True), whole) == 2
+    some = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0), query=parse("score=1"))
+    assert index_of(Chosen(place, 1), some) == 0
+    assert index_of(Chosen(place, 1), listing_of(fact(0), query=parse("score=1"))) is None
+    assert index_of(Chosen(place, 1), listing_of()) is None
+
+
+def test_the_sample_to_show_while_they_are_read() -> None:
+    place, listing = Place(1, validation=False), Listing()
+    page = Page(1000).read(fact(0), fact(1))
+    page.complete = False
+    listing.update(page, Query(), Order())
+    # Which one is asked for can be read before it can be listed; which one is last nobody knows yet.
+    assert index_of(Chosen(place, 500), listing) == 500
+    assert index_of(Chosen(place, None), listing) == 0
+    assert index_of(Chosen(place, None, last=True), listing) is None
+    listing.update(page, parse("score>0"), Order())
+    assert index_of(Chosen(place, 500), listing) is None
+
+
+def test_the_next_sample() -> None:
+    samples, listing = samples_at((1, False), (2, False)), listing_of(fact(0), fact(1), order=Order(down=True))
+    assert next_sample(Place(2, validation=False), 1, listing, samples, 1) == Chosen(Place(2, validation=False), 0)
+    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) == Chosen(Place(1, validation=False), None)
+    assert next_sample(Place(1, validation=False), 1, listing, samples, -1) == Chosen(
+        Place(2, validation=False), None, last=True
+    )
+    assert next_sample(Place(1, validation=False), 0, listing, samples, 1) is None
+    listing.complete = False
+    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) is None
+
+
+# -- standing ---------------------------------------------------------------------------------------------------------
+
+
+def test_figures() -> None:
+    stands = standing([fact(0, 1.0), fact(1, 1.0), fact(2, 0.0), fact(3, 1.0), fact(4), fact(5, nan)])
+    assert (stands.count, stands.scored, stands.mean) == (6, 4, 0.75)
+    assert stands.std == pytest.approx(0.4330127)
+    assert (stands.groups, stands.dead) == (2, 1)
+    assert stands.words() == ["6 rows", "score 0.75 ± 0.433", "dead groups 50%"]
+    assert stands.words(complete=False, ascii=True)[:2] == ["6 rows so far", "score 0.75 +- 0.433"]
+    assert standing([]).words() == ["0 rows"]
+    assert standing([fact(0, 0.5)]).words() == ["1 row", "score 0.5"]
+
+
+def test_marks() -> None:
+    def judged(*scores: float | None) -> list[tuple[str, str]]:
+        stands = standing([fact(i, score) for i, score in enumerate(scores)])
+        return [stands.mark(score) for score in scores]
+
+    assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "even")]
+    assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
+    assert judged(None, 0.7) == [("·", "even"), ("=", "even")]
+    assert judged(nan, 1.0) == [("!", "critical"), ("✓", "good")]
+    assert [glyph for glyph, _ in judged(1.7e308, 1.6e308)] == ["▲", "▼"]
+    assert [glyph for glyph, _ in judged(1.7e308, -1.7e308)] == ["▲", "▼"]
+    stands = standing([fact(0, 1.0), fact(1, 2.0)])
+    assert all(stands.mark(score, ascii=True)[0].isascii() for score in (1.0, 2.0, 1.5, None, nan))
+
+
+# -- rows of the list -------------------------------------------------------------------------------------------------
+
+
+def rows_of(listing: Listing, width: int, order: Order | None = None, **options: Any) -> list[str]:
+    order = order or Order()
+    shown = table.columns(listing.fields, len(listing.facts), order, width)
+    rows = [table.heading(shown, order, **options)]
+    rows += [table.line(one, shown, listing.standing, listing.groups, **options) for one in listing.facts]
+    return ["".join(text for text, _ in row).rstrip() for row in rows]
+
+
+def test_columns_come_as_there_is_room() -> None:
+    listing = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, nan, group=None))
+    assert rows_of(listing, 40) == [
+        "#▲     score   len  grp     acc",
+        " 1 ✓       1     0    1       0",
+        " 2 ✗       0    10    1       1",
+        " 3 !     nan    20    -       2",
+    ]
+    assert rows_of(listing, 14)[1] == " 1 ✓       1"
+    # What the list is sorted by is seen before all else.
+    assert rows_of(listing, 22, Order("acc", down=True))[:2] == [" #     score    acc▼", " 1 ✓       1       0"]
+    assert rows_of(listing, 40, ascii=True)[0].startswith("#^ ")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)), min_size=1, max_size=5),
+    st.dictionaries(st.sampled_from(["acc", "汉字" * 9, "x" * 300, "file", "score", "a b"]), st.floats(), max_size=5),
+    st.integers(12, 200),
+    st.sampled_from(["file", "score", "length", "group", "acc", "汉字" * 9]),
+    st.booleans(),
+)
+def test_rows_fit(
+    scores: list[tuple[float | None, str | None]], numbers: dict[str, float], width: int, by: str, down: bool
+) -> None:
+    facts = [fact(i, score, group=group, numbers=numbers) for i, (score, group) in enumerate(scores)]
+    for row in rows_of(listing_of(*facts), width, Order(by, down=down)):
+        assert cell_len(row) <= max(width, 14)
+        assert "\n" not in row

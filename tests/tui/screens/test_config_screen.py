@@ -1,0 +1,265 @@
+"""The configuration screen: who the run is, all its settings, the difference to others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.app import App
+from watching import NOW, check_layout, loaded, press, settle, text
+
+from verl_tui.records import Batch, Rows, Settings, SourceStatus
+from verl_tui.runs.run import Run
+from verl_tui.tui.screens.config import ConfigScreen
+from verl_tui.tui.screens.config_rows import (
+    compared,
+    detail_rows,
+    difference_page,
+    heading_row,
+    origin_word,
+    page_rows,
+    settings_page,
+)
+from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.screens.config_rows import Page
+
+GRPO = {"algorithm.adv_estimator": "grpo", "actor.optim.lr": 1e-06, "data.seed": 1, "trainer.experiment_name": "one"}
+PPO = {"algorithm.adv_estimator": "gae", "actor.optim.lr": "1e-6", "data.seed": 7, "trainer.experiment_name": "two"}
+HOSTILE = "[red]x[/] [/INST] \x1b[31m\u202e 数学" * 5
+
+
+def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
+    run = Run(name)
+    run.apply(Batch(name, SourceStatus("x", "f"), (Settings(said, origin),)), NOW)
+    return run
+
+
+def texts(page: Page, width: int, *, ascii_only: bool = False) -> list[str]:
+    rows, _ = page_rows(page, width, ascii_only=ascii_only)
+    return ["".join(text for text, _ in row).rstrip() for row in rows]
+
+
+def test_identity_then_every_setting_with_where_it_was_read() -> None:
+    run = configured("grpo", {**GRPO, "trainer.resume": None, "trainer.val": True})
+    assert texts(settings_page(run), 90) == [
+        "run",
+        "experiment     one    trainer.experiment_name",
+        "algorithm      GRPO   algorithm.adv_estimator",
+        "learning rate  1e-06  actor.optim.lr",
+        "",
+        "settings: 6",
+        "actor.optim.lr           1e-06  console",
+        "algorithm.adv_estimator  grpo   console",
+        "data.seed                1      console",
+        "trainer.experiment_name  one    console",
+        "trainer.resume           null   console",
+        "trainer.val              true   console",
+    ]
+
+
+def test_narrow_keeps_the_end_of_names_and_drops_where_it_was_read() -> None:
+    shown = texts(settings_page(configured("grpo", GRPO)), 30)
+    assert shown[7] == "….adv_estimator  grpo"
+    assert not any("console" in line for line in shown)
+
+
+def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
+    run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
+    run.apply(Batch("grpo", SourceStatus("x", "f"), (Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"),)), NOW)
+    page = settings_page(run, "a.lr")
+    (entry,) = page.entries[-1:]
+    assert (entry.note, entry.role) == ("console, asked for", "asked")
+    assert ".hydra/overrides.yaml says 1e-6" in entry.about
+
+
+def test_filter_by_words_of_name_value_and_origin() -> None:
+    run = configured("grpo", GRPO)
+    assert [entry.label for entry in settings_page(run, "OPTIM").entries] == ["learning rate", "actor.optim.lr"]
+    assert [entry.label for entry in settings_page(run, "grpo algo").entries] == [
+        "algorithm",
+        "algorithm.adv_estimator",
+    ]
+    assert texts(settings_page(run, "nothing"), 80) == ["Nothing fits “nothing”."]
+
+
+def test_says_what_would_be_needed_where_nothing_is_stated() -> None:
+    assert texts(settings_page(None), 80) == ["No run yet, so there are no settings."]
+    shown = " ".join(texts(settings_page(Run("new")), 60))
+    assert "Nothing states this run's settings" in shown
+    assert ".hydra/overrides.yaml" in shown
+    assert "name several paths" in " ".join(texts(difference_page([Run("new")]), 60))
+    shown = " ".join(texts(difference_page([configured("a", GRPO), Run("new")]), 60))
+    assert "Nothing states the settings of new." in shown
+    assert texts(difference_page([configured("a", {"x": 1}), configured("b", {"x": 1})]), 60) == [
+        "All settings that are known are the same."
+    ]
+
+
+def test_difference() -> None:
+    one, two = configured("one", {**GRPO, "only.one": 3}), configured("two", PPO)
+    page = difference_page([one, two])
+    assert texts(page, 70) == [
+        "runs: 2",
+        "experiment               one                    two",
+        "algorithm                GRPO                   PPO",
+        "",
+        "differences: 2",
+        "algorithm.adv_estimator  grpo                   gae",
+        "data.seed                1                      7",
+        "",
+        "stated by some only: 1",
+        "only.one                 3                      –",
+        "",
+        "names and places: 1",
+        "trainer.experiment_name  one                    two",
+    ]
+    head = "".join(text for text, _ in heading_row(page, 70, ascii_only=False))
+    assert head.split() == ["setting", "one", "two"]
+    assert [entry.label for entry in difference_page([one, two], "seed").entries] == ["data.seed"]
+
+
+def test_as_many_runs_as_there_is_room_for_but_two() -> None:
+    assert [compared(width) for width in (10, 40, 80, 200)] == [2, 2, 3, 7]
+
+
+def test_the_chosen_one_in_full() -> None:
+    long = "/data/" + "x" * 150
+    page = settings_page(configured("grpo", {"trainer.dir": long}))
+    entry = page.entries[0]
+    assert "…" in texts(page, 60)[1]
+    shown = detail_rows(page, entry, 60, 6, ascii_only=False)
+    assert "".join(text for row in shown for text, _ in row).count("x") == 150
+    assert entry.text == f"trainer.dir={long}"
+    assert detail_rows(page, entry, 60, 0, ascii_only=False) == []
+    assert detail_rows(page, None, 60, 4, ascii_only=False) == []
+    both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
+    assert ["".join(t for t, _ in row) for row in detail_rows(both, both.entries[0], 40, 1, ascii_only=False)] == [
+        "n: 1 | true"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "word"),
+    [
+        ("console", "console"),
+        ("", ""),
+        ("w/run-1/run-1.wandb", "W&B"),
+        ("w/run-1/files/config.yaml", "W&B"),
+        ("o/.hydra/overrides.yaml", ".hydra/overrides.yaml"),
+        ("o/config.yaml", "config.yaml"),
+    ],
+)
+def test_origins_in_a_word(origin: str, word: str) -> None:
+    assert origin_word(origin) == word
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.just(HOSTILE)
+SAID = st.dictionaries(st.sampled_from([*GRPO, "x" * 90, "数学.强化"]) | st.text(max_size=20), VALUES, max_size=12)
+
+
+@settings(deadline=None)
+@given(SAID, SAID, st.integers(1, 160), st.text(max_size=3), st.booleans())
+def test_everything_fits(one: dict[str, Any], two: dict[str, Any], width: int, query: str, ascii_only: bool) -> None:
+    runs = [configured("one", one), configured("数学" * 20, two)]
+    for page in (settings_page(runs[0], query), difference_page(runs, query)):
+        rows, heads = page_rows(page, width, ascii_only=ascii_only)
+        assert len(heads) == len(page.entries)
+        for entry in page.entries:
+            rows += detail_rows(page, entry, width, 4, ascii_only=ascii_only)
+        if width >= 20:
+            assert all(cell_len("".join(text for text, _ in row)) <= width for row in rows)
+
+
+# -- on a screen ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    for name, lr in (("run_a", 1e-6), ("run_b", 5e-6)):
+        directory = tmp_path / name
+        directory.mkdir()
+        (directory / "config.yaml").write_text(f"algorithm: ppo\nlearning_rate: {lr}\nseed: 1\ndata: {'x' * 200}\n")
+        (directory / "verl_logs.jsonl").write_text('{"scope": "rollout", "step": 1, "reward_mean": 2.5}\n')
+    return [str(tmp_path / "run_a"), str(tmp_path / "run_b")]
+
+
+async def test_opens_filters_compares_copies_and_closes(runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = loaded(*runs)
+    copied: list[str] = []
+    monkeypatch.setattr(type(app), "copy_to_clipboard", lambda _self, words: copied.append(words))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "c")
+        assert "configuration of run_a" in text(app)
+        assert "config.yaml" in text(app)
+        await press(pilot, "slash", "s", "e", "e", "d", "enter", "y")
+        assert "settings: 1 of 4" in text(app)
+        assert copied == ["seed=1"]
+        await press(pilot, "escape", "d")
+        assert "difference of run_a" in text(app)
+        assert "5e-06" in text(app)
+        assert "differences: 1" in text(app)
+        await press(pilot, "escape", "right_square_bracket")
+        assert "configuration of run_b" in text(app)
+        await press(pilot, "escape")
+        assert not isinstance(app.screen, ConfigScreen)
+
+
+async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(runs: list[str]) -> None:
+    app = loaded(*runs)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "c", "G")
+        panel = cast("ConfigScreen", app.screen)._panel
+        chosen = panel.chosen()
+        assert chosen is not None
+        assert chosen.label == "seed"
+        await press(pilot, "slash", "s", "e", "e", "enter", "escape")
+        assert panel.chosen() == chosen
+        await press(pilot, "g")
+        first = panel.chosen()
+        assert first is not None
+        assert first.label == "algorithm"
+
+
+@pytest.mark.parametrize("keys", [("c",), ("c", "d"), ("c", "slash", "s")])
+async def test_any_size(runs: list[str], keys: tuple[str, ...]) -> None:
+    app = loaded(*runs)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, *keys)
+        for size in [(80, 24), (40, 12), (20, 6), (1, 1), (5, 3), (200, 60)]:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            if size > (1, 1):  # a frame alone takes two cells
+                check_layout(app)
+        assert "learning_rate" in text(app) or "seed" in text(app)
+
+
+async def test_new_metrics_leave_it_alone_and_new_settings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = configured("grpo", GRPO)
+    view = View(cast("Monitor", SimpleNamespace(runs={"grpo": run}, verdicts={})), run, NOW)
+    drawn: list[object] = []
+    screen = ConfigScreen()
+    from textual.app import App
+
+    async with App[None]().run_test(size=(100, 30)) as pilot:
+        pilot.app.push_screen(screen)
+        await settle(pilot)
+        screen.show(view)
+        await settle(pilot)
+        monkeypatch.setattr(screen._panel, "show_page", lambda *page, **_: drawn.append(page))
+        run.apply(Batch("grpo", SourceStatus("x", "f"), (Rows(("loss",), [1], [[0.5]], [0]),)), NOW)
+        drawn.clear()
+        screen.show(view)
+        screen.show(view)
+        assert len(drawn) == 1, "a new metric may tell the algorithm"
+        run.apply(Batch("grpo", SourceStatus("x", "f"), (Settings({"new": 1}, "console"),)), NOW)
+        screen.show(view)
+        assert len(drawn) == 2

@@ -1,0 +1,204 @@
+"""The timing screen: parts of the step, progress, what it yields."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from watching import NOW, check_layout, loaded, press, settle, showing, text
+
+from verl_tui.records import Batch, Progress, Rows, Settings, SourceStatus
+from verl_tui.runs.run import Run
+from verl_tui.tui.screens.timing import TimingScreen
+from verl_tui.tui.screens.timing_rows import timing_rows
+from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+
+STATUS = SourceStatus("train.log", "verl console", modified=NOW)
+
+
+def timed(columns: Mapping[str, Sequence[float]], total: int | None = None, **said: Any) -> Run:
+    run = Run("grpo")
+    count = len(next(iter(columns.values()), ()))
+    values = [list(column) for column in columns.values()]
+    records: list[Any] = [Rows(tuple(columns), range(1, count + 1), values, range(count))] if count else []
+    run.apply(Batch("grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))), NOW)
+    return run
+
+
+def validating(count: int = 43, total: int = 100) -> Run:
+    columns = {
+        "critic/score/mean": [0.5] * count,
+        "timing_s/gen": [20.0] * count,
+        "timing_s/update_actor": [9.0] * 21 + [18.0] * (count - 21),
+        "timing_s/adv": [0.01] * count,
+        "timing_s/step": [30.0] * 21 + [40.0] * (count - 21),
+        "perf/throughput": [100.0] * count,
+        "perf/mfu/actor": [0.0] * count,
+    }
+    run = timed(columns, total, **{"trainer.test_freq": 10, "trainer.n_gpus_per_node": 8})
+    tests = Rows(("timing_s/testing",), [10, 20, 30, 40], [[60.0] * 4], range(4))
+    run.apply(Batch("grpo", STATUS, (tests,)), NOW)
+    return run
+
+
+def view_of(run: Run | None, **more: Any) -> View:
+    monitor = SimpleNamespace(runs={run.name: run} if run else {}, verdicts={})
+    return View(cast("Monitor", monitor), run, NOW, **more)
+
+
+def texts(view: View, width: int) -> list[str]:
+    return ["".join(text for text, _ in row).rstrip() for row in timing_rows(view, width)]
+
+
+def test_table() -> None:
+    shown = texts(view_of(validating()), 110)
+    assert shown[:8] == [
+        "where a step's time goes: mean of steps 24-43",
+        "  step          46.0 s 100%                          ↑ 1.3× timing_s/step 40.0 s",
+        "█ gen           20.0 s  43% ████████████████████████",
+        "▓ update actor  18.0 s  39% ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓   ↑ 2.0×",
+        "▄ testing       6.00 s  13% ▄▄▄▄▄▄▄                         60.0 s on 2 of 20 steps, beside timing_s/step",
+        "  1 more        0.01 s   0%                                 adv",
+        "  unaccounted   1.99 s   4%                                 no timer",
+        "",
+    ]
+
+
+def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
+    shown = texts(view_of(validating()), 110)
+    start = shown.index("progress")
+    assert shown[start + 1 : start + 4] == [
+        "step 43 of 100 (43%)",
+        "a plain step 40.0 s  median of 38",
+        "a step with validation 100 s  median of 4",
+    ]
+    # 51 plain steps and 6 with validation: 2640 s.
+    assert re.fullmatch(r"done in 44m, (?:at|\w{3}) \d\d:\d\d", shown[start + 4])
+    assert shown[start + 5] == "57 steps ahead: 51 × 40.0 s plain, 6 × 100 s with validation"
+    assert shown[start + 6] == "next validation at step 50"
+
+
+def test_what_it_yields() -> None:
+    shown = texts(view_of(validating()), 110)
+    start = shown.index("yield")
+    assert shown[start + 1 : start + 4] == [
+        "throughput per GPU      100 tokens/s/GPU  perf/throughput",
+        "throughput of all GPUs  800 tokens/s      perf/throughput × 8 GPUs",
+        "MFU actor               0.0%              0: unknown model or GPU",
+    ]
+    start = shown.index("generating and waiting")
+    assert shown[start + 1] == "time spent generating  43.5%  timing_s/gen"
+
+
+def test_each_of_the_newest_steps() -> None:
+    shown = texts(view_of(validating()), 60)
+    start = shown.index("step by step")
+    assert len(shown) == start + 9
+    assert shown[start + 5].startswith("40 █")
+    assert shown[start + 5].endswith("100 s")
+    assert shown[start + 5].count("▄") == pytest.approx(2 * shown[start + 5].count("█") * 1.5, abs=3)
+    assert shown[start + 6].endswith("40.0 s")
+    assert "▄" not in shown[start + 6]
+
+
+def test_signs_tell_parts_apart_without_colour_and_in_ascii() -> None:
+    rows = timing_rows(view_of(validating(), ascii=True), 110)
+    signs = [row[0][0].strip() for row in rows[2:5]]
+    assert len(set(signs)) == 3
+    assert all(text.isascii() for row in rows[:8] for text, _ in row if "×" not in text)
+
+
+def test_overlap_is_said() -> None:
+    run = timed({"time/step": [10.0] * 9, "time/generate": [9.0] * 9, "time/train": [8.0] * 9})
+    shown = texts(view_of(run), 100)
+    assert "Some parts run side by side: together they take 7.00 s more than the step." in shown
+    assert not any(line.startswith("  unaccounted") for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (None, "No run yet, so nothing has taken any time."),
+        (Run("new"), "No step yet."),
+        (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
+        (timed({"reward": [0.5] * 9}), "step 9, of how many nothing tells"),
+        (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
+        (timed({"step_time": [9.0] * 9}), "when it is done cannot be told: nothing says how many steps there are"),
+        (timed({"reward": [0.5] * 9}, 10), "when it is done cannot be told: nothing says how long a step takes"),
+        (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
+    ],
+)
+def test_says_what_is_missing(run: Run | None, words: str) -> None:
+    assert words in texts(view_of(run), 100)
+
+
+@pytest.mark.parametrize("width", [1, 5, 18, 34, 38, 72, 160])
+def test_everything_fits(width: int) -> None:
+    for ascii_only in (True, False):
+        for row in timing_rows(view_of(validating(), ascii=ascii_only), width):
+            assert cell_len("".join(text for text, _ in row)) <= width
+
+
+NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "timing_s/" + "x" * 80, "perf/throughput",
+                         "trainer/idle_ratio", "perf/total_num_tokens", "timing_s/testing"])  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1), st.integers(1, 130))
+def test_numbers_of_any_kind_raise_nothing(columns: dict[str, list[float]], width: int) -> None:
+    for row in timing_rows(view_of(timed(columns, 50)), width):
+        assert cell_len("".join(text for text, _ in row)) <= width
+
+
+# -- on a screen ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "t"])
+async def test_opens_and_closes(demo: Monitor, key: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "t")
+        assert "timing of run_grpo_gsm8k" in text(app)
+        assert "update actor" in text(app)
+        await press(pilot, key)
+        assert not isinstance(app.screen, TimingScreen)
+
+
+async def test_other_runs(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "t", "left_square_bracket")
+        assert "timing of run_ppo_tutorial" in text(app)
+
+
+async def test_any_size(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "t")
+        for size in [(80, 24), (40, 12), (20, 6), (1, 1), (5, 3), (200, 60)]:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            if size > (1, 1):  # a frame alone takes two cells
+                check_layout(app)
+        assert "update actor" in text(app)
+
+
+async def test_a_run_without_timers(tmp_path: Path) -> None:
+    log = tmp_path / "run" / "verl_logs.jsonl"
+    log.parent.mkdir()
+    log.write_text("".join(f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n' for n in range(5)))
+    app = loaded(log.parent)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await press(pilot, "t")
+        assert "Nothing in the log says how long a step takes." in text(app)

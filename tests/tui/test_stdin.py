@@ -1,0 +1,145 @@
+"""A log piped into the installed command: the screen shows it, the keys come from the terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+from test_installed import DEADLINE, Pty, line, restored
+
+SIZE = (120, 40)
+
+
+class Piped(Pty):
+    """The command on a pty, with a pipe in the place of standard input."""
+
+    def __init__(self, *words: object) -> None:
+        here, self.end_of_pipe = os.pipe()
+        self._here = here
+        super().__init__(*words, size=SIZE)
+        os.close(here)
+
+    def write(self, text: str) -> None:
+        os.write(self.end_of_pipe, text.encode())
+
+    def hang_up(self) -> None:
+        """End the log."""
+        if self.end_of_pipe >= 0:
+            os.close(self.end_of_pipe)
+            self.end_of_pipe = -1
+
+    def close(self) -> None:
+        self.hang_up()
+        super().close()
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Start the command with a pipe; end it after the test."""
+    started = []
+    execv = os.execv
+
+    def piped(path, words):
+        # In the child: its standard input becomes the pipe, the pty stays its terminal.
+        os.dup2(piped.here, 0)
+        os.closerange(3, 64)
+        execv(path, words)
+
+    monkeypatch.setattr(os, "execv", piped)
+    pipe = os.pipe
+
+    def remember():
+        piped.here, there = pipe()
+        return piped.here, there
+
+    monkeypatch.setattr(os, "pipe", remember)
+
+    def start(*words):
+        started.append(Piped(*words))
+        return started[-1]
+
+    yield start
+    for terminal in started:
+        terminal.close()
+
+
+def test_a_log_is_piped_in_and_the_terminals_keys_are_read(run):
+    terminal = run("-")
+    terminal.write("".join(line(step) for step in range(1, 50)))
+    terminal.until("stdin", "step 49", "0.49")
+    terminal.write(line(77))
+    terminal.until("step 77", "0.77")
+    terminal.press(b"r")
+    terminal.until("cannot be read a second time")
+    terminal.press(b"?")
+    terminal.until("Help")
+    terminal.press(b"q")
+    terminal.until("step 77", gone="esc closes")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert restored(terminal.output)
+
+
+def test_the_screen_stays_when_the_log_ends(run):
+    terminal = run("-")
+    terminal.write("Started a local Ray instance\nstep:3 - critic/score/mean:0.25\nstep:4 - critic/score/mean:0.375\n")
+    terminal.hang_up()
+    terminal.until("stdin", "step 4", "0.375")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+
+
+def test_nothing_piped_in_is_said():
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    done = subprocess.run(
+        [sys.executable, "-m", "verl_tui", "-"], stdin=there, stdout=there, stderr=subprocess.PIPE, timeout=DEADLINE,
+        check=False,
+    )  # fmt: skip
+    os.close(here)
+    os.close(there)
+    assert done.returncode == 64
+    assert b"nothing is piped in" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_without_a_terminal_for_keys_it_says_what_to_do():
+    here, there = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "verl_tui", "-"], input=line(1).encode(), stdout=there, stderr=subprocess.PIPE,
+        start_new_session=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+    os.close(here)
+    os.close(there)
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"verl-tui: no terminal")
+
+
+def test_an_interrupt_ends_a_check_that_waits(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "verl_tui", "check", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(line(1).encode())
+    process.stdin.flush()
+    end = time.monotonic() + DEADLINE
+    while _unread(process.stdin.fileno()) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(2)
+    assert process.wait(DEADLINE) == 130
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _unread(descriptor: int) -> int:
+    """Return how many bytes of a pipe wait to be read."""
+    return struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0\0\0\0"))[0]

@@ -1,0 +1,151 @@
+"""What a run's settings are where several sources state them: the most trusted one that states a value holds.
+
+A run leaves its settings in several places (verl v0.9: `verl/trainer/main_ppo.py` prints the resolved configuration,
+`verl/utils/tracking.py` gives it to W&B; hydra writes `.hydra/config.yaml` before anything is resolved, and
+`.hydra/overrides.yaml` with what was asked for on the command line).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from enum import IntEnum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.records import Settings
+
+_OPEN = re.compile(r"\$\{")
+_REFERENCE = re.compile(r"\$\{([\w./-]+)\}")
+"""A value that is another setting's (OmegaConf); relative ones and resolvers are left as they are."""
+_DEEPEST = 8
+"""References followed one after the other."""
+
+
+class Layer(IntEnum):
+    """Where settings were read, the most trusted first."""
+
+    TRAINER = 0
+    """Printed by the trainer at its start, or in its own state: resolved, and what it runs with."""
+    WANDB = 1
+    """Given to W&B by the trainer: resolved as well."""
+    OVERRIDES = 2
+    """Asked for on the command line."""
+    HYDRA = 3
+    """Composed from files and command line; references to other settings are not resolved."""
+    FILE = 4
+    """A configuration beside the log, which may be older than the command line."""
+
+
+def layer(origin: str) -> Layer:
+    """Return what kind of source settings came from, as its path tells."""
+    path = PurePath(origin)
+    if origin == "console" or path.name == "trainer_state.json":
+        return Layer.TRAINER
+    if path.suffix == ".wandb" or path.parent.name == "files":
+        return Layer.WANDB
+    if path.stem == "overrides":
+        return Layer.OVERRIDES
+    return Layer.HYDRA if path.parent.name == ".hydra" else Layer.FILE
+
+
+class RunSettings:
+    """All that a run's sources say of its settings, and what holds."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        """Flat settings that hold, e.g. `data.max_response_length`."""
+        self.origins: dict[str, str] = {}
+        """Setting -> where its value was read."""
+        self.revision = 0
+        """Grows with every change."""
+        self._said: dict[str, dict[str, Any]] = {}
+        """Origin -> what it says, the source that spoke last at the end."""
+        self._by_last: dict[str, list[str]] = {}
+        """Last part of a dotted name -> the names that end so."""
+
+    def apply(self, settings: Settings) -> None:
+        """Take in what a source says; of two sources of one kind the one that speaks last holds."""
+        known = self._said.pop(settings.origin, {})
+        self._said[settings.origin] = {**known, **settings.values}
+        self.revision += 1
+        self._merge()
+
+    def origin(self, key: str) -> str:
+        """Return where the value that holds was read, empty for a key that nobody states."""
+        return self.origins.get(key, "")
+
+    def said(self, key: str) -> Iterator[tuple[str, Any]]:
+        """Yield what each source says of a setting, the most trusted first."""
+        for origin in self._trusted():
+            if key in self._said[origin]:
+                yield origin, self._said[origin][key]
+
+    def find(self, names: Sequence[str]) -> tuple[str, Any] | None:
+        """Return a setting by the last parts of its dotted name; earlier names first, then the shortest full name."""
+        for name in names:
+            if name in self.values:
+                return name, self.values[name]
+            found = [key for key in self._by_last.get(_last(name), ()) if key.endswith((f".{name}", f"/{name}"))]
+            if found:
+                key = min(found, key=lambda key: (len(key), key))
+                return key, self.values[key]
+        return None
+
+    def _trusted(self) -> Sequence[str]:
+        newest_first = list(self._said)[::-1]
+        return sorted(newest_first, key=layer)
+
+    def _merge(self) -> None:
+        self.values.clear()
+        self.origins.clear()
+        for resolved in (True, False):
+            for origin in self._trusted():
+                for key, value in self._said[origin].items():
+                    if key not in self.values and is_open(value) is not resolved:
+                        self.values[key], self.origins[key] = value, origin
+        self._by_last = {}
+        for key, value in self.values.items():
+            self._by_last.setdefault(_last(key), []).append(key)
+            if is_open(value):
+                self.values[key] = self._resolved(value)
+
+    def _resolved(self, value: Any) -> Any:
+        """Return what a reference stands for, the reference itself where that is not known."""
+        found = value
+        for _ in range(_DEEPEST):
+            named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
+            if named is None or named[1] not in self.values:
+                break
+            found = self.values[named[1]]
+        return value if is_open(found) else found
+
+
+def _last(name: str) -> str:
+    return name[max(name.rfind("."), name.rfind("/")) + 1 :]
+
+
+def is_open(value: object) -> bool:
+    """Return whether a value refers to others that have not been looked up: `${data.train_batch_size}`."""
+    return isinstance(value, str) and _OPEN.search(value) is not None
+
+
+def number(value: object) -> float | None:
+    """Return a number that may have been written as text (YAML reads `1e-6` as text); None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number above 0, however it was written; None for anything else."""
+    found = number(value)
+    if found is None or not math.isfinite(found) or not found > 0 or found != int(found):
+        return None
+    return int(found)

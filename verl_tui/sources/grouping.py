@@ -1,0 +1,271 @@
+"""Which of the files that were found belong to one run.
+
+A training leaves several files: console, metrics, events, dumps, settings. Several trainings may lie in one place.
+What is decided here is decided by where files lie and what they are called, never by what they say:
+
+1. one file of each kind at or below one place is one run;
+2. where there are several, those of one name belong together (verl names `{project}/{experiment}.jsonl` and
+   `tensorboard_log/{project}/{experiment}/` alike), as do Slurm's `job.out` and `job.err`;
+3. a run that W&B keeps in `wandb/` belongs to the log beside it that was written to the end at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from verl_tui.sources import console
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from verl_tui.sources.format import Format
+
+WANDB = "wandb"
+"""The directory in which W&B keeps its runs."""
+_WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
+_HPARAMS = re.compile(r"\d{10}\.\d+")
+"""A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the time."""
+_SAME_END = 120.0
+"""Seconds within which a log and W&B's copy of it are written for the last time: heuristic."""
+_GENERIC = re.compile(
+    r"(?:logs?|out|outputs?|console|stdout|metrics|runs?|tb|tensorboard(?:_logs?)?|events|wandb|swanlog|samples|"
+    r"rollouts?|dumps?|validations?|results?|csv|train|slurm|data)(?:[_-]?(?:logs?|data|dir|files|dumps?))?",
+    re.IGNORECASE,
+)
+"""Names of folders that say what lies in them, not which run it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file, or a directory of dumps, and how to read it."""
+
+    path: Path
+    format: Format | None
+    """None for settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run and its files."""
+
+    name: str
+    directory: Path
+    files: tuple[FoundFile, ...]
+
+
+@dataclass(slots=True)
+class Folder:
+    """Files of what may be one run, while the tree is walked."""
+
+    directory: Path
+    name: str
+    anchors: list[FoundFile] = field(default_factory=list)
+    extras: list[FoundFile] = field(default_factory=list)
+
+    @property
+    def logs(self) -> set[tuple[str, str]]:
+        """Its logs, by kind and name; files that continue each other are one log."""
+        return {(file.format.name, _log(file)) for file in self.anchors if file.format}
+
+    @property
+    def changed(self) -> float:
+        """When a log of it was last written, 0 where that cannot be told."""
+        return max((_changed(file.path) for file in self.anchors), default=0.0)
+
+
+def wandb_id(path: Path) -> str | None:
+    """Return the id of the W&B run in whose directory a path lies, None where it lies in none."""
+    return next((found.group(1) for part in reversed(path.parts) if (found := _WANDB_RUN.match(part))), None)
+
+
+def is_events(path: Path) -> bool:
+    """Tell from its name whether a file is one of a TensorBoard writer, which begins another at each start."""
+    return ".tfevents." in path.name
+
+
+def _log(file: FoundFile) -> str:
+    """Return what files that continue or complete each other have in common."""
+    if (kept := wandb_id(file.path)) is not None:
+        return f"{WANDB}/{kept}"
+    if is_events(file.path):
+        folder = file.path.parent
+        return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
+    return f"{file.path.parent}/{stem(file.path)}"
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without its ending: `job-7` of `job-7.out`, `train` of `train.log.gz`."""
+    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def grouped(here: Folder, below: list[Folder]) -> list[Folder]:
+    """Decide what a directory and what was found below it are: one run, several, or part of a run above."""
+    runs = _resumed([folder for folder in below if folder.anchors])
+    for folder in below:
+        if not folder.anchors:
+            here.extras.extend(folder.extras)
+    own, kept = _apart(runs, lambda folder: folder.directory.relative_to(here.directory).parts[0] == WANDB)
+    if here.directory.name != WANDB:
+        own = _by_name(here, own)
+    one = _whole([here, *own])
+    if one and len(kept) <= 1 and (here.anchors or here.extras or _generic(here, [*own, *kept])):
+        # Of a single run all that was found is part, W&B's copy of it, too.
+        return [_merged(here, [*own, *kept])] if here.anchors or own or kept or here.extras else []
+    units = own
+    if here.anchors:
+        units = ([here] if _whole([here]) else _split(here)) + own
+    units = _by_time(units, kept)
+    return units if here.anchors else _with_extras(here, units)
+
+
+def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
+    """Return runs found below a directory that has no log of its own, but perhaps samples or settings."""
+    if not units:
+        return [here] if here.extras else []
+    if len(units) == 1:
+        return [_merged(here, units)] if here.extras else units
+    samples = [file for file in here.extras if file.format is not None]
+    if not samples:
+        return units
+    directory = samples[0].path if samples[0].path.is_dir() else samples[0].path.parent
+    return [*units, Folder(directory, str(directory.relative_to(here.directory)), extras=samples)]
+
+
+def _apart(folders: list[Folder], test: Callable[[Folder], bool]) -> tuple[list[Folder], list[Folder]]:
+    return [folder for folder in folders if not test(folder)], [folder for folder in folders if test(folder)]
+
+
+def _whole(folders: Iterable[Folder]) -> bool:
+    """Tell whether there is no second log of any kind."""
+    logs = {log for folder in folders for log in folder.logs}
+    return len({kind for kind, _ in logs}) == len(logs)
+
+
+def _generic(here: Folder, runs: Sequence[Folder]) -> bool:
+    """Tell whether the folders below say by their names that they are parts of a run, not runs."""
+    tops = {folder.directory.relative_to(here.directory).parts[0] for folder in runs}
+    return len(runs) > 1 and all(_GENERIC.fullmatch(top) for top in tops)
+
+
+def _resumed(runs: list[Folder]) -> list[Folder]:
+    """Join the directories of one W&B run: it gets a new one each time it is resumed."""
+    kept = {id(folder): kept for folder in runs if (kept := wandb_id(folder.directory)) is not None}
+    by_id: dict[str, Folder] = {}
+    for folder in sorted((f for f in runs if id(f) in kept), key=lambda f: f.directory.name.removeprefix("offline-")):
+        known = by_id.setdefault(kept[id(folder)], folder)
+        if known is not folder:
+            _merged(known, [folder])
+    return [folder for folder in runs if id(folder) not in kept or by_id[kept[id(folder)]] is folder]
+
+
+def _by_name(here: Folder, own: list[Folder]) -> list[Folder]:
+    """Join folders that are named alike and lie in different places, where that makes them one run."""
+    if _whole([here, *own]):
+        return own
+    alike: dict[str, list[Folder]] = defaultdict(list)
+    for folder in own:
+        alike[_last(folder.name)].append(folder)
+    joined: list[Folder] = []
+    for name, folders in alike.items():
+        if len(folders) > 1 and not _GENERIC.fullmatch(name) and _whole(folders):
+            first = folders[0]
+            joined.append(_merged(Folder(first.directory, name), folders))
+        else:
+            joined.extend(folders)
+    return joined
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _by_time(units: list[Folder], kept: list[Folder]) -> list[Folder]:
+    """Give W&B's runs to the logs that ended when they did; those that none can be told for are runs themselves."""
+    ends = {id(unit): unit.changed for unit in units}
+    for copy in kept:
+        end = copy.changed
+        logs = [unit for unit in units if id(unit) in ends and abs(ends[id(unit)] - end) <= _SAME_END]
+        near = [log for log in logs if _whole([log, _reduced(copy)])]
+        rivals = [other for other in kept if abs(other.changed - end) <= _SAME_END]
+        if len(near) == 1 and len(rivals) == 1:
+            _merged(near[0], [copy])
+        else:
+            units = [*units, copy]
+    return units
+
+
+def _merged(here: Folder, runs: Iterable[Folder]) -> Folder:
+    for folder in runs:
+        copied = _reduced(folder) if wandb_id(folder.directory) is not None and _has_console(here) else folder
+        here.anchors.extend(copied.anchors)
+        here.extras.extend(copied.extras)
+    return here
+
+
+def _has_console(folder: Folder) -> bool:
+    return any(file.format is console and wandb_id(file.path) is None for file in folder.anchors)
+
+
+def _reduced(copy: Folder) -> Folder:
+    """Return W&B's run without its copy of the console: of runs that have a log of their own it says all again."""
+    anchors = [file for file in copy.anchors if file.format is not console]
+    return Folder(copy.directory, copy.name, anchors, copy.extras)
+
+
+def _split(here: Folder) -> list[Folder]:
+    """Split several logs in one directory into runs by the stem of their names; settings belong to none of them."""
+    stems: dict[str, Folder] = {}
+    for file in here.anchors:
+        name = stem(file.path) if _log(file) != str(file.path.parent) else file.path.parent.name
+        stems.setdefault(name, Folder(here.directory, name)).anchors.append(file)
+    return list(stems.values())
+
+
+def named(folders: list[Folder]) -> list[FoundRun]:
+    """Return the runs with names that differ, each file once."""
+    taken: set[Path] = set()
+    runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
+    for folder in folders:
+        files = []
+        for file in (*folder.anchors, *folder.extras):
+            real = file.path.resolve()
+            if real not in taken or file.format is None:
+                taken.add(real)
+                files.append(file)
+        if any(file.format for file in files):
+            runs.append((folder, tuple(files)))
+    names = [one_line(folder.name, 120) for folder, _ in runs]
+    for depth in range(1, 8):
+        counts = Counter(names)
+        if max(counts.values(), default=0) <= 1:
+            break
+        names = [
+            one_line("/".join([*folder.directory.resolve().parts[-depth:], *_file_name(folder, found)]), 200)
+            if counts[name] > 1
+            else name
+            for name, (folder, found) in zip(names, runs, strict=True)
+        ]
+    unique: dict[str, int] = {}
+    out = []
+    for name, (folder, found) in zip(names, runs, strict=True):
+        unique[name] = unique.get(name, 0) + 1
+        final = name if unique[name] == 1 else f"{name} ({unique[name]})"
+        out.append(FoundRun(final, folder.directory, found))
+    return out
+
+
+def _file_name(folder: Folder, files: tuple[FoundFile, ...]) -> list[str]:
+    """Return the file's stem where the run is one file among others of its directory."""
+    return [stem(files[0].path)] if folder.name == stem(files[0].path) else []

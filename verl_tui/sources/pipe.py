@@ -1,0 +1,177 @@
+"""Standard input as a log: `some-training 2>&1 | verl-tui -`. What has been read is kept nowhere."""
+
+from __future__ import annotations
+
+import os
+import select
+from dataclasses import replace
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING
+
+from verl_tui.sources import FORMATS, HEAD, console
+from verl_tui.sources.source import FileSource
+from verl_tui.sources.tail import CHUNK, Chunk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.records import Record, SourceStatus
+    from verl_tui.sources.format import Format, Reader
+
+name = "standard input"
+rank = 3
+anchor = False
+"""Nothing lies beside it."""
+
+PATH = Path("/dev/stdin")
+_NAMES = (Path("stdin"), Path("stdin.csv"))
+"""What it might be called, were it a file: some formats look at the ending."""
+_FIRST_LINES = 8
+"""Lines that are looked at together; each of those below is looked at alone."""
+_PATIENCE = 0.2
+"""Seconds waited for more at a time, where there is nothing else to do; other sources are read in between."""
+_TERMINAL = "/dev/tty"
+
+_descriptor = 0
+
+
+def is_meant(spec: str) -> bool:
+    """Tell whether what the user named is standard input."""
+    return spec in ("-", str(PATH))
+
+
+def has_keys() -> bool:
+    """Tell whether there is a terminal to read keys from, whatever standard input is."""
+    try:
+        os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def make_way() -> None:
+    """Put the terminal in the place of standard input, for programs that read keys there; the log is read elsewhere.
+
+    Raises:
+        OSError: There is no terminal.
+    """
+    global _descriptor  # noqa: PLW0603 - a process has one standard input
+    terminal = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY)
+    _descriptor = os.dup(0)
+    os.dup2(terminal, 0)
+    os.close(terminal)
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """No file is standard input."""
+    return False
+
+
+def reader(path: Path) -> LateReader:
+    """Return a reader that finds out the format first."""
+    return LateReader()
+
+
+class LateReader:
+    """Holds the first lines back until they tell the format, then reads them as that."""
+
+    def __init__(self) -> None:
+        self.format: Format | None = None
+        """What it is, once that is known."""
+        self._reader: Reader | None = None
+        self._held = b""
+        self._seen = 0
+        """Bytes of the lines looked at."""
+        self._lines = 0
+
+    def feed(self, data: bytes) -> Sequence[Record]:
+        """Return what these bytes say, once the format is known."""
+        if self._reader is not None:
+            return self._reader.feed(data)
+        self._held += data
+        found = self._recognised() or (console if len(self._held) >= HEAD else None)
+        return self._begin(found) if found is not None else ()
+
+    def finish(self) -> Sequence[Record]:
+        """Return what only waits for its end; what has not been recognised by now is a console."""
+        begun = self._begin(console) if self._reader is None and self._held.strip() else ()
+        return (*begun, *(self._reader.finish() if self._reader is not None else ()))
+
+    def restart(self, reason: str) -> Sequence[Record]:
+        """Nothing starts anew here."""
+        return self._reader.restart(reason) if self._reader is not None else ()
+
+    def _recognised(self) -> Format | None:
+        """Look at the lines that have come, one by one: what is found must not depend on how they came."""
+        while (end := self._held.find(b"\n", self._seen, HEAD) + 1) > 0:
+            line, self._seen = self._held[self._seen : end], end
+            self._lines += 1
+            begin = self._held[:end] if self._lines <= _FIRST_LINES else line
+            # A table is known by a header with a row below it.
+            names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
+            found = next((one for one in FORMATS for path in names if one.matches(path, begin)), None)
+            if found is not None:
+                return found
+        return None
+
+    def _begin(self, found: Format) -> Sequence[Record]:
+        self.format, self._reader = found, found.reader(_NAMES[0])
+        held, self._held = self._held, b""
+        return self._reader.feed(held)
+
+
+class PipeTail:
+    """Reads what comes, as `Tail` reads a file."""
+
+    def __init__(self) -> None:
+        self.path = PATH
+        self.offset = 0
+        self.size = 0
+        self.modified: float | None = None
+        """Time of the last bytes."""
+        self.patience = 0.0
+        """Seconds to wait where there is nothing; above 0, it is read to its end."""
+        self.ended = False
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        """Read at most `limit` bytes.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if self.ended:
+            return Chunk(b"")
+        if not select.select([_descriptor], [], [], self.patience)[0]:
+            return Chunk(b"", more=self.patience > 0)
+        data = os.read(_descriptor, limit)
+        if data:
+            self.offset = self.size = self.offset + len(data)
+            self.modified = time()
+        self.ended = not data
+        return Chunk(data, more=bool(data))
+
+
+class PipeSource(FileSource):
+    """Standard input, read as it comes."""
+
+    def __init__(self, format: Format, ordinal: int = 0) -> None:
+        self._pipe = PipeTail()
+        super().__init__(PATH, format, ordinal, tail=self._pipe)
+
+    @property
+    def _found(self) -> Format | None:
+        return self._reader.format if isinstance(self._reader, LateReader) else None
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return what only waits for its end; while it is not known what this is, a silence tells nothing."""
+        return super().finish() if self._pipe.ended or self._found is not None else ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing, as one of the format that it has turned out to be."""
+        status, found = super().status(), self._found
+        return status if found is None else replace(status, format=found.name, rank=found.rank)
+
+    def to_the_end(self) -> None:
+        """Wait for more until nothing more can come."""
+        self._pipe.patience = _PATIENCE

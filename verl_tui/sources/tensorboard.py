@@ -1,0 +1,217 @@
+"""TensorBoard's event files (`events.out.tfevents.…`), as torch, tensorboardX and TensorFlow write them.
+
+Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes samples. Pictures,
+sound and graphs are passed over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from array import array
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Restart, Rows, Sample, Unreadable
+from verl_tui.sources.sample import LONGEST_TEXT
+from verl_tui.sources.tensorboard_frames import Frames, length, sound
+from verl_tui.sources.tensorboard_scalars import STEPS, Gathering, Scalars
+from verl_tui.sources.tensorboard_values import (
+    Event,
+    Tensor,
+    Value,
+    histogram_of,
+    read_event,
+    read_histogram,
+    read_simple,
+    read_tensor,
+    read_values,
+)
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "tensorboard events"
+rank = 5
+anchor = True
+
+NAMED = "events.out.tfevents."
+"""What the name of every such file has in it."""
+
+_VERSION = "brain.Event:"
+_HUNDRED = 100.0
+_LATEST = 2.0**40 / 100 - 1
+"""Seconds since the epoch beyond which times make no order of rows any more."""
+_TEXT_SUFFIX = "/text_summary"
+"""What torch and tensorboardX append to the tag of a text."""
+_GENERATIONS = "val/generations"
+"""Where verl's `ValidationGenerationsLogger` (verl/utils/tracking.py, v0.9) writes samples of a validation."""
+_SAMPLE = re.compile(r"sample_?\d*$")
+"""Tags that say of a text what it is; any other is told with it."""
+_VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")
+_LABELLED = re.compile(
+    r"\*\*(?:Input|Prompt):\*\*\s?(.*?)\n\n\*\*(?:Output|Response):\*\*\s?(.*?)"
+    r"(?:\n\n\*\*(?:Score|Reward):\*\*\s?([^\n]*))?\Z",
+    re.DOTALL,
+)
+_LONGEST_TAG = 1000
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file of that name begins with a record, or not at all yet."""
+    return NAMED in path.name and (not head or length(head[:12]) is not None)
+
+
+def reader(path: Path) -> EventsReader:
+    """Return a reader for one file."""
+    return EventsReader()
+
+
+class EventsReader:
+    """Reads an event file: its scalars, histograms and texts."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._gathering = Gathering()
+        self._frames = Frames(self._gathering.hold, self._take)
+        self._scalars: dict[str, Scalars] = {}
+        self._plugins: dict[str, str] = {}
+        """Plugin by tag, as the tag's first record names it: later ones need not."""
+        self._out: list[Record] = []
+        self._wrong: list[Unreadable] = []
+
+    def feed(self, data: bytes) -> Sequence[Record]:
+        """Return what the records say that these bytes complete."""
+        self._wrong.extend(self._frames.feed(data))
+        for record in self._gathering.flush():
+            if not self._take(record):
+                self._wrong.append(self._frames.wrong(record))
+        rows = [_rows(scalars) for scalars in self._scalars.values() if scalars.steps]
+        out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
+        self._out, self._wrong = [], []
+        return (*wrong, *rows, *out)
+
+    def finish(self) -> Sequence[Record]:
+        """Return nothing: a record that is not whole says nothing for certain."""
+        return ()
+
+    def restart(self, reason: str) -> Sequence[Record]:
+        """Forget everything; return that the file starts anew."""
+        self._begin()
+        return (Restart(reason),)
+
+    def _take(self, record: bytes) -> bool:
+        """Take in a record with its checksum; false where that is wrong."""
+        if not sound(record):
+            return False
+        try:
+            self._read(record)
+        except ValueError as error:
+            self._wrong.append(Unreadable(self._frames.number, f"no event: {error}", record[:12].hex(" ")))
+        return True
+
+    def _read(self, record: bytes) -> None:
+        data = record[:-4]
+        event = read_event(data)
+        if self._frames.number == 1 and not (event.version or "").startswith(_VERSION):
+            raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
+        if event.summary is None:
+            return
+        if abs(event.step) >= STEPS:
+            raise ValueError(f"the step is {event.step}")
+        values = list(read_values(data, event.summary))
+        if len(values) == 1 and self._gathering.learn(data, event, values[0], self._scalars_of):
+            self._gathering.hold(record)
+            return
+        for value in values:
+            self._add(data, event, value)
+
+    def _add(self, record: bytes, event: Event, value: Value) -> None:
+        """Take in one value of an event."""
+        if value.plugin:
+            self._plugins.setdefault(value.tag, value.plugin)
+        if value.simple is not None:
+            self._scalars_of(value.tag).add(event.step, event.time, read_simple(record, value.simple))
+        elif value.histogram is not None:
+            self._add_figures(event, value.tag, read_histogram(record, value.histogram))
+        elif value.tensor is not None:
+            plugin = self._plugins.get(value.tag, "")
+            if plugin in ("scalars", "histograms", "text"):
+                self._add_tensor(event, value.tag, plugin, read_tensor(record, value.tensor))
+
+    def _add_tensor(self, event: Event, tag: str, plugin: str, tensor: Tensor) -> None:
+        if plugin == "text":
+            self._out.extend(_samples(tag, event.step, tensor.texts))
+        elif plugin == "histograms":
+            self._add_figures(event, tag, histogram_of(tensor))
+        elif len(tensor.numbers) == 1:
+            self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
+
+    def _add_figures(self, event: Event, tag: str, figures: dict[str, float]) -> None:
+        for figure, value in figures.items():
+            self._scalars_of(f"{tag}/{figure}").add(event.step, event.time, value)
+
+    def _scalars_of(self, tag: str) -> Scalars:
+        found = self._scalars.get(tag)
+        if found is None:
+            found = self._scalars[tag] = Scalars(safe(tag, _LONGEST_TAG))
+        return found
+
+
+def _rows(scalars: Scalars) -> Rows:
+    """Return what there is of a tag as rows, and begin anew.
+
+    The hundredth of a second in which a row was written is its place among all rows of the run: a run that is resumed
+    writes a new file, and of two values for one step that written later holds.
+    """
+    try:
+        orders = array("q", map(int, map(_HUNDRED.__mul__, scalars.times)))
+        usual = min(orders) >= 0 and max(orders) < 2**40
+    except (ValueError, OverflowError):
+        usual = False
+    if not usual:
+        orders = array("q", [int(min(max(0.0, time), _LATEST) * 100) for time in scalars.times])
+    rows = Rows((scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:])
+    del scalars.steps[:], scalars.values[:], scalars.times[:]
+    return rows
+
+
+def _samples(tag: str, step: int, texts: Iterable[str]) -> Iterator[Sample]:
+    """Yield the samples that a text holds: many where verl wrote it, else one."""
+    tag = tag.removesuffix(_TEXT_SUFFIX)
+    for text in texts:
+        for part in _parts(text) if tag == _GENERATIONS else (text,):
+            found = _LABELLED.match(part.strip())
+            prompt, response, score = found.groups() if found else ("", part, None)
+            yield Sample(
+                step=step,
+                prompt=safe(prompt, LONGEST_TEXT),
+                response=safe(response, LONGEST_TEXT),
+                score=_number(score),
+                extras={} if tag == _GENERATIONS or _SAMPLE.search(tag) else {"tag": one_line(tag)},
+                validation=_VALIDATION.match(tag) is not None,
+            )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the samples in a text of verl; their numbers tell them from what a model may have written."""
+    _, heading, rest = text.partition("### Sample 1\n")
+    if not heading:
+        yield text
+    for number in itertools.count(2):
+        if not heading:
+            return
+        part, heading, rest = rest.partition(f"---\n\n### Sample {number}\n")
+        yield part.removesuffix("---\n\n")
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None

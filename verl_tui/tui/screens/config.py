@@ -1,0 +1,277 @@
+"""The shown run's configuration: who it is, all its settings, and in what it differs from other runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from verl_tui.text import one_line
+from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.config_rows import (
+    ROLES,
+    compared,
+    detail_rows,
+    difference_page,
+    heading_row,
+    page_rows,
+    settings_page,
+)
+from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import printable
+from verl_tui.tui.widgets.wrap import fit
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.runs.run import Run
+    from verl_tui.tui.screens.config_rows import Entry, Page
+    from verl_tui.tui.view import View
+
+_KEYS = "/ filter · d difference · [ ] run · y copy · esc closes"
+_FLAT = 8
+"""Rows below which the names of the columns give way."""
+
+
+class SettingsList(Entries):
+    """Entries of one row each, so that a page is a number of entries."""
+
+    def action_page(self, by: int) -> None:
+        """Choose the entry a screenful away."""
+        self._choose(min(max(0, (self.chosen or 0) + by * max(1, self.size.height - 1)), self._stop - 1))
+
+
+class ConfigPanel(TextPanel):
+    """A list of settings with the names of its columns above it, and the chosen one in full below it."""
+
+    PREFIX = "config"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"config--{role}" for role in ROLES}
+    DEFAULT_CSS = """
+    ConfigPanel {
+        border: round $accent;
+        border-title-color: $accent;
+        background: $surface;
+        & > #config-head { height: 1; }
+        & > #config-list { height: 1fr; scrollbar-gutter: stable; }
+        & > #config-detail { height: 1; background: $panel; }
+        & > .config--heading { color: $text-accent; text-style: bold; }
+        & > .config--label { color: $foreground; }
+        & > .config--value { color: $text-primary; }
+        & > .config--dim { color: $text-muted; }
+        & > .config--asked { color: $text-success; }
+        & > .config--differs { color: $text-warning; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._head = Rows(id="config-head")
+        self._list = SettingsList(id="config-list")
+        self._detail = Rows(id="config-detail")
+        self._head.can_focus = self._detail.can_focus = False
+        self._page: Page | None = None
+        self._ascii = False
+        self._chosen: str | None = None
+        """Name of the setting under the cursor: a filter moves it to another row."""
+
+    def compose(self) -> ComposeResult:
+        """Names of the columns, the list, the chosen entry in full."""
+        yield self._head
+        yield self._list
+        yield self._detail
+
+    def show_page(self, page: Page, *, ascii_only: bool) -> None:
+        """Draw a page."""
+        self._page, self._ascii = page, ascii_only
+        self.redraw()
+
+    def on_resize(self) -> None:
+        """Share the height anew."""
+        self._detail.styles.height = max(1, min(4, self.size.height // 6))
+        self.call_after_refresh(self.redraw)
+
+    @property
+    def width(self) -> int:
+        """Cells of a row of the list."""
+        return self._list.width
+
+    def chosen(self) -> Entry | None:
+        """Return the entry under the cursor."""
+        at, entries = self._list.entry, self._page.entries if self._page is not None else ()
+        return entries[at] if at is not None and at < len(entries) else None
+
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        page, width = self._page, self._list.width
+        if page is None or width < 1:
+            return
+        names = [entry.label for entry in page.entries]
+        at = (names.index(self._chosen) if self._chosen in names else 0) if names else None
+        lines, heads = page_rows(page, width, ascii_only=self._ascii)
+        self._head.display = bool(page.columns and names) and self.size.height >= _FLAT
+        head = heading_row(page, width, ascii_only=self._ascii) if self._head.display else []
+        entry, room = page.entries[at] if at is not None else None, self._detail.size
+        detail = detail_rows(page, entry, room.width, room.height, ascii_only=self._ascii)
+        texts = self.texts([head, *lines, *detail])
+        self._head.set_rows(texts[:1])
+        self._list.set_entries(texts[1 : 1 + len(lines)], heads, len(lines) if heads else 0)
+        self._list.choose(at)
+        self._detail.set_rows(texts[1 + len(lines) :])
+
+    @on(Entries.Chosen)
+    def _moved(self, message: Entries.Chosen) -> None:
+        message.stop()
+        entry = self.chosen()
+        self._chosen = entry.label if entry is not None else None
+        self.redraw()
+
+
+class ConfigScreen(ModalScreen[None]):
+    """The configuration of the shown run, or its difference to other runs."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="config.back"),
+        Binding("q,c", "dismiss", "Close", id="config.close"),
+        Binding("slash", "filter", "Filter", key_display="/", id="config.filter"),
+        Binding("d", "difference", "Difference to other runs", id="config.difference"),
+        Binding("left_square_bracket", "other(-1)", "Previous run", id="config.previous"),
+        Binding("right_square_bracket", "other(1)", "Next run", id="config.next"),
+        Binding("y", "copy", "Copy the setting", id="config.copy"),
+    ]
+    DEFAULT_CSS = """
+    ConfigScreen {
+        align: center middle;
+        overflow: hidden hidden;
+        &.-wide > ConfigPanel { margin: 1 2; }
+        & > #config-filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
+        &.-filtering > #config-filter { display: block; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = ConfigPanel()
+        self._view: View | None = None
+        self._query = ""
+        self._comparing = False
+        self._drawn: object = None
+        """What decided how the screen looks when it was last drawn."""
+        self._first_other = 0
+        """Which of the other runs is shown first."""
+
+    def compose(self) -> ComposeResult:
+        """The list, and a place to type a filter."""
+        yield self._panel
+        yield Input(id="config-filter", placeholder="part of a name or a value · enter keeps, esc clears", compact=True)
+
+    def on_mount(self) -> None:
+        """Listen to the keys at once."""
+        self._panel.query_one(SettingsList).focus()
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._draw)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._draw()
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None or not self._panel.is_mounted:
+            return
+        runs = self._runs(view)[: compared(self._panel.width) if self._comparing else 1]
+        known = tuple((run.name, run.config.revision, len(run.keys)) for run in runs)
+        drawn = (known, len(view.monitor.runs), self._query, self._comparing, self.size, self._panel.width, view.ascii)
+        if drawn == self._drawn:
+            return  # settings seldom change, and there may be a thousand of them
+        self._drawn = drawn
+        self._panel.set_class(view.ascii, "-ascii")
+        self._write_frame(view.run)
+        page = difference_page(runs, self._query) if self._comparing else settings_page(view.run, self._query)
+        self._panel.show_page(page, ascii_only=view.ascii)
+
+    def _write_frame(self, run: Run | None) -> None:
+        """Write the frame."""
+        words = "difference" if self._comparing else "configuration"
+        words += f" of {one_line(run.name, 80)}" if run is not None else ""
+        self._panel.border_title = Content(fit(printable(words), max(1, self.size.width - 8)))
+        filtered = f"filter: {self._query} · " if self._query else ""
+        self._panel.subtitle(f"{filtered}{_KEYS}" if self.has_class("-wide") else filtered)
+
+    def _runs(self, view: View) -> list[Run]:
+        """Return the shown run and the others, from the one that the user has come to on."""
+        if view.run is None:
+            return []
+        others = [run for run in view.monitor.runs.values() if run is not view.run]
+        start = self._first_other % len(others) if others else 0
+        return [view.run, *others[start:], *others[:start]]
+
+    # -- keys -----------------------------------------------------------------------------------------------------
+
+    def action_back(self) -> None:
+        """Undo the last of: filter, difference; then close."""
+        if self.has_class("-filtering") or self._query:
+            self.query_one("#config-filter", Input).value = self._query = ""
+            self._close_filter()
+            self._draw()
+        elif self._comparing:
+            self.action_difference()
+        else:
+            self.dismiss()
+
+    def action_difference(self) -> None:
+        """Show in what the run differs from others, or its whole configuration again."""
+        self._comparing = not self._comparing
+        self._draw()
+
+    def action_other(self, way: int) -> None:
+        """Hold the run against the next one, or look at the next one."""
+        if self._comparing:
+            self._first_other += way
+            self._draw()
+            return
+        names = list(self._view.monitor.runs) if self._view is not None else []
+        if names and self._view is not None and self._view.run is not None:
+            self.post_message(RunsPanel.Picked(names[(names.index(self._view.run.name) + way) % len(names)]))
+
+    def action_copy(self) -> None:
+        """Copy the chosen setting, as one writes it on a command line."""
+        entry = self._panel.chosen()
+        if entry is None:
+            return
+        self.app.copy_to_clipboard(entry.text)
+        self.app.clear_notifications()
+        said = fit(printable(f"copied {entry.text}"), max(16, self.size.width - 8))
+        self.notify(said, timeout=3, markup=False)
+
+    def action_filter(self) -> None:
+        """Ask for a filter."""
+        box = self.query_one("#config-filter", Input)
+        box.display = True  # at once: whoever types fast loses no key
+        self.add_class("-filtering")
+        self.set_focus(box)
+
+    @on(Input.Changed, "#config-filter")
+    def _typed(self, event: Input.Changed) -> None:
+        self._query = event.value.strip()
+        self._draw()
+
+    @on(Input.Submitted, "#config-filter")
+    def _close_filter(self) -> None:
+        self.query_one("#config-filter", Input).display = False
+        self.remove_class("-filtering")
+        self._panel.query_one(SettingsList).focus()

@@ -1,0 +1,132 @@
+"""Where the time of the shown run's steps goes, what it yields, and when the run is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from verl_tui.text import one_line
+from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.timing_rows import ROLES, timing_rows
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import printable
+from verl_tui.tui.widgets.wrap import fit
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.tui.view import View
+
+
+class TimingPanel(TextPanel):
+    """All of it, in rows that scroll together."""
+
+    PREFIX = "timing"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"timing--{role}" for role in ROLES}
+    DEFAULT_CSS = """
+    TimingPanel {
+        border: round $accent;
+        border-title-color: $accent;
+        background: $surface;
+        & > Rows { scrollbar-gutter: stable; }
+        & > .timing--heading { color: $text-accent; text-style: bold; }
+        & > .timing--label { color: $foreground; }
+        & > .timing--value { color: $foreground; text-style: bold; }
+        & > .timing--dim { color: $text-muted; }
+        & > .timing--good { color: $text-success; }
+        & > .timing--warning { color: $text-warning; }
+        & > .timing--part-0 { color: $text-primary; }
+        & > .timing--part-1 { color: $text-success; }
+        & > .timing--part-2 { color: $text-accent; }
+        & > .timing--part-3 { color: $text-error; }
+        & > .timing--part-4 { color: $text-warning; }
+        & > .timing--part-5 { color: $text-secondary; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows = Rows()
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """Make the rows."""
+        yield self._rows
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        if self._view is not None and self._rows.width > 0:
+            self._rows.set_rows(self.texts(timing_rows(self._view, self._rows.width)))
+
+
+class TimingScreen(ModalScreen[None]):
+    """The time of a step, part by part, over the dashboard."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,t", "dismiss", "Close", id="timing.close"),
+        Binding("left_square_bracket", "other(-1)", "Previous run", id="timing.previous"),
+        Binding("right_square_bracket", "other(1)", "Next run", id="timing.next"),
+    ]
+    DEFAULT_CSS = """
+    TimingScreen {
+        align: center middle;
+        overflow: hidden hidden;
+        &.-wide > TimingPanel { margin: 1 2; max-width: 140; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = TimingPanel()
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """The panel is all there is."""
+        yield self._panel
+
+    def on_mount(self) -> None:
+        """Listen to the keys at once."""
+        self._panel.query_one(Rows).focus()
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._draw)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._draw()
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None or not self._panel.is_mounted:
+            return
+        self._panel.set_class(view.ascii, "-ascii")
+        words = f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing"
+        title = Content(fit(printable(words), max(1, self.size.width - 8)))
+        if self._panel.border_title != title.markup:
+            self._panel.border_title = title
+        self._panel.subtitle("j k scroll · [ ] run · esc closes" if self.has_class("-wide") else "")
+        self._panel.show(view)
+
+    def action_other(self, way: int) -> None:
+        """Look at the next or previous run."""
+        view = self._view
+        names = list(view.monitor.runs) if view is not None else []
+        if names and view is not None and view.run is not None:
+            self.post_message(RunsPanel.Picked(names[(names.index(view.run.name) + way) % len(names)]))
