@@ -92,7 +92,12 @@ def test_console_and_file_logger_of_one_run_agree():
 def test_the_directory_of_that_run_is_one_run():
     run = read_run(LOGS / "made-with-verl-0.9.1/run_7")
     assert run.name == "run_7"
-    assert {s.status.format for s in run.sources.values()} == {"verl console", "verl file logger", "checkpoints"}
+    assert {s.status.format for s in run.sources.values()} == {
+        "verl console",
+        "verl file logger",
+        "tensorboard events",
+        "checkpoints",
+    }
     assert run.restarts == []
 
 
@@ -151,8 +156,8 @@ def test_samples_on_the_console():
 
 def test_all_logs_at_once_give_every_run_once():
     runs = read_runs(LOGS)
-    files = [path for run in runs.values() for path, s in run.sources.items() if s.status.format != "checkpoints"]
+    files = [path for run in runs.values() for path, s in run.sources.items() if s.status.rank]
     assert len(files) == len(set(files))
     expected = {str(LOGS / name) for name in (QWEN, WEBSHOP, SFT, LOGIC, MADE, *FILES)}
     assert expected <= set(files)
-    assert len(runs) == len(files) - 1  # run_7 has two files
+    assert len(runs) == len(files) - 2  # run_7 has three files

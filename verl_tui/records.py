@@ -106,6 +106,8 @@ class EventKind(Enum):
     REMOVED = "removed"
     """A checkpoint is no longer there."""
     FINISHED = "finished"
+    EXITED = "exited"
+    """The process ended without an error code: what it says of itself weighs more."""
     TRACEBACK = "traceback"
     """A Python traceback: may be harmless (optional imports, clean-up at exit)."""
     FATAL = "fatal"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from log_reading import NOW, values
 
-from verl_tui.records import Batch, Progress, Restart, Rows, SourceStatus
+from verl_tui.records import Batch, Event, EventKind, Progress, Restart, Rows, SourceStatus
 from verl_tui.runs.provenance import leading, origin, shares, words
 from verl_tui.runs.run import Run
 
@@ -63,7 +63,7 @@ def test_event_files_of_a_directory_go_by_their_times(run):
 
 
 def test_a_further_file_that_goes_on_from_an_earlier_step_is_a_restart(run):
-    tell(run, status("tb/1", EVENTS), rows("a", {n: 1.0 for n in range(1, 61)}))
+    tell(run, status("tb/1", EVENTS), rows("a", dict.fromkeys(range(1, 61), 1.0)))
     assert run.step == 60
     tell(run, status("tb/2", EVENTS), rows("a", {51: 2.0, 52: 2.0}, order=999))
     assert [(mark.step, mark.path) for mark in run.restarts] == [(51, "tb/2")]
@@ -99,3 +99,13 @@ def test_times_come_from_whichever_source_has_them(run):
     assert [bar.at(step) for step in (1, 2, 3)] == [4970.0, 4980.0, 5000.0]
     tell(run, status("tb/1", EVENTS, 2), rows("a", {1: 1.0, 3: 1.0}, times=(100.0, 300.0)))
     assert [clock.at(2) for clock in run.clocks] == [200.0, 4980.0]
+
+
+def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
+    fatal, exited = Event(EventKind.FATAL, "died", 9, 3), Event(EventKind.EXITED, "code 0", 9, 3)
+    tell(run, status("run.wandb", ("W&B run", 4)), rows("a", {3: 1.0}), exited)
+    assert run.outcome == exited
+    tell(run, status("train.log", CONSOLE, 1), rows("a", {3: 1.0}), fatal)
+    assert run.outcome == fatal
+    tell(run, status("other.log", CONSOLE, 2), Event(EventKind.FINISHED, "done", 9, 3))
+    assert run.outcome.kind is EventKind.FINISHED

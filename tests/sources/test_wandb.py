@@ -209,7 +209,7 @@ def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "how"), [(0, EventKind.FINISHED, State.FINISHED), (-9, EventKind.FATAL, State.CRASHED)]
+    ("code", "kind", "how"), [(0, EventKind.EXITED, State.FINISHED), (-9, EventKind.FATAL, State.CRASHED)]
 )
 def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
     exit_record = field(18, (field(1, code) if code else b"") + field(2, 60))
@@ -485,7 +485,7 @@ def test_real_runs_are_read_value_for_value():
         assert said(records) == expected
         assert not [record for record in records if isinstance(record, Unreadable)]
         assert [record.kind for record in records if isinstance(record, Event)] == (
-            [EventKind.FINISHED] if code == 0 else []
+            [EventKind.EXITED] if code == 0 else []
         )
         assert len(expected["train/reward"]) == count
     first, second = read_runs(LOGS / "JOY-SWang__R1-AQA-Omni").values()

@@ -39,6 +39,8 @@ _KEPT_UNREADABLE = 1000
 _SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""
 _NAN = float("nan")
+_WEIGHT = (EventKind.FINISHED, EventKind.FATAL, EventKind.EXITED, EventKind.TRACEBACK)
+"""What tells how a run ended, the surest first."""
 _ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
 
 
@@ -155,9 +157,7 @@ class Run:
     def outcome(self) -> Event | None:
         """The event that tells how the run ended, unless some source shows that it went on."""
         valid = [state.ending for state in self.sources.values() if state.ending and self._holds(state, state.ending)]
-        finished = [event for event in valid if event.kind is EventKind.FINISHED]
-        fatal = [event for event in valid if event.kind is EventKind.FATAL]
-        return next(iter(finished or fatal or valid), None)
+        return min(valid, key=lambda event: _WEIGHT.index(event.kind), default=None)
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
         if ending.step is not None:
@@ -336,11 +336,7 @@ def _reach(state: SourceState, step: int) -> bool:
 
 
 def _ending(known: Event | None, event: Event) -> Event | None:
-    """Return what tells most about the end: finished, else the newest fatal line, else the newest traceback."""
-    if event.kind is EventKind.FINISHED:
-        return event
-    if event.kind is EventKind.FATAL and (known is None or known.kind is not EventKind.FINISHED):
-        return event
-    if event.kind is EventKind.TRACEBACK and (known is None or known.kind is EventKind.TRACEBACK):
-        return event
-    return known
+    """Return what tells most about the end; of two events of one kind the newer."""
+    if event.kind not in _WEIGHT or (known is not None and _WEIGHT.index(known.kind) < _WEIGHT.index(event.kind)):
+        return known
+    return event

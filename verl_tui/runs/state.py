@@ -69,7 +69,7 @@ def state(run: Run, now: float) -> State:
     quiet = silence(run, now)
     written = last_write(run)
     idle = max(0.0, now - written) if written is not None else quiet
-    if outcome is not None and outcome.kind is EventKind.FINISHED:
+    if outcome is not None and outcome.kind in (EventKind.FINISHED, EventKind.EXITED):
         return State.FINISHED
     if outcome is not None and outcome.kind is EventKind.FATAL:
         return State.CRASHED

@@ -205,7 +205,7 @@ class RecordDecoder:
 def _exit(data: bytes, span: _Span, number: int) -> Event:
     """Return the end of the run: W&B's word for it is the exit code."""
     code = next((signed(v) for f, _, v in fields(data, *span) if f == _EXIT_CODE and isinstance(v, int)), 0)
-    return Event(EventKind.FATAL if code else EventKind.FINISHED, f"W&B: the run exited with code {code}", number)
+    return Event(EventKind.FATAL if code else EventKind.EXITED, f"W&B: the run exited with code {code}", number)
 
 
 def _plain(data: bytes, span: _Span, field: int) -> tuple[dict[str, float], tuple[_Span, ...]]:

@@ -247,7 +247,6 @@ async def test_new_metrics_leave_it_alone_and_new_settings_do_not(monkeypatch: p
     view = View(cast("Monitor", SimpleNamespace(runs={"grpo": run}, verdicts={})), run, NOW)
     drawn: list[object] = []
     screen = ConfigScreen()
-    from textual.app import App
 
     async with App[None]().run_test(size=(100, 30)) as pilot:
         pilot.app.push_screen(screen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App
 
-from verl_tui.records import Batch, SourceStatus, Unreadable
+from verl_tui.records import Batch, Rows, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.sources import SourcesScreen, source_rows
 from verl_tui.tui.view import View
@@ -52,9 +53,9 @@ def roles(view: View, width: int) -> dict[str, str]:
 def test_table() -> None:
     assert texts(view_of(grpo()), 120) == [
         "sources",
-        "path                       format            state   records  unreadable            read  changed",
-        "/data/runs/grpo/train.log  verl console      ● up     12,345           2  99 MB / 123 MB       1m",
-        "/data/runs/grpo/m.jsonl    verl file logger  ✗ down      120           0          3.4 kB      15m",
+        "path                       format            state   records  metrics  unreadable            read  changed",
+        "/data/runs/grpo/train.log  verl console      ● up     12,345        -           2  99 MB / 123 MB       1m",
+        "/data/runs/grpo/m.jsonl    verl file logger  ✗ down      120        -           0          3.4 kB      15m",
         "  no permission",
         "",
         "unreadable lines: 2",
@@ -62,6 +63,16 @@ def test_table() -> None:
         '  line 812  not JSON  {"step": 12',
         "  line 91,234  no number  [red] step:12 - x:y",
     ]
+
+
+def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
+    run = Run("r")
+    status = replace(LOG, path="x.log", note="only half of it is read")
+    run.apply(Batch("r", status, (Rows(("a", "b"), (1,), ((1.0,), (2.0,)), (0,)),)), NOW)
+    shown = texts(view_of(run), 120)
+    assert shown[2].split()[6:8] == ["2", "2"], "two metrics, two unreadable lines"
+    assert shown[3] == "  only half of it is read"
+    assert any("gives 2 metrics" in line for line in texts(view_of(run), 60))
 
 
 def test_colours_are_not_all_that_tells_up_from_down() -> None:

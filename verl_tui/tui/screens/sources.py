@@ -191,7 +191,7 @@ def _sources(shown: Sequence[SourceStatus], width: int, view: View) -> Iterator[
         for status, facts in zip(shown, cells, strict=True):
             yield [(fit_left(one_line(status.path, 4096), width, cut), "path")]
             yield from _narrow(facts, width)
-            yield from _problem(status, width)
+            yield from _sayings(status, width)
         return
     widths = [max(map(cell_len, column)) for column in zip(_COLUMNS, *cells, strict=True)]
     room = max(8, width - sum(widths) - 2 * len(widths))
@@ -203,7 +203,7 @@ def _sources(shown: Sequence[SourceStatus], width: int, view: View) -> Iterator[
         for at, (fact, size) in enumerate(zip(facts, widths, strict=True)):
             row.append(("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)), _role(at, status)))
         yield row
-        yield from _problem(status, width)
+        yield from _sayings(status, width)
 
 
 def _aligned(facts: Sequence[str], widths: Sequence[int]) -> str:
@@ -252,10 +252,11 @@ def _narrow(facts: Sequence[str], width: int) -> Iterator[Row]:
     yield _cut(row, width)
 
 
-def _problem(status: SourceStatus, width: int) -> Iterator[Row]:
-    if status.problem is not None:
-        for line in wrap(one_line(status.problem, 500), width - 2):
-            yield [("  " + line, "down")]
+def _sayings(status: SourceStatus, width: int) -> Iterator[Row]:
+    """Return what is wrong with a source, and what else there is to know of it."""
+    for sentence, role in ((status.problem, "down"), (status.note, "dim")):
+        if sentence is not None:
+            yield from ([("  " + line, role)] for line in wrap(one_line(sentence, 500), width - 2))
 
 
 def _bytes(count: int) -> str:
