@@ -51,6 +51,7 @@ PICTURES = (
     Picture("narrow", (40, 12), ("2",)),
     Picture("health", (100, 30), ("2", "e", "f4", "z", "space")),
     Picture("zoom", (110, 32), ("2", "enter")),
+    Picture("timing", (110, 30), ("1", "t")),
     Picture("samples", (110, 30), ("1", "f6", "z")),
 )
 

@@ -95,7 +95,8 @@ def test_trl() -> None:
     assert found.model.value == "Qwen2.5-7B"
     assert hyper(found) == {
         "learning rate": "1e-06",
-        "batch": "2 × 8 responses",
+        "responses per prompt": "8",
+        "batch per device": "2",
         "KL penalty": "0.04",
         "clip": "0.2 to 0.28",
         "longest response": "1024",

@@ -235,14 +235,9 @@ def _by_metrics(run: Run) -> Fact | None:
 # -- hyperparameters --------------------------------------------------------------------------------------------------
 
 _LR = ("actor_rollout_ref.actor.optim.lr", "actor.optim.lr", "optim.lr", "actor_learning_rate", "learning_rate", "lr")
-_BATCH = (
-    "data.train_batch_size",
-    "train_batch_size",
-    "rollout_batch_size",
-    "num_prompts_per_step",
-    "per_device_train_batch_size",
-    "batch_size",
-)
+_PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
+_BATCH = ("train_batch_size", "batch_size")
+_PER_DEVICE = ("per_device_train_batch_size",)
 _EACH = (
     "actor_rollout_ref.rollout.n",
     "rollout.n",
@@ -275,7 +270,23 @@ _KL_REWARD = ("algorithm.kl_ctrl.kl_coef", "kl_ctrl.kl_coef", "init_kl_coef", "k
 _KNOWN = frozenset(
     name
     for names in (
-        *(_MODEL, _LR, _BATCH, _EACH, _MINI, _LOW, _HIGH, _CLIP, _ENTROPY, _PROMPT, _RESPONSE, _TEMPERATURE, _EPOCHS),
+        *(
+            _MODEL,
+            _LR,
+            _PROMPTS,
+            _BATCH,
+            _PER_DEVICE,
+            _EACH,
+            _MINI,
+            _LOW,
+            _HIGH,
+            _CLIP,
+            _ENTROPY,
+            _PROMPT,
+            _RESPONSE,
+            _TEMPERATURE,
+            _EPOCHS,
+        ),
         *(_STEPS, _GPUS, _NODES, _ENGINE, _LORA, _KL_LOSS, _KL_REWARD),
         ("adv_estimator", "advantage_estimator", "loss_mode", "use_kl_loss", "use_kl_in_reward", "use_kl_loss"),
     )
@@ -285,7 +296,7 @@ _KNOWN = frozenset(
 
 def batch_size(settings: RunSettings) -> int | None:
     """Return how many responses a step works on, None where the settings do not state it."""
-    prompts, each = stated(settings, _BATCH[:4]), stated(settings, _EACH)
+    prompts, each = stated(settings, _PROMPTS), stated(settings, _EACH)
     count, times = whole(prompts[1]) if prompts else None, whole(each[1]) if each else None
     return count * times if count is not None and times is not None else None
 
@@ -338,6 +349,13 @@ def _times(label: str, names: Sequence[str], by: Sequence[str], word: str) -> Ca
     return fact
 
 
+def _batch(settings: RunSettings) -> Fact | None:
+    """Say how many responses a step works on; TRL's batches count responses already, others' count prompts."""
+    if stated(settings, _PROMPTS) is not None:
+        return _times("batch", _PROMPTS, _EACH, "response")(settings)
+    return _fact(settings, "responses per prompt", _EACH) or _fact(settings, "batch", _BATCH)
+
+
 def _kl(settings: RunSettings) -> Fact | None:
     """Say the KL penalty that is in force: verl has one in the loss and one in the reward, each with a switch."""
     found = []
@@ -380,7 +398,8 @@ def _engine(settings: RunSettings) -> Fact | None:
 
 _HYPERPARAMETERS: tuple[Callable[[RunSettings], Fact | None], ...] = (
     _plain("learning rate", _LR),
-    _times("batch", _BATCH, _EACH, "response"),
+    _batch,
+    _plain("batch per device", _PER_DEVICE),
     _plain("mini batch", _MINI),
     _kl,
     _clip,
