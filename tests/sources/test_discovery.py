@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from log_reading import read_runs
 
+from verl_tui.sources.checkpoints import TRACKER
 from verl_tui.sources.discovery import Finder
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
@@ -160,3 +162,17 @@ def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):
     with (top / "train.log").open("a") as file:
         file.write(CONSOLE)
     assert [run.name for run in finder.scan().runs] == [top.name]
+
+
+def test_what_is_no_file_is_not_read(tree, tmp_path):
+    """Opening a pipe waits for who writes into it, and what is read from it another misses."""
+    tree(run__train_DOT_log=CONSOLE)
+    names = ("a.log", "b.jsonl", "c.log.gz", "3.jsonl", "config.yaml", "trainer_state.json", TRACKER)
+    pipes = [tmp_path / "run" / name for name in (*names, "events.out.tfevents.1", "run-x.wandb", "job.out", "job.err")]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    (run,) = read_runs(tmp_path).values()
+    assert run.step == 1
+    for pipe in pipes[:3]:
+        (problem,) = Finder([str(pipe)]).scan().problems
+        assert problem.endswith("not a file; `verl-tui -` reads pipes")

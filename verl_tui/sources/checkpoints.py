@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from verl_tui.records import Event, EventKind, Record, SourceStatus
+from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
 
 _NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d+)$")
@@ -74,7 +75,7 @@ def _event(kind: EventKind, found: _Found) -> Event:
 def _number(tracker: Path) -> int | None:
     """Return the step in a tracker file; None while it is being written, or if it holds something else."""
     try:
-        with tracker.open("rb") as file:
+        with opened(tracker) as file:
             text = file.read(_LONGEST_NUMBER).strip()
     except OSError:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.tail import CHUNK, Chunk, Tail
+from verl_tui.sources.tail import CHUNK, Chunk, Tail, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def head(path: Path, limit: int) -> bytes:
         OSError: The file cannot be read, or is no gzip file although it is called so.
     """
     if plain(path) == path:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return file.read(limit)
     tail = CompressedTail(path)
     found = b""

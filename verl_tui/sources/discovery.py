@@ -26,6 +26,8 @@ _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
 _SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ""}
+_EXPORTED = re.compile(r"verl-tui-.+-samples?(?:-\d+)*\.jsonl")
+"""Samples that the app itself has written: read only where they are named."""
 _SKIPPED = {"node_modules", "__pycache__", "site-packages", *HOMES}
 
 
@@ -217,7 +219,8 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as entries:
             # What is there goes before links to it: a run is called what it is called, not `latest`.
-            return sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
+            logs = (entry for entry in entries if not _EXPORTED.fullmatch(entry.name))
+            return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
     except OSError:
         return []
 

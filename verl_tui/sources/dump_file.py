@@ -12,7 +12,7 @@ from verl_tui.records import Fact, Sample, Unreadable
 from verl_tui.sources.jsonl import objects, unreadable
 from verl_tui.sources.lines import LONGEST_LINE
 from verl_tui.sources.sample import all_text, is_padding, read_fact, read_sample
-from verl_tui.sources.tail import Tail
+from verl_tui.sources.tail import Tail, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ class DumpFile:
             yield index, iter((record.excerpt,)) if isinstance(record, Unreadable) else all_text(record)
 
     def _records(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
-        with self.path.open("rb", buffering=0) as file:
+        with opened(self.path) as file:
             for index in range(start, min(stop, len(self._starts))):
                 at, size = self._starts[index], self._ends[index] - self._starts[index]
                 if size > LONGEST_LINE:

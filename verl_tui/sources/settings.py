@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
 from verl_tui.sources.console_blocks import flatten_settings
+from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class SettingsSource:
             if self._stamp == (stat.st_mtime, stat.st_size):
                 return (), False
             self._stamp = (stat.st_mtime, stat.st_size)
-            text = self.path.read_bytes() if stat.st_size <= _LARGEST else b""
+            with opened(self.path) as file:
+                text = file.read() if stat.st_size <= _LARGEST else b""
         except OSError as error:
             self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
             return (), False

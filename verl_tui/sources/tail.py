@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
 
 _PRINT = 256
 """Bytes compared at the head and before the offset: enough to tell a rewritten file from a grown one."""
@@ -28,6 +30,17 @@ class Chunk:
     """Why they are a new beginning of the file."""
     more: bool = False
     """Whether further bytes wait to be read."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file to be read. A pipe or a device would keep one waiting, and what is taken from it another misses.
+
+    Raises:
+        OSError: It cannot be read, or is no file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("not a file; `verl-tui -` reads pipes")
+    return path.open("rb", buffering=0)
 
 
 class Tail:
@@ -52,16 +65,16 @@ class Tail:
             OSError: The file is gone or may not be read.
         """
         path = self._where()
-        stat = path.stat()
-        self.size, self.modified = stat.st_size, stat.st_mtime
-        identity = (stat.st_dev, stat.st_ino)
+        known = path.stat()
+        self.size, self.modified = known.st_size, known.st_mtime
+        identity = (known.st_dev, known.st_ino)
         # An inode may be used again at once, so the time belongs to what makes a file the same.
-        stamp = (*identity, stat.st_size, stat.st_mtime_ns)
-        if self._stamp == stamp and stat.st_size == self.offset:
+        stamp = (*identity, known.st_size, known.st_mtime_ns)
+        if self._stamp == stamp and known.st_size == self.offset:
             return Chunk(b"")
         self._stamp = stamp
-        with path.open("rb", buffering=0) as file:
-            restarted = self._check(file.fileno(), identity, stat.st_size)
+        with opened(path) as file:
+            restarted = self._check(file.fileno(), identity, known.st_size)
             data = os.pread(file.fileno(), limit, self.offset)
         if not self.offset:
             self._head = data[:_PRINT]
@@ -69,7 +82,7 @@ class Tail:
             self._head = (self._head + data)[:_PRINT] if self.offset == len(self._head) else self._head
         self._before = (self._before + data)[-_PRINT:]
         self.offset += len(data)
-        return Chunk(data, restarted, more=bool(data) and self.offset < stat.st_size)
+        return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
 
     def _where(self) -> Path:
         """Return the file to look at."""

@@ -9,6 +9,8 @@ import pytest
 from textual.widgets import Input
 from tui.watching import NOW, check_layout, count_frames, dashboard, lines, loaded, press, settle, text, until
 
+from verl_tui.config import Config
+from verl_tui.monitor import load
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.help import HelpScreen
 from verl_tui.tui.screens.samples import SamplesScreen
@@ -386,7 +388,7 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     out = tmp_path / "out"
     out.mkdir()
     monkeypatch.chdir(out)
-    app = loaded(run)
+    app = loaded(run, out)
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app, "x")
         await until(pilot, lambda: any("1 sample in " in note.message for note in app._notifications))
@@ -397,6 +399,8 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [name.split("step-4-")[1] for name in names] == ["3-samples.jsonl", "sample-1.jsonl"]
     rows = [json.loads(line) for line in (out / names[0]).read_text().splitlines()]
     assert [one["response"] for one in rows] == ["answer 4-1", "answer 4-3", "answer 4-5"]
+    assert list(load([str(out)], Config(), NOW).runs) == []  # no log of a run, though it lies in its directory
+    assert len(load([str(out / names[0])], Config(), NOW).runs) == 1  # but it can be looked at
 
 
 async def test_where_nothing_can_be_written(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of writing at a stretch."""
+_AHEAD = 48
+"""Rows that are asked for at a time."""
 _MOST_NAMES = 1000
 
 
@@ -67,12 +69,18 @@ class Export:
             sample = self._page.sample(index)
             if sample is None:
                 if self._page.problem is None:
+                    self._ask(at)
                     break
                 self.skipped += 1
                 continue
             self._file.write(record(sample, self._page.place.step, index) + b"\n")
             self.written += 1
         return self.done
+
+    def _ask(self, at: int) -> None:
+        """Have the next rows read; what is asked for last is read first."""
+        for index in reversed(self._indices[at : at + _AHEAD]):
+            self._page.sample(index)
 
     def close(self) -> None:
         """End the file."""
