@@ -24,7 +24,7 @@ from verl_tui.demo import Simulation
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.frame import screen_svg
+from verl_tui.tui.frame import screen_svg, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ PICTURES = (
     Picture("health", (100, 30), ("2", "e", "f4", "z", "space")),
     Picture("zoom", (110, 32), ("2", "enter")),
     Picture("timing", (110, 30), ("1", "t")),
-    Picture("samples", (110, 30), ("1", "f6", "z")),
+    Picture("samples", (110, 30), ("1", "o")),
 )
 
 
@@ -100,9 +100,9 @@ async def _frame(app: VerlApp, picture: Picture) -> str:
     async with app.run_test(size=picture.size) as pilot:
         await pilot.pause()
         for key in picture.keys:
+            await settled(pilot, app.browser)
             await pilot.press(key)
-            await pilot.pause()
-        await pilot.pause()
+        await settled(pilot, app.browser)
         return screen_svg(app, "verl-tui")
 
 

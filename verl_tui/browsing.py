@@ -341,6 +341,11 @@ class Browser:
             self._start()
         return page
 
+    @property
+    def idle(self) -> bool:
+        """Whether all that was asked for has been read."""
+        return self._next() is None
+
     def stop(self) -> None:
         """Ask the thread to end; it is not waited for, a file system may hang."""
         with self._wake:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from verl_tui.monitor import Monitor
-    from verl_tui.runs.run import Run, SourceState
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
     from verl_tui.runs.targets import Target
 
 VERSION = 1

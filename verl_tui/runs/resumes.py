@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.runs.run import SourceState
+    from verl_tui.runs.source_state import SourceState
 
 
 @dataclass(frozen=True, slots=True)

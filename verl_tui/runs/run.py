@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.indicators import dialect, resolve
@@ -19,15 +19,15 @@ from verl_tui.records import (
     Rows,
     Sample,
     Settings,
-    SourceStatus,
     Unreadable,
 )
-from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.plan import planned_steps
 from verl_tui.runs.resumes import RestartMark, continued, marks
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
 from verl_tui.runs.settings import RunSettings
+from verl_tui.runs.source_state import SourceState, surest
 from verl_tui.runs.table import Table, precedence
 from verl_tui.times import trusted_time
 
@@ -35,44 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _KEPT_EVENTS = 500
-_KEPT_UNREADABLE = 1000
 _SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""
 _NAN = float("nan")
-_WEIGHT = (EventKind.FINISHED, EventKind.FATAL, EventKind.EXITED, EventKind.TRACEBACK)
-"""What tells how a run ended, the surest first."""
 _ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
-
-
-@dataclass(slots=True)
-class SourceState:
-    """What a run remembers of one of its sources."""
-
-    status: SourceStatus
-    segment: int = 0
-    rows: int = 0
-    """Rows of the current segment so far."""
-    step: int | None = None
-    """Highest step of the current segment, of its rows or its progress bar."""
-    first: int | None = None
-    """The first step it ever told, in its rows."""
-    top: int | None = None
-    """The highest step it ever told, in its rows."""
-    metrics: set[str] = field(default_factory=set)
-    """Keys of its rows."""
-    total: int | None = None
-    """Steps of the whole run, as far as this source tells."""
-    ending: Event | None = None
-    """What may tell how the run ended; forgotten when a further step follows."""
-    restarted: str | None = None
-    """Why the source started anew, until the first row of the new segment tells at which step."""
-    tables: dict[tuple[tuple[str, ...], bool], Table] = field(default_factory=dict)
-    """Tables of the current segment."""
-    bar_steps: array[int] = field(default_factory=lambda: array("q"))
-    """Steps that the progress bar of the current segment has shown, ascending."""
-    bar_elapsed: array[float] = field(default_factory=lambda: array("d"))
-    """Seconds that had passed at each of them, by the bar."""
-    unreadable: deque[Unreadable] = field(default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE))
 
 
 class Run:
@@ -138,11 +104,7 @@ class Run:
     @property
     def clocks(self) -> Sequence[Clock]:
         """What tells when steps were reached, the best evidence first; those that tell nothing are left out."""
-        bars = (
-            reckoned("progress bar and the file's last change", state.bar_steps, state.bar_elapsed, written)
-            for state in self.sources.values()
-            if (written := state.status.modified) is not None and state.bar_steps[-1:] == array("q", [state.step or 0])
-        )
+        bars = (state.bar_clock() for state in self.sources.values())
         return [clock for clock in (self._stated, self._watched, *bars) if len(clock) > 1]
 
     @property
@@ -157,7 +119,7 @@ class Run:
     def outcome(self) -> Event | None:
         """The event that tells how the run ended, unless some source shows that it went on."""
         valid = [state.ending for state in self.sources.values() if state.ending and self._holds(state, state.ending)]
-        return min(valid, key=lambda event: _WEIGHT.index(event.kind), default=None)
+        return surest(valid)
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
         if ending.step is not None:
@@ -231,7 +193,7 @@ class Run:
             case Unreadable():
                 state.unreadable.append(record)
             case Restart(step=None):
-                self._restart(state, record.reason)
+                state.begin_anew(record.reason)
             case Restart():
                 self.samples.forget(record.step or 0, validation=record.validation)
             case Progress():
@@ -252,14 +214,10 @@ class Run:
         table.extend(rows, precedence(state.status.rank, state.status.ordinal, state.segment), times)
         if not rows.progress:
             return
-        state.rows += len(rows.steps)
         if state.restarted is not None:
             self._restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))
             state.restarted = None
-        top = max(rows.steps)
-        _reach(state, top)
-        state.first = rows.steps[0] if state.first is None else state.first
-        state.top = top if state.top is None else max(top, state.top)
+        state.tell(rows)
         if rows.times:
             self._stated.note(rows.steps, rows.times)
         elif arrival is not None:
@@ -276,21 +234,8 @@ class Run:
         if moment is not None and (self.last_record is None or moment > self.last_record):
             self.last_record = moment
 
-    def _restart(self, state: SourceState, reason: str) -> None:
-        if state.rows:
-            state.segment += 1
-            state.restarted = reason
-        state.rows = 0
-        state.step = state.ending = None
-        state.tables = {}
-        state.bar_steps, state.bar_elapsed = array("q"), array("d")
-
     def _apply_progress(self, state: SourceState, progress: Progress, arrival: float | None) -> None:
-        state.total = progress.total if progress.total is not None else state.total
-        if progress.step is not None and _reach(state, progress.step):
-            if progress.elapsed is not None and (not state.bar_elapsed or progress.elapsed >= state.bar_elapsed[-1]):
-                state.bar_steps.append(progress.step)
-                state.bar_elapsed.append(progress.elapsed)
+        if state.advance(progress):
             self._seen(arrival, state.status.modified)
 
     def _apply_event(self, state: SourceState, event: Event) -> None:
@@ -299,7 +244,7 @@ class Run:
             return
         event = event if event.step is not None else replace(event, step=state.step)
         self.events.append(event)
-        state.ending = _ending(state.ending, event)
+        state.end(event)
 
     def _apply_checkpoint(self, event: Event, reached: int | None) -> None:
         step = event.step
@@ -324,19 +269,3 @@ class Run:
             indicators, spoken = resolve(self._tables), dialect(self._tables)
             self._resolved = (len(self._tables), indicators, spoken)
         return indicators, spoken
-
-
-def _reach(state: SourceState, step: int) -> bool:
-    """Note that a source has shown `step`; return whether that is further than before."""
-    if state.step is not None and step <= state.step:
-        return False
-    state.step = step
-    state.ending = None
-    return True
-
-
-def _ending(known: Event | None, event: Event) -> Event | None:
-    """Return what tells most about the end; of two events of one kind the newer."""
-    if event.kind not in _WEIGHT or (known is not None and _WEIGHT.index(known.kind) < _WEIGHT.index(event.kind)):
-        return known
-    return event

@@ -47,7 +47,7 @@ def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int,
     from verl_tui.monitor import load
     from verl_tui.sources.gpus import GpuSource
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.frame import screen_svg, screen_text
+    from verl_tui.tui.frame import screen_svg, screen_text, settled
 
     now = time()
     monitor = load(specs, config, now)
@@ -57,7 +57,7 @@ def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int,
     app = VerlApp(specs, config, monitor=monitor, clock=lambda: now, ascii_only=ascii_only)
 
     async def take(pilot: Pilot[object]) -> None:
-        await pilot.pause()
+        await settled(pilot, app.browser)
         text = screen_svg(app, "verl-tui") if snapshot.suffix == ".svg" else screen_text(app)
         snapshot.write_text(text, encoding="utf-8")
         app.exit(0)

@@ -112,7 +112,7 @@ class VerlApp(App[int]):
         self._clock = clock
         self._monitor = monitor if monitor is not None else Monitor(config)
         self._reading = None if monitor is not None else self._new_reading()
-        self._browser = Browser(lambda: self.post_message(self.Read()))
+        self.browser = Browser(lambda: self.post_message(self.Read()))
         self._dashboard = Dashboard()
         self._picked: str | None = None
         self._cursor: int | None = None
@@ -145,7 +145,7 @@ class VerlApp(App[int]):
 
     def on_unmount(self) -> None:
         """Stop reading."""
-        self._browser.stop()
+        self.browser.stop()
         if self._reading is not None:
             self._reading.stop()
 
@@ -262,7 +262,7 @@ class VerlApp(App[int]):
             loading=self._loading,
             paused=self._paused,
             attention=self._attention,
-            browser=self._browser,
+            browser=self.browser,
         )
 
     @on(RunsPanel.Picked)

@@ -10,9 +10,25 @@ from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.pilot import Pilot
+
+    from verl_tui.browsing import Browser
 
 _BRAILLE = re.compile("[\u2801-\u28ff]")
+_PATIENCE = 100
 _TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
+
+
+async def settled(pilot: Pilot[Any], browser: Browser) -> None:
+    """Wait until what is to be seen has been read and drawn, five seconds at most: a picture is taken only once."""
+    for _ in range(_PATIENCE):
+        await pilot.pause()
+        if browser.idle:
+            break
+        await pilot.pause(0.05)
+    # The last notice comes a moment after the last reading, and is drawn a moment after that.
+    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 def screen_text(app: App[Any]) -> str:

@@ -418,7 +418,7 @@ async def test_what_has_not_changed_is_not_sent(run: Path, monkeypatch: pytest.M
     app = loaded(run)
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app)
-        await until(pilot, lambda: not app._browser._thread or app._browser._next() is None)
+        await until(pilot, lambda: app.browser.idle)
         await settle(pilot)
         counts = count_frames(monkeypatch)
         for _ in range(5):

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.records import SourceStatus
-    from verl_tui.runs.run import Run, SourceState
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
     from verl_tui.tui.view import View
 
 ROLES = ("heading", "dim", "path", "up", "down", "warning")

@@ -1,0 +1,104 @@
+"""What a run remembers of one of its sources."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Event, EventKind, Progress, Rows, SourceStatus, Unreadable
+from verl_tui.runs.clock import Clock, reckoned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from verl_tui.runs.table import Table
+
+_KEPT_UNREADABLE = 1000
+_WEIGHT = (EventKind.FINISHED, EventKind.FATAL, EventKind.EXITED, EventKind.TRACEBACK)
+"""What tells how a run ended, the surest first."""
+
+
+@dataclass(slots=True)
+class SourceState:
+    """What a run remembers of one of its sources."""
+
+    status: SourceStatus
+    segment: int = 0
+    rows: int = 0
+    """Rows of the current segment so far."""
+    step: int | None = None
+    """Highest step of the current segment, of its rows or its progress bar."""
+    first: int | None = None
+    """The first step it ever told, in its rows."""
+    top: int | None = None
+    """The highest step it ever told, in its rows."""
+    metrics: set[str] = field(default_factory=set)
+    """Keys of its rows."""
+    total: int | None = None
+    """Steps of the whole run, as far as this source tells."""
+    ending: Event | None = None
+    """What may tell how the run ended; forgotten when a further step follows."""
+    restarted: str | None = None
+    """Why the source started anew, until the first row of the new segment tells at which step."""
+    tables: dict[tuple[tuple[str, ...], bool], Table] = field(default_factory=dict)
+    """Tables of the current segment."""
+    bar_steps: array[int] = field(default_factory=lambda: array("q"))
+    """Steps that the progress bar of the current segment has shown, ascending."""
+    bar_elapsed: array[float] = field(default_factory=lambda: array("d"))
+    """Seconds that had passed at each of them, by the bar."""
+    unreadable: deque[Unreadable] = field(default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE))
+
+    def tell(self, rows: Rows) -> None:
+        """Note the steps of rows that show how far training is."""
+        top = max(rows.steps)
+        self.rows += len(rows.steps)
+        self.first = rows.steps[0] if self.first is None else self.first
+        self.top = top if self.top is None else max(top, self.top)
+        self._reach(top)
+
+    def advance(self, progress: Progress) -> bool:
+        """Note how far the run says it is; return whether that is further than before."""
+        self.total = progress.total if progress.total is not None else self.total
+        if progress.step is None or not self._reach(progress.step):
+            return False
+        if progress.elapsed is not None and (not self.bar_elapsed or progress.elapsed >= self.bar_elapsed[-1]):
+            self.bar_steps.append(progress.step)
+            self.bar_elapsed.append(progress.elapsed)
+        return True
+
+    def end(self, event: Event) -> None:
+        """Note an event that may tell how the run ended; of two that tell as much the newer holds."""
+        if event.kind in _WEIGHT:
+            self.ending = surest([event, *([self.ending] if self.ending is not None else [])])
+
+    def begin_anew(self, reason: str) -> None:
+        """Begin a further segment: the source has started over."""
+        if self.rows:
+            self.segment += 1
+            self.restarted = reason
+        self.rows = 0
+        self.step = self.ending = None
+        self.tables = {}
+        self.bar_steps, self.bar_elapsed = array("q"), array("d")
+
+    def bar_clock(self) -> Clock:
+        """Return when steps were reached by the progress bar, if the bar went on to the end of the file."""
+        origin = "progress bar and the file's last change"
+        written, last = self.status.modified, self.bar_steps[-1] if self.bar_steps else None
+        if written is None or last is None or last != self.step:
+            return Clock(origin)
+        return reckoned(origin, self.bar_steps, self.bar_elapsed, written)
+
+    def _reach(self, step: int) -> bool:
+        if self.step is not None and step <= self.step:
+            return False
+        self.step = step
+        self.ending = None
+        return True
+
+
+def surest(endings: Iterable[Event]) -> Event | None:
+    """Return what tells most about how a run ended, None where nothing does; of equals the first."""
+    return min(endings, key=lambda event: _WEIGHT.index(event.kind), default=None)
