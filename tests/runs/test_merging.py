@@ -77,6 +77,33 @@ def test_files_that_begin_together_or_tell_of_other_things_are_no_restart(run):
     assert run.restarts == []
 
 
+def test_a_training_begun_again_from_scratch_is_a_restart(run):
+    first = Rows(("a",), range(1, 61), ([1.0] * 60,), range(60), [100.0 + step for step in range(60)])
+    tell(run, status("tb/1", EVENTS), first)
+    tell(run, status("tb/2", EVENTS), rows("a", {1: 2.0, 2: 2.0}, order=999, times=(900.0, 901.0)))
+    assert [(mark.step, mark.path) for mark in run.restarts] == [(1, "tb/2")]
+    assert run.step == 2
+    tell(run, status("tb/worker/1", EVENTS), rows("a", {1: 2.0, 2: 2.0}, times=(900.5, 901.5)))
+    assert [mark.path for mark in run.restarts] == ["tb/2"], "two that write at the same time stand beside each other"
+
+
+def test_an_evaluation_after_the_training_is_no_restart(run):
+    """Hugging Face's trainer begins another events file for it."""
+    tell(run, status("tb/1", EVENTS), rows("eval/loss", dict.fromkeys(range(1, 61), 1.0)))
+    tell(run, status("tb/2", EVENTS), rows("eval/loss", {60: 2.0}, order=999))
+    assert run.restarts == []
+    assert run.step == 60
+
+
+def test_the_validation_before_the_first_step_is_part_of_the_restart(run):
+    """Of a console that goes on, each kind of line shows by itself where it began anew."""
+    for path, kind, steps in (("exp.jsonl", LOGGER, (7, 8)), ("train.log", CONSOLE, (8, 8, 9))):
+        for step in steps:
+            tell(run, status(path, kind), rows("a", {step - 1: 1.0}), Restart(path), rows("a", {step: 1.0}))
+    shown = [(mark.step, mark.path) for mark in run.restarts]
+    assert shown == [(7, "exp.jsonl"), (8, "exp.jsonl"), (9, "train.log")], "one source shows each of its own"
+
+
 def test_several_sources_show_one_restart(run):
     tell(
         run,

@@ -120,6 +120,20 @@ def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:
     assert (run.step, run.total_steps) == (4, 12)
 
 
+def test_bars_that_tqdm_leaves_out(tmp_path: Path) -> None:
+    """Of quick steps, and after a resumption, hardly any is drawn but the one behind each dict."""
+    path = tmp_path / "train.log"
+    dicts = "".join(f"{CLEAR}{{'loss': {at / 8}, 'epoch': {at / 80}}}\n{bar(at, 80)}" for at in range(45, 60, 5))
+    after = f"{bar(0, 8)}{CLEAR}{{'eval_loss': 0.5, 'epoch': 0.6875}}\n{bar(55, 80)}{bar(8, 8)}{CLEAR}"
+    end = f"{{'loss': 7.5, 'epoch': 0.75}}\n{bar(60, 80)}{CLEAR}{{'reward': 1, 'epoch': 0.75}}\n{bar(60, 80)}\n"
+    path.write_text(bar(0, 80) + bar(45, 80) + dicts + after + end)
+    run = read_run(path)
+    # Only of the second one nothing tells yet how far apart they are.
+    assert values(run, "loss") == {45: 50 / 8, 55: 55 / 8, 60: 60 / 8}
+    assert values(run, "reward") == {60: 1.0}, "a second dict of one step"
+    assert (run.step, run.total_steps, run.restarts) == (60, 80, [])
+
+
 def test_slime(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(SLIME)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from log_reading import read_runs
 
 from verl_tui.sources.checkpoints import TRACKER
 from verl_tui.sources.discovery import Finder
+from verl_tui.sources.feed import Feed
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
@@ -162,6 +164,16 @@ def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):
     with (top / "train.log").open("a") as file:
         file.write(CONSOLE)
     assert [run.name for run in finder.scan().runs] == [top.name]
+
+
+def test_a_file_stays_with_the_run_it_was_found_to_be_of(tree):
+    top = tree(a__exp_DOT_jsonl=METRICS, b__verl_logs_DOT_jsonl=TUTORIAL)
+    feed, read = Feed([str(top)]), []
+    for log in ({}, {"train_DOT_log": CONSOLE}):
+        assert len(found(tree(**log))) == 2 - len(log), "with a log above them all looks like one run"
+        feed.scan()
+        read += [(batch.run, Path(batch.status.path).name) for batch in feed.read() if batch.records]
+    assert sorted(read) == [("a", "exp.jsonl"), ("a", "train.log"), ("b", "verl_logs.jsonl")]
 
 
 def test_what_is_no_file_is_not_read(tree, tmp_path):

@@ -191,3 +191,12 @@ def test_texts_of_a_row_are_what_is_shown(tmp_path: Path) -> None:
     read(file)
     ((index, texts),) = file.texts(0, 1)
     assert (index, sorted(texts)) == (0, ["a", "g_0_0", "user: why", "x", '{"a":["deep"]}'])
+
+
+def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:
+    path = tmp_path / "3.jsonl"
+    first, broken, last = b' {"input": "a", "output": NaN}\r', b'{"input": \xff', written([row(output="\ud800")])[:-1]
+    path.write_bytes(b"\n".join((first, b"", broken, written([row(uid="pad_1")])[:-1], last)))
+    file = DumpFile(path, 3)
+    read(file)
+    assert list(file.lines([2, 0, 1])) == [last, first, None]

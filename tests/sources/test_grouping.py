@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import struct
+import zlib
 
 import pytest
+from log_reading import read_runs
 
 from verl_tui.sources.discovery import Finder
 
@@ -14,8 +17,16 @@ SAMPLE = '{"input":"q","output":"a","score":1}\n'
 EVENTS = "events.out.tfevents.1700000000.host.1.0"
 BEGUN = bytes.fromhex("4800000000000000fe92489d")
 """The header of an events file's first record."""
-KEPT = b":W&B\xe1\xbe\0"
-"""The header of a W&B run."""
+
+
+def kept(name=""):
+    """Return the beginning of a W&B log: its header, and a record that says what the run is called."""
+    run = b"\x0a\x03abc" + (b"\x42" + bytes([len(name)]) + name.encode() if name else b"")
+    body = b"\x01\x8a\x01" + bytes([len(run)]) + run
+    return b":W&B\xe1\xbe\0" + struct.pack("<IH", zlib.crc32(body), len(body) - 1) + body
+
+
+KEPT = kept()
 
 
 @pytest.fixture
@@ -74,9 +85,46 @@ def test_experiments_side_by_side_are_told_apart_by_their_names(tree):
     }
 
 
+def test_parts_of_one_name_are_one_run_though_there_is_one_of_each(tree, tmp_path):
+    files = {"proj/small.jsonl": METRICS, f"tensorboard_log/proj/small/{EVENTS}": BEGUN}
+    assert tree(files) == {tmp_path.name: sorted(files)}
+
+
+def test_an_experiment_whose_log_alone_names_it(tree):
+    found = tree(
+        {
+            "proj/small.jsonl": METRICS,
+            f"tensorboard_log/proj/small/{EVENTS}": BEGUN,
+            f"tensorboard_log/proj/large/{EVENTS}": BEGUN,
+        }
+    )
+    assert sorted(found.values()) == [
+        ["proj/small.jsonl", f"tensorboard_log/proj/small/{EVENTS}"],
+        [f"tensorboard_log/proj/large/{EVENTS}"],
+    ]
+
+
 def test_the_event_files_of_a_directory_are_one_log(tree, tmp_path):
     files = {f"events.out.tfevents.{1700000000 + n}.host.1.{n}": BEGUN for n in range(5)}
     assert tree(files) == {tmp_path.name: sorted(files)}
+
+
+STATE = '{"best_model_checkpoint": null, "global_step": 1, "log_history": [{"loss": 1, "step": 1}]}'
+
+
+def test_each_start_of_a_hugging_face_trainer_has_a_folder_of_events(tree, tmp_path):
+    starts = [f"out/runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
+    files = {"train.log": CONSOLE, "out/trainer_state.json": STATE, **dict.fromkeys(starts, BEGUN)}
+    assert tree(files) == {tmp_path.name: sorted(files)}
+    (run,) = read_runs(tmp_path).values()
+    places = [state.status.ordinal for path, state in run.sources.items() if path.endswith(EVENTS)]
+    assert len(places) == 2
+    assert len(set(places)) == 1, "of two values for one step that written later holds, whatever the folder is called"
+
+
+def test_programs_that_were_started_in_one_place_are_runs_of_their_own(tree):
+    starts = [f"runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
+    assert sorted(tree(dict.fromkeys(starts, BEGUN)).values()) == [[start] for start in sorted(starts)]
 
 
 def test_hyperparameters_that_torch_puts_in_a_folder_of_their_own_are_part_of_the_run(tree, tmp_path):
@@ -103,8 +151,8 @@ def test_a_slurm_log_named_by_one_half_or_both(tmp_path):
         ]
 
 
-def wandb(id_, time, *, resumed=0):
-    return f"wandb/run-20260101_00000{resumed}-{id_}/run-{id_}.wandb", (KEPT, time)
+def wandb(id_, time, *, resumed=0, name=""):
+    return f"wandb/run-20260101_00000{resumed}-{id_}/run-{id_}.wandb", (kept(name), time)
 
 
 def test_wandb_runs_beside_several_logs_go_to_those_that_ended_with_them(tree):
@@ -128,6 +176,51 @@ def test_a_wandb_run_that_was_resumed_is_one_run(tree):
     assert list(tree(dict([first, second, wandb("def", 1)])).values()) == [
         [first[0], second[0]],
         [wandb("def", 1)[0]],
+    ]
+
+
+def test_wandb_runs_go_to_the_log_that_is_called_as_they_are(tree):
+    files = dict(
+        [wandb("abc", 5000, name="large"), wandb("def", 5001, name="./out/small"), wandb("ghi", 5002, name="other")],
+        **{"proj/small.jsonl": METRICS, "proj/large.jsonl": METRICS},
+    )
+    assert sorted(tree(files).values()) == [
+        ["proj/large.jsonl", wandb("abc", 0)[0]],
+        ["proj/small.jsonl", wandb("def", 0)[0]],
+        [wandb("ghi", 0)[0]],
+    ]
+
+
+def test_runs_that_only_wandb_has_are_called_as_they_are_there(tree):
+    runs = [
+        wandb("abc", 1, name="out/base"),
+        wandb("def", 2, name="base"),
+        wandb("ghi", 3, name="large"),
+        wandb("j", 4),
+    ]
+    assert sorted(tree(dict(runs))) == ["base (abc)", "base (def)", "large", "wandb/run-20260101_000000-j"]
+
+
+def test_a_training_that_was_resumed_under_another_wandb_id_is_one_run(tree, tmp_path):
+    files = {
+        "train.log": CONSOLE,
+        "proj/exp.jsonl": METRICS,
+        f"tensorboard_log/proj/exp/{EVENTS}": BEGUN,
+        **dict([wandb("abc", 5000, name="exp"), wandb("def", 5001, name="exp")]),
+    }
+    assert tree(files) == {tmp_path.name: sorted(files)}
+
+
+def test_a_wandb_run_that_has_not_said_its_name_waits_beside_logs_that_it_may_belong_to(tree):
+    young = "wandb/run-20260101_000009-ghi/run-ghi.wandb"
+    logs = {"a.log": CONSOLE, "b.log": CONSOLE}
+    assert tree({young: kept()[:8], **logs}) == {"a": ["a.log"], "b": ["b.log"]}
+
+
+def test_settings_of_a_wandb_run_are_of_no_other(tree):
+    files = dict([wandb("abc", 5000)])
+    assert list(tree({**files, "wandb/run-20260101_000009-ghi/files/config.yaml": "a: {value: 1}\n"}).values()) == [
+        [wandb("abc", 0)[0]]
     ]
 
 

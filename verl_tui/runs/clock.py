@@ -19,9 +19,11 @@ class Clock:
     A run that was resumed passes some steps twice: the later pass holds.
     """
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, *, reckoned: bool = False) -> None:
         self.origin = origin
         """Where the moments come from, for people."""
+        self.reckoned = reckoned
+        """Whether nobody noted the moments: they are counted back from another."""
         self.steps = array("q")
         self.times = array("d")
         """Seconds since the epoch."""
@@ -65,7 +67,7 @@ def reckoned(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: f
         elapsed: Seconds at each of them since some beginning, ascending.
         end: When the last of them was reached, in seconds since the epoch.
     """
-    clock = Clock(origin)
+    clock = Clock(origin, reckoned=True)
     if len(steps):
         clock.note(steps, [end - elapsed[-1] + seconds for seconds in elapsed])
     return clock

@@ -8,10 +8,10 @@ from collections import defaultdict, deque
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from verl_tui.indicators import validation_keys
 from verl_tui.runs.plan import rhythm
+from verl_tui.runs.remember import while_unchanged
 from verl_tui.runs.timing import beside
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Due(NamedTuple):
     checkpoint: int | None
 
 
+@while_unchanged
 def pace(run: Run) -> Pace | None:
     """Return the run's usual time from step to step, None where nothing tells."""
     for timed in _timed(run):
@@ -110,6 +111,7 @@ def pace(run: Run) -> Pace | None:
     return next((Pace(usual, clock.origin) for usual, clock in told), None)
 
 
+@while_unchanged
 def expected(run: Run) -> Expected | None:
     """Return how long the next step should take by its kind, None where nothing tells.
 
@@ -131,6 +133,7 @@ def kinds(run: Run) -> tuple[Usual, ...]:
     return tuple(_usual(kind, taken) for kind in sorted(taken.by_kind)) if taken.stride == 1 else ()
 
 
+@while_unchanged
 def due(run: Run) -> Due:
     """Return when the next validation and the next checkpoint are due."""
     last = run.total_steps
@@ -140,6 +143,7 @@ def due(run: Run) -> Due:
     return Due(*(at if at is None or last is None else min(at, last) for at in upcoming))
 
 
+@while_unchanged
 def ahead(run: Run) -> Ahead | None:
     """Return what the run has before it, each step counted with the usual time of its kind; None where nothing tells.
 
@@ -239,20 +243,9 @@ class _Taken(NamedTuple):
     """Steps from one record to the next."""
 
 
-_KNOWN: WeakKeyDictionary[Run, tuple[int, _Taken]] = WeakKeyDictionary()
-"""What was reckoned last of each run, with its revision: a screen asks several times between two records."""
-
-
+@while_unchanged
 def _taken(run: Run) -> _Taken:
     """Return how long recent steps of each kind took."""
-    revision, known = _KNOWN.get(run, (-1, None))
-    if known is None or revision != run.revision:
-        known = _measure(run)
-        _KNOWN[run] = (run.revision, known)
-    return known
-
-
-def _measure(run: Run) -> _Taken:
     validated, saved = _occasions(run)
     far = [*sorted(validated)[-_OCCASIONS:], *sorted(saved)[-_OCCASIONS:]]
     stride, durations = _durations(run, far)

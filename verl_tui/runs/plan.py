@@ -7,6 +7,7 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.runs.remember import while_unchanged
 from verl_tui.runs.settings import number, whole
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _OCCASIONS = 20
 """Recent validations or checkpoints that their rhythm is learned from."""
 
 
+@while_unchanged
 def planned_steps(run: Run) -> int | None:
     """Return how many steps the settings let the whole run take, None where they do not tell."""
     for key in _TOTALS:

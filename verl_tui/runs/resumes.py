@@ -27,29 +27,52 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
 
     A writer of TensorBoard events and W&B begin another file when a run is resumed: of the same format, with the same
     metrics, and a first step that the file before it had passed or reached. Files that begin at the same step stand
-    beside each other (training and validation), neither is a resumption.
+    beside each other (training and validation), neither is a resumption, unless one was begun when the other had ended.
     """
     pairs = []
-    for _, alike in groupby(sorted(states, key=_kind), key=_kind):
+    for _, alike in groupby(sorted(states, key=_age), key=_kind):
         files = [state for state in alike if state.first is not None]
-        for before, after in pairwise(files):
-            if before.first is None or after.first is None or before.top is None:
-                continue
-            if before.first < after.first <= before.top + 1 and before.metrics & after.metrics:
-                pairs.append((before, after))
+        pairs += [(before, after) for before, after in pairwise(files) if _goes_on(before, after)]
     return pairs
+
+
+def _goes_on(before: SourceState, after: SourceState) -> bool:
+    if before.first is None or after.first is None or before.top is None or not before.metrics & after.metrics:
+        return False
+    if after.first == after.top == before.top:
+        return False  # the model was evaluated once more after the training
+    later = before.ended is not None and after.began is not None and before.ended <= after.began
+    return (before.first < after.first or later) and after.first <= before.top + 1
 
 
 def _kind(state: SourceState) -> str:
     return state.status.format
 
 
+def _age(state: SourceState) -> tuple[str, float]:
+    return _kind(state), state.began or 0.0
+
+
 def marks(told: Sequence[RestartMark], states: Iterable[SourceState]) -> list[RestartMark]:
-    """Return all restarts by step, each step once: what several sources show is one event."""
+    """Return all restarts by step; what several sources show of one is told once.
+
+    It is one although the first thing that a source tells is the validation before the first step.
+    """
     further = [
         RestartMark(after.first, "went on in another file", after.status.path)
         for _, after in continued(states)
         if after.first is not None
     ]
-    by_step = {mark.step: mark for mark in reversed([*told, *further])}
-    return [by_step[step] for step in sorted(by_step)]
+    found: list[RestartMark] = []
+    shown_by: set[str] = set()
+    for mark in sorted([*told, *further], key=_step):
+        again = bool(found) and mark.step == found[-1].step + 1 and mark.path not in shown_by
+        if not found or (mark.step > found[-1].step and not again):
+            found.append(mark)
+            shown_by = set()
+        shown_by.add(mark.path)
+    return found
+
+
+def _step(mark: RestartMark) -> int:
+    return mark.step

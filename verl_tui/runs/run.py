@@ -22,6 +22,7 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.runs.clock import Clock
+from verl_tui.runs.newest import newest
 from verl_tui.runs.plan import planned_steps
 from verl_tui.runs.resumes import RestartMark, continued, marks
 from verl_tui.runs.samples import Samples
@@ -97,6 +98,16 @@ class Run:
         return max(reached, default=(0, None))[1]
 
     @property
+    def reach(self) -> tuple[int, int] | None:
+        """First and last step of all that was logged, None before the first."""
+        logged = [table for state in self.sources.values() for table in state.tables.values() if len(table)]
+        ends = [
+            (table.steps[0], table.steps[-1]) if table.ascending else (min(table.steps), max(table.steps))
+            for table in logged
+        ]
+        return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+
+    @property
     def restarts(self) -> Sequence[RestartMark]:
         """Where the run began anew, by step."""
         return marks(self._restarts, self.sources.values())
@@ -147,6 +158,12 @@ class Run:
             series = self._series[key] = Series(key)
         series.catch_up(tables)
         return series
+
+    def tail(self, key: str, count: int) -> Sequence[float]:
+        """Return the last `count` values of a metric; unlike `series` it makes no series where it can do without."""
+        found = newest(self._tables.get(key, ()), count) if key not in self._series else None
+        series = self.series(key) if found is None else None
+        return series.tail(count) if series is not None else found or ()
 
     def precedences(self) -> Iterator[int]:
         """Yield the highest precedence among the rows of each metric, see `verl_tui.runs.table.precedence`."""

@@ -34,6 +34,10 @@ class SourceState:
     """The first step it ever told, in its rows."""
     top: int | None = None
     """The highest step it ever told, in its rows."""
+    began: float | None = None
+    """The first time that its rows state."""
+    ended: float | None = None
+    """The last time that its rows state."""
     metrics: set[str] = field(default_factory=set)
     """Keys of its rows."""
     total: int | None = None
@@ -56,6 +60,9 @@ class SourceState:
         self.rows += len(rows.steps)
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
+        if rows.times:
+            self.began = rows.times[0] if self.began is None else min(rows.times[0], self.began)
+            self.ended = rows.times[-1] if self.ended is None else max(rows.times[-1], self.ended)
         self._reach(top)
 
     def advance(self, progress: Progress) -> bool:

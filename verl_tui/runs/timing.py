@@ -16,7 +16,7 @@ from verl_tui.metrics import describe, modern
 from verl_tui.runs.identity import batch_size, gpu_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -180,7 +180,7 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     apart = _apart(step, parts) if step is not None else set()
     taken = {name: sum(found.values()) / len(steps) for name, found in seconds.items()}
     known = [own[at] for at in steps if at in own]
-    mean = fmean(known) if known else sum(taken.values())
+    mean = _average(known) if known else sum(taken.values())
     every = mean + sum(taken[name] for name in apart)
     made = [
         Part(
@@ -188,7 +188,7 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
             parts[name].key,
             taken[name],
             taken[name] / every if every > 0 else 0.0,
-            fmean(found.values()),
+            _average(found.values()),
             len(found),
             trend(parts[name], steps[0]),
             name not in apart,
@@ -393,6 +393,14 @@ def _mean(series: Series | None, since: int) -> float | None:
     recent = [value for at, value in zip(series.steps[-_LONGEST:], series.values[-_LONGEST:], strict=True)
               if at >= since and math.isfinite(value)]  # fmt: skip
     if recent:
-        return fmean(recent)
+        return _average(recent)
     last = series.last_finite
     return last.value if last is not None else None
+
+
+def _average(values: Collection[float]) -> float:
+    """Return the mean of numbers of any size."""
+    try:
+        return fmean(values)
+    except OverflowError:
+        return sum(value / len(values) for value in values)

@@ -30,12 +30,12 @@ name = "verl console"
 rank = 3
 anchor = True
 
-_STEP = re.compile(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
+STEP = re.compile(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
 _PIECE = re.compile(
     r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
 )
-_REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
-_PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
+REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
+PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
 _BAR = re.compile(rb"(Training Progress|Epoch (\d+)/(\d+)):\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
 _TOTAL = re.compile(rb"Total training steps: (\d+)")
@@ -77,7 +77,7 @@ class ConsoleDecoder:
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
         """Return the records of a line without an end; a step line only where no key is missing."""
         line = strip_ansi(line)
-        found = _STEP.search(line)
+        found = STEP.search(line)
         if found is not None:
             row = self._row(found, sure=False)
             if row is None or row.keys not in self._schemas.values():
@@ -91,7 +91,7 @@ class ConsoleDecoder:
         out: list[Row | Record] = []
         prefix = b""
         for written in strip_ansi(line).split(b"\r"):
-            found = _PREFIX.match(written)
+            found = PREFIX.match(written)
             if found is not None:
                 prefix = found.group()
             part = written[found.end() :] if found is not None else written
@@ -102,7 +102,7 @@ class ConsoleDecoder:
     def _part(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
         """Read what stands between two carriage returns; `prefix` names the Ray actor that printed it."""
         inside = self._sample.holds(prefix)
-        if b"step:" in part and (found := _STEP.search(part)):
+        if b"step:" in part and (found := STEP.search(part)):
             row = self._row(found, sure=inside)
             if row is not None:
                 self._step = row.step
@@ -143,7 +143,7 @@ class ConsoleDecoder:
         """
         step, rest = int(found.group(1)), found.group(2)
         if b"[repeated " in rest:
-            rest = _REPEATED.sub(b"", rest)
+            rest = REPEATED.sub(b"", rest)
         numbers = _quickly(rest)
         if numbers is None:
             numbers = _piece_by_piece(rest)

@@ -2,7 +2,8 @@
 
 Hugging Face (`transformers/trainer_callback.py`, `ProgressCallback.on_log`) writes `{'loss': 0.1, …, 'epoch': 0.01}`
 without a step, after the bar of the training has moved on and before it is drawn again: its step is that of the bar
-last seen (tqdm draws at most ten times a second, so of steps quicker than that some fall together). Without any bar
+last seen. tqdm leaves out bars of quick steps, and most of a training that was resumed; the bar after a dict is always
+drawn, so where the one before a dict lags behind, the distance of the dicts before it tells. Without any bar
 (`disable_tqdm`) the dicts are counted: their step is their number, times `logging_steps` where the console states it.
 Newer versions print all values as strings.
 
@@ -74,6 +75,12 @@ class DictReader:
         """Where the bar of the training stands."""
         self._total: int | None = None
         """Its length."""
+        self._told: float | None = None
+        """The epoch of the last dict of training, until the bar behind it tells its step."""
+        self._last: tuple[int, float] | None = None
+        """Step and epoch of the last dict of training, as the bar behind it told."""
+        self._stride = 0
+        """Steps between the last two of them."""
         self._count = 0
         """Dicts of training so far."""
         self._every = 1
@@ -109,6 +116,10 @@ class DictReader:
         if self._drawn[1] != self._total:
             return None
         self._at = self._drawn[0]
+        if self._told is not None:
+            if self._last is not None and self._at > self._last[0]:
+                self._stride = self._at - self._last[0]
+            self._last, self._told = (self._at, self._told), None
         return Progress(self._at, self._total, elapsed(part, found.end()))
 
     def every(self, part: bytes) -> None:
@@ -134,10 +145,25 @@ class DictReader:
     def _step(self, metrics: Mapping[str, float]) -> int:
         """Return the step of a dict without one."""
         if _TRAINED & metrics.keys():
-            if self._drawn is not None:
-                self._at, self._total = self._drawn
             self._count += 1
+            if self._drawn is not None and self._is_of_training(*self._drawn):
+                self._turn_to(*self._drawn)
+            self._told = metrics["epoch"]
+            if self._last is not None and self._at is not None and self._told > self._last[1]:
+                return max(self._at, self._last[0] + self._stride)
         return self._at if self._at is not None else self._count * self._every
+
+    def _turn_to(self, at: int, total: int) -> None:
+        """Take the bar before a dict as that of the training, which may be another one, or may have been resumed."""
+        if total != self._total:
+            self._last, self._stride = None, 0
+        elif self._last is not None and at < self._last[0]:
+            self._last = None
+        self._at, self._total = at, total
+
+    def _is_of_training(self, at: int, total: int) -> bool:
+        """Tell whose bar stands before a dict of training: an evaluation before it has left a full one."""
+        return self._total in (None, total) or at < total
 
 
 def _is_training(metrics: Mapping[str, float]) -> bool:

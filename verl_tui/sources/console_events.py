@@ -16,10 +16,13 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_TROUBLE = (
+    rb"Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
+    rb"|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred"
+)
+_MAY_FAIL = re.compile(_TROUBLE)
 _WORTH_A_LOOK = re.compile(
-    rb"Error|Exception|Traceback|validation metrics|global_step|checkpoint|Ray instance|from scratch|not finite"
-    rb"|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd|illegal memory|Killed|Exit"
-    rb"|queue termination|exception was the direct cause|another exception occurred"
+    _TROUBLE + rb"|validation metrics|global_step|checkpoint|Ray instance|from scratch|queue termination"
 )
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
@@ -60,6 +63,26 @@ _EXCEPTION = re.compile(rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interr
 _TRACEBACK = b"Traceback (most recent call last):"
 _CHAINED = (b"The above exception was the direct cause", b"During handling of the above exception, another")
 """Between the tracebacks of a chain; its last exception is the one that was not caught."""
+
+
+def may_fail(data: bytes) -> bool:
+    """Tell whether some bytes may hold a line of trouble; most do not, and finding that out is quick."""
+    return _MAY_FAIL.search(data) is not None
+
+
+def told(part: bytes) -> EventKind | None:
+    """Return what a line says by itself, whoever printed it and whatever came before; None for most.
+
+    For whoever reads the log: whether it ended the run, an `EventReader` finds out.
+    """
+    if not _WORTH_A_LOOK.search(part):
+        return None
+    part = _LOGGING.sub(b"", part)
+    if part.startswith((_TRACEBACK, *_CHAINED)) or _EXCEPTION.match(part):
+        return EventKind.TRACEBACK
+    if _HARD.search(part) or any(pattern.search(part) for pattern, _ in _FATAL):
+        return EventKind.FATAL
+    return next((kind for pattern, kind in _MARKS if pattern.search(part)), None)
 
 
 class EventReader:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources import FORMATS, HEAD, console, pipe, rollouts, tensorboard, trainer_state, tutorial
 from verl_tui.sources.checkpoints import HOMES, checkpoint_step
-from verl_tui.sources.compressed import head, plain
+from verl_tui.sources.compressed import SUFFIX, head, plain
 from verl_tui.sources.grouping import WANDB, Folder, FoundFile, FoundRun, grouped, named, stem, wandb_id
-from verl_tui.sources.rollouts import is_dump
+from verl_tui.sources.rollouts import dump_step, is_dump
 from verl_tui.sources.settings import NAMES as SETTINGS
 from verl_tui.text import one_line
 
@@ -156,7 +156,7 @@ class Finder:
         here = Folder(directory, relative, extras=self._dumps(directory))
         below: list[Folder] = []
         entries, dumped = _entries(directory), bool(here.extras)
-        for entry in entries:
+        for entry in filter(_may_tell, entries):
             path = Path(entry.path)
             if entry.is_dir():
                 if entry.name == ".hydra":
@@ -192,21 +192,21 @@ class Finder:
 
     def _dumps(self, directory: Path) -> list[FoundFile]:
         """Return a directory as one source where it holds dumps; the first that can be read tells."""
-        paths = (Path(entry.path) for entry in _entries(directory))
-        if not any(is_dump(path) and self._format(path) is rollouts for path in paths):
+        paths = (Path(entry.path) for entry in _entries(directory) if dump_step(entry.name) is not None)
+        if not any(self._format(path) is rollouts for path in paths):
             return []
         self.directories.add(directory)
         return [FoundFile(directory, rollouts)]
 
     def _format(self, path: Path) -> Format | None:
         """Return the format of a file, None where none matches; looks again only while the file is short."""
-        if plain(path).suffix.lower() not in _SUFFIXES and tensorboard.NAMED not in path.name:
-            return None
+        looked, known = self._recognised.get(path, (-1, None))
+        if known is not None or looked >= HEAD or not _may_be_log(path.name):
+            return known
         try:
             size = path.stat().st_size
-            looked, known = self._recognised.get(path, (-1, None))
-            if known is not None or size == looked or looked >= HEAD:
-                return known
+            if size == looked:
+                return None
             begin = head(path, HEAD)
         except OSError:
             return None
@@ -223,6 +223,16 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
             return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
     except OSError:
         return []
+
+
+def _may_tell(entry: os.DirEntry[str]) -> bool:
+    """Tell from its name whether something may belong to a run; paths of all that does not are never made."""
+    return entry.is_dir() or entry.name in SETTINGS or _may_be_log(entry.name)
+
+
+def _may_be_log(name: str) -> bool:
+    lower = name.lower()
+    return os.path.splitext(lower.removesuffix(SUFFIX))[1] in _SUFFIXES or tensorboard.NAMED in name  # noqa: PTH122 - quick
 
 
 def _skipped(name: str) -> bool:

@@ -15,7 +15,7 @@ from verl_tui.sources.sample import all_text, is_padding, read_fact, read_sample
 from verl_tui.sources.tail import Tail, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 BLOCK = 2**20
 """Bytes looked at in one go: a few milliseconds."""
@@ -116,18 +116,29 @@ class DumpFile:
         for index, record in self._records(start, stop):
             yield index, iter((record.excerpt,)) if isinstance(record, Unreadable) else all_text(record)
 
+    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
+        """Yield rows to the byte as they stand in the file, without the line's end; None for one that is not JSON."""
+        for line, record in self._read(indices):
+            yield line if not isinstance(record, Unreadable) else None
+
     def _records(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
+        indices = range(start, min(stop, len(self._starts)))
+        for index, (_, record) in zip(indices, self._read(indices), strict=True):
+            yield index, record
+
+    def _read(self, indices: Iterable[int]) -> Iterator[tuple[bytes, dict[str, Any] | Unreadable]]:
+        """Yield the bytes of rows, and what stands in them."""
         with opened(self.path) as file:
-            for index in range(start, min(stop, len(self._starts))):
+            for index in indices:
                 at, size = self._starts[index], self._ends[index] - self._starts[index]
                 if size > LONGEST_LINE:
-                    yield index, Unreadable(self._lines[index], f"longer than {LONGEST_LINE >> 20} MiB", "")
+                    yield b"", Unreadable(self._lines[index], f"longer than {LONGEST_LINE >> 20} MiB", "")
                     continue
                 line = os.pread(file.fileno(), size, at)
                 try:
-                    yield index, objects(line)[0]
+                    yield line, objects(line)[0]
                 except ValueError as error:
-                    yield index, unreadable(line, self._lines[index], str(error))
+                    yield line, unreadable(line, self._lines[index], str(error))
 
     def _no_sample(self, index: int) -> Unreadable:
         return Unreadable(self._lines[index], "no prompt and response", "")

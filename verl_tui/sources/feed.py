@@ -10,7 +10,7 @@ from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
 from verl_tui.sources.dumps import ALL, DumpSource
-from verl_tui.sources.grouping import is_events
+from verl_tui.sources.grouping import is_events, log_of
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
@@ -75,6 +75,9 @@ class Feed:
         self._finder = Finder(specs)
         self._readers: dict[tuple[str, Path], _Reader] = {}
         self._names: dict[Path, str] = {}
+        """The run that a file was first found to be of, by its name."""
+        self._shared: dict[tuple[str, str], int] = {}
+        """Places among a run's sources that several files of one log share."""
 
     def scan(self) -> Discovery:
         """Look for new runs and files; a run keeps the name under which it was first told."""
@@ -186,36 +189,37 @@ class Feed:
 
     def _add(self, run: FoundRun) -> None:
         name = self._name(run)
-        for file in run.files:
+        own = [file for file in run.files if self._names.get(file.path, name) == name]
+        for file in own:
             key = (name, file.path / ALL if file.format is rollouts and file.path.is_dir() else file.path)
             if key in self._readers:
                 continue
-            ordinal = self._ordinal(name, file.path)
+            ordinal = self._ordinal(name, file)
             self._readers[key] = _Reader(name, _source(file, ordinal))
-        if (name, run.directory) not in self._readers and any(
-            f.format is not None and f.format.anchor for f in run.files
-        ):
+        if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in own):
             self._readers[name, run.directory] = _Reader(name, CheckpointSource(run.directory))
 
     def _name(self, run: FoundRun) -> str:
-        """Return what a run is called: as it was when the first of its files was found."""
-        anchors = [file.path for file in run.files if file.format is not None and file.format.anchor]
-        known = anchors or [run.directory]
+        """Return what a run is called: as it was when the first of its files was found.
+
+        A file stays with the run that it was first found to be of, even if more files make it look otherwise: what has
+        been shown is not taken away, nor shown twice. Settings alone may belong to several.
+        """
+        logs = [file for file in run.files if file.format is not None]
+        known = [file.path for file in sorted(logs, key=lambda file: not (file.format and file.format.anchor))]
         name = next((self._names[path] for path in known if path in self._names), run.name)
         for path in known:
             self._names.setdefault(path, name)
         return name
 
-    def _ordinal(self, run: str, path: Path) -> int:
+    def _ordinal(self, run: str, file: FoundFile) -> int:
         """Return a file's place among its run's sources, by age.
 
-        The files of a TensorBoard directory share one: which of two values came later is told by their times, see
+        The event files of one log share one: which of two values came later is told by their times, see
         `verl_tui.sources.tensorboard`.
         """
-        known = [reader.source for (name, _), reader in self._readers.items() if name == run]
-        twins = (source for source in known if source.path.parent == path.parent and is_events(source.path))
-        twin = next(twins, None) if is_events(path) else None
-        return len(known) if twin is None else twin.status().ordinal
+        count = sum(1 for name, _ in self._readers if name == run)
+        return self._shared.setdefault((run, log_of(file)), count) if is_events(file.path) else count
 
 
 def _source(file: FoundFile, ordinal: int) -> Source:

@@ -1,22 +1,23 @@
 """Which of the files that were found belong to one run.
 
 A training leaves several files: console, metrics, events, dumps, settings. Several trainings may lie in one place.
-What is decided here is decided by where files lie and what they are called, never by what they say:
+What is decided here is decided by where files lie and what they are called, never by what they measure:
 
 1. one file of each kind at or below one place is one run;
-2. where there are several, those of one name belong together (verl names `{project}/{experiment}.jsonl` and
-   `tensorboard_log/{project}/{experiment}/` alike), as do Slurm's `job.out` and `job.err`;
-3. a run that W&B keeps in `wandb/` belongs to the log beside it that was written to the end at the same time.
+2. where there are several, those of one name belong together (verl names `{project}/{experiment}.jsonl`,
+   `tensorboard_log/{project}/{experiment}/` and the run at W&B alike), as do Slurm's `job.out` and `job.err`;
+3. a run that W&B keeps in `wandb/` under another name belongs to the log beside it that was written to the end at the
+   same time.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import console
+from verl_tui.sources import console, filelogger, trainer_state, wandb
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ WANDB = "wandb"
 _WANDB_RUN = re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-(.+)$")
 _HPARAMS = re.compile(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the time."""
+_START = re.compile(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
+"""What a folder of events is called by default: when and where a program was started."""
 _SAME_END = 120.0
 """Seconds within which a log and W&B's copy of it are written for the last time: heuristic."""
 _GENERIC = re.compile(
@@ -47,6 +50,8 @@ class FoundFile:
     path: Path
     format: Format | None
     """None for settings."""
+    log: str = ""
+    """What files that continue or complete each other have in common, where their place does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Folder:
     @property
     def logs(self) -> set[tuple[str, str]]:
         """Its logs, by kind and name; files that continue each other are one log."""
-        return {(file.format.name, _log(file)) for file in self.anchors if file.format}
+        return {(file.format.name, log_of(file)) for file in self.anchors if file.format}
 
     @property
     def changed(self) -> float:
@@ -88,8 +93,10 @@ def is_events(path: Path) -> bool:
     return ".tfevents." in path.name
 
 
-def _log(file: FoundFile) -> str:
+def log_of(file: FoundFile) -> str:
     """Return what files that continue or complete each other have in common."""
+    if file.log:
+        return file.log
     if (kept := wandb_id(file.path)) is not None:
         return f"{WANDB}/{kept}"
     if is_events(file.path):
@@ -112,21 +119,24 @@ def _changed(path: Path) -> float:
 
 def grouped(here: Folder, below: list[Folder]) -> list[Folder]:
     """Decide what a directory and what was found below it are: one run, several, or part of a run above."""
-    runs = _resumed([folder for folder in below if folder.anchors])
+    runs = _begun_again(here, _resumed([folder for folder in below if folder.anchors]))
     for folder in below:
-        if not folder.anchors:
+        if not folder.anchors and wandb_id(folder.directory) in (None, wandb_id(here.directory)):
             here.extras.extend(folder.extras)
     own, kept = _apart(runs, lambda folder: folder.directory.relative_to(here.directory).parts[0] == WANDB)
     if here.directory.name != WANDB:
-        own = _by_name(here, own)
-    one = _whole([here, *own])
-    if one and len(kept) <= 1 and (here.anchors or here.extras or _generic(here, [*own, *kept])):
+        own = _by_name(own)
+    alone = here.anchors or here.extras or _generic(here, [*own, *kept])
+    if alone and _whole([here, *own]):
         # Of a single run all that was found is part, W&B's copy of it, too.
-        return [_merged(here, [*own, *kept])] if here.anchors or own or kept or here.extras else []
-    units = own
-    if here.anchors:
+        units = [_merged(here, own)] if here.anchors or own else []
+        if len(kept) <= 1:
+            return [_merged(here, kept)] if units or kept or here.extras else []
+    elif here.anchors:
         units = ([here] if _whole([here]) else _split(here)) + own
-    units = _by_time(units, kept)
+    else:
+        units = own
+    units = _by_time(*_by_title(units, kept))
     return units if here.anchors else _with_extras(here, units)
 
 
@@ -163,32 +173,75 @@ def _resumed(runs: list[Folder]) -> list[Folder]:
     """Join the directories of one W&B run: it gets a new one each time it is resumed."""
     kept = {id(folder): kept for folder in runs if (kept := wandb_id(folder.directory)) is not None}
     by_id: dict[str, Folder] = {}
-    for folder in sorted((f for f in runs if id(f) in kept), key=lambda f: f.directory.name.removeprefix("offline-")):
+    for folder in sorted((f for f in runs if id(f) in kept), key=_date):
         known = by_id.setdefault(kept[id(folder)], folder)
         if known is not folder:
             _merged(known, [folder])
     return [folder for folder in runs if id(folder) not in kept or by_id[kept[id(folder)]] is folder]
 
 
-def _by_name(here: Folder, own: list[Folder]) -> list[Folder]:
+def _begun_again(here: Folder, runs: list[Folder]) -> list[Folder]:
+    """Join the event files of a trainer of Hugging Face: each start has a folder in `runs/` of its output directory."""
+    if not any(file.format is trainer_state for file in here.anchors):
+        return runs
+    others, starts = _apart(
+        runs,
+        lambda folder: folder.directory.parent == here.directory / "runs" and bool(_START.match(folder.directory.name)),
+    )
+    for folder in starts:
+        folder.anchors = [replace(file, log=str(folder.directory.parent)) for file in folder.anchors]
+    return [*others, _merged(starts[0], starts[1:])] if starts else others
+
+
+def _by_name(own: list[Folder]) -> list[Folder]:
     """Join folders that are named alike and lie in different places, where that makes them one run."""
-    if _whole([here, *own]):
-        return own
     alike: dict[str, list[Folder]] = defaultdict(list)
     for folder in own:
-        alike[_last(folder.name)].append(folder)
-    joined: list[Folder] = []
+        for name in _names(folder):
+            alike[name].append(folder)
+    parts: dict[int, Folder] = {}
     for name, folders in alike.items():
-        if len(folders) > 1 and not _GENERIC.fullmatch(name) and _whole(folders):
-            first = folders[0]
-            joined.append(_merged(Folder(first.directory, name), folders))
-        else:
-            joined.extend(folders)
-    return joined
+        if len(folders) > 1 and not any(id(folder) in parts for folder in folders) and _whole(folders):
+            joined = _merged(Folder(folders[0].directory, name), folders)
+            parts |= dict.fromkeys(map(id, folders), joined)
+    return list({id(one): one for folder in own for one in (parts.get(id(folder), folder),)}.values())
+
+
+def _names(folder: Folder) -> list[str]:
+    """Return what says which run a folder is: its name, or that of its log where verl names the log by the run."""
+    last = _last(folder.name)
+    nameless = _GENERIC.fullmatch(last)
+    stems = [stem(file.path) for file in folder.anchors if nameless or file.format is filelogger]
+    return [name for name in dict.fromkeys([last, *stems]) if not _GENERIC.fullmatch(name)]
 
 
 def _last(name: str) -> str:
-    return name.rpartition("/")[2]
+    return name.rstrip("/").rpartition("/")[2]
+
+
+def _by_title(units: list[Folder], kept: list[Folder]) -> tuple[list[Folder], list[Folder]]:
+    """Give W&B's runs to the log that is called as they are at W&B; return the logs and the runs that are left.
+
+    A run that has not said its name is left out as long as there are logs whose copy it may be.
+    """
+    named: dict[str, list[Folder]] = defaultdict(list)
+    for unit in units:
+        for name in {*_names(unit), *(stem(file.path) for file in unit.anchors)}:
+            named[name].append(unit)
+    left = []
+    for copy in sorted(kept, key=_date):
+        said = _said(copy)
+        logs = [unit for title in _titles(copy) for unit in named[title]]
+        if len(logs) == 1:
+            _merged(logs[0], [copy])
+        elif said or not units:
+            left.append(copy)
+    return units, left
+
+
+def _date(copy: Folder) -> str:
+    """Return when a run of W&B began, as the name of its directory says it."""
+    return copy.directory.name.removeprefix("offline-")
 
 
 def _by_time(units: list[Folder], kept: list[Folder]) -> list[Folder]:
@@ -208,7 +261,7 @@ def _by_time(units: list[Folder], kept: list[Folder]) -> list[Folder]:
 
 def _merged(here: Folder, runs: Iterable[Folder]) -> Folder:
     for folder in runs:
-        copied = _reduced(folder) if wandb_id(folder.directory) is not None and _has_console(here) else folder
+        copied = _reduced(folder) if _has_console(here) else folder
         here.anchors.extend(copied.anchors)
         here.extras.extend(copied.extras)
     return here
@@ -220,7 +273,7 @@ def _has_console(folder: Folder) -> bool:
 
 def _reduced(copy: Folder) -> Folder:
     """Return W&B's run without its copy of the console: of runs that have a log of their own it says all again."""
-    anchors = [file for file in copy.anchors if file.format is not console]
+    anchors = [file for file in copy.anchors if file.format is not console or wandb_id(file.path) is None]
     return Folder(copy.directory, copy.name, anchors, copy.extras)
 
 
@@ -228,7 +281,7 @@ def _split(here: Folder) -> list[Folder]:
     """Split several logs in one directory into runs by the stem of their names; settings belong to none of them."""
     stems: dict[str, Folder] = {}
     for file in here.anchors:
-        name = stem(file.path) if _log(file) != str(file.path.parent) else file.path.parent.name
+        name = stem(file.path) if log_of(file) != str(file.path.parent) else file.path.parent.name
         stems.setdefault(name, Folder(here.directory, name)).anchors.append(file)
     return list(stems.values())
 
@@ -246,7 +299,7 @@ def named(folders: list[Folder]) -> list[FoundRun]:
                 files.append(file)
         if any(file.format for file in files):
             runs.append((folder, tuple(files)))
-    names = [one_line(folder.name, 120) for folder, _ in runs]
+    names = [one_line(name, 120) for name in _called([folder for folder, _ in runs])]
     for depth in range(1, 8):
         counts = Counter(names)
         if max(counts.values(), default=0) <= 1:
@@ -264,6 +317,27 @@ def named(folders: list[Folder]) -> list[FoundRun]:
         final = name if unique[name] == 1 else f"{name} ({unique[name]})"
         out.append(FoundRun(final, folder.directory, found))
     return out
+
+
+def _called(folders: list[Folder]) -> list[str]:
+    """Return what runs are called: those that only W&B has as they are there, with the id where that is not enough."""
+    titles = [_titles(folder) if wandb_id(folder.directory) is not None else [] for folder in folders]
+    counts = Counter(title for found in titles for title in found)
+    return [
+        (found[0] if counts[found[0]] == 1 else f"{found[0]} ({wandb_id(folder.directory)})") if found else folder.name
+        for folder, found in zip(folders, titles, strict=True)
+    ]
+
+
+def _titles(copy: Folder) -> list[str]:
+    """Return what a run is called at W&B, if it is: names are often paths."""
+    return list(dict.fromkeys(_last(title) for title in _said(copy) if _last(title)))
+
+
+def _said(copy: Folder) -> list[str]:
+    """Return the names that W&B's logs say, an empty one where there is none; nothing where they do not say yet."""
+    titles = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
+    return [title for title in titles if title is not None]
 
 
 def _file_name(folder: Folder, files: tuple[FoundFile, ...]) -> list[str]:

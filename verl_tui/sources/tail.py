@@ -38,7 +38,8 @@ def opened(path: Path) -> BinaryIO:
     Raises:
         OSError: It cannot be read, or is no file.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError("not a file; `verl-tui -` reads pipes")
     return path.open("rb", buffering=0)
 

@@ -9,11 +9,13 @@ LevelDB's: it is the plain CRC-32 of type and data, as in zlib. What the records
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Restart, Unreadable
+from verl_tui.records import Restart, Settings, Unreadable
 from verl_tui.sources.gather import Gather
+from verl_tui.sources.tail import opened
 from verl_tui.sources.wandb_records import RecordDecoder
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ BLOCK = 32 * 1024
 CHUNK = Struct("<IHB")
 """Checksum, length and type."""
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+_TITLED = 2 * BLOCK
+"""Bytes among which a run says what it is called."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -41,6 +45,23 @@ def matches(path: Path, head: bytes) -> bool:
 def reader(path: Path) -> WandbReader:
     """Return a reader for one file."""
     return WandbReader(str(path))
+
+
+def title(path: Path) -> str | None:
+    """Return what a run is called at W&B, nothing where it has no name, None where its log does not say yet."""
+    try:
+        return _title(path, min(path.stat().st_size, _TITLED))
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _title(path: Path, size: int) -> str | None:
+    with opened(path) as file:
+        records = reader(path).feed(file.read(size))
+    told = [record.values for record in records if isinstance(record, Settings)]
+    names = (values.get("wandb.name") for values in told)
+    return next((name for name in names if isinstance(name, str) and name), "" if told else None)
 
 
 class WandbReader:

@@ -1,0 +1,29 @@
+"""The last values of a metric, without making a series of all its values: for sorting hundreds of metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.runs.table import Table
+
+
+def newest(tables: Sequence[tuple[Table, int]], count: int) -> list[float] | None:
+    """Return the values of the last `count` steps, the oldest first; None where only the whole series can tell.
+
+    Args:
+        tables: Each table with the index of the metric's column.
+        count: Steps at most.
+    """
+    if count < 1 or any(table.mean or not table.ascending for table, _ in tables):
+        return [] if count < 1 else None
+    # Each table holds a step once: beyond its last `count` rows none of its steps is among the last `count`.
+    found: dict[int, tuple[int, float]] = {}
+    for table, column in tables:
+        rows = zip(table.steps[-count:], table.orders[-count:], table.columns[column][-count:], strict=True)
+        for step, order, value in rows:
+            if step not in found or order >= found[step][0]:
+                found[step] = (order, value)
+    return [found[step][1] for step in sorted(found)[-count:]]
