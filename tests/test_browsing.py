@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui import browsing
+from verl_tui import browsing, worker
 from verl_tui.browsing import Browser, Hits, Page
 from verl_tui.records import Dump, Sample
 from verl_tui.runs.samples import Place, Samples
@@ -248,7 +248,7 @@ def test_few_pages_and_texts_are_kept(screen: Screen, tmp_path: Path, monkeypatc
     for place in places:
         assert screen.sample(8, place).response == "Answer 8"
         screen.known(place)
-    assert len(screen.browser._pages) == 4
+    assert len(screen.browser._jobs) == 4
     assert screen.browser._texts._size <= 10_000
     for index in range(9):
         assert screen.sample(index, places[0]).response == f"Answer {index}"
@@ -256,7 +256,7 @@ def test_few_pages_and_texts_are_kept(screen: Screen, tmp_path: Path, monkeypatc
 
 def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsing, "_SLICE", 1000)
-    monkeypatch.setattr(browsing, "_PAUSE", 3600.0)
+    monkeypatch.setattr(worker, "_PAUSE", 3600.0)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
     assert screen.sample(0).response == "Answer 0"
     page = screen.page()
@@ -269,3 +269,33 @@ def test_a_stopped_browser_still_answers(screen: Screen, tmp_path: Path) -> None
     screen.dump(tmp_path / "3.jsonl", row(0))
     screen.browser.stop()
     assert screen.page().sample(0) is None
+
+
+def test_what_is_undertaken_is_done_though_its_page_is_forgotten(screen: Screen, tmp_path: Path) -> None:
+    class Copy:
+        """Copies lines of a page, one at a time."""
+
+        def __init__(self, page: Page) -> None:
+            self.page, self.lines, self.threads = page, [], set()
+
+        def waits(self) -> bool:
+            return len(self.lines) < 8
+
+        def presses(self) -> bool:
+            return False
+
+        def read_on(self) -> bool:
+            self.threads.add(threading.current_thread().name)
+            self.lines += self.page.lines([len(self.lines)]) or ()
+            return not self.waits()
+
+    place = screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(8)))
+    copy = Copy(screen.known())
+    for step in range(10, 16):
+        screen.known(screen.dump(tmp_path / f"{step}.jsonl", row(1)))
+    assert screen.page(place) is not copy.page, "it has been forgotten"
+    screen.browser.undertake(copy)
+    screen.until(lambda page: not copy.waits())
+    assert [json.loads(line) for line in copy.lines] == [row(i) for i in range(8)]
+    assert copy.threads == {"samples"}
+    assert screen.page(Place(1, validation=False)).lines([0]) is None, "samples in memory have none"

@@ -139,11 +139,30 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
         ("fully_async/count/dropped_stale_samples", "count dropped stale samples", "", "async"),
         ("fully_async/processing_time/tp95", "sample time tp95", "s", "async"),
         ("vllm:kv_cache_usage_perc", "engine kv cache usage perc", "", "engine"),
+        ("samples/score", "score of samples", "", "reward"),
+        ("val_samples/score", "validation score of samples", "", "validation"),
+        ("val_samples/dead_groups", "validation dead groups", "share", "samples"),
+        ("samples/acc", "acc (samples)", "", "samples"),
+        ("system/cpu", "CPU of the process", "percent", "system"),
+        ("system/memory_percent/l:node-1", "host memory", "percent", "system"),
+        ("system/disk./.usagePercent", "disk / used", "percent", "system"),
+        ("system/disk./mnt/data.usageGB", "disk mnt data used", "GB", "system"),
+        ("system/disk.in", "disk read", "MB", "system"),
+        ("system/disk.vda.in", "disk vda read", "MB", "system"),
+        ("system/network.recv", "network received", "bytes", "system"),
     ],
 )
 def test_describes(key: str, label: str, unit: str, group: str) -> None:
     metric = describe(key)
     assert (metric.key, metric.label, metric.unit, metric.group) == (key, label, unit, group)
+
+
+def test_counts_of_samples_are_bookkeeping() -> None:
+    """They say nothing of learning, and so stand with the other sizes, behind everything that does."""
+    for name in ("count", "read_share", "response_chars"):
+        for key in (f"samples/{name}", f"val_samples/{name}"):
+            assert describe(key).group == "data"
+            assert describe(key).direction == ""
 
 
 def test_traps_are_noted() -> None:

@@ -1,14 +1,9 @@
-"""Looks into the samples of a run for a screen: reads dumps in a thread of its own, a little at a time.
-
-A screen asks for the page of a place at each drawing and draws what is known of it; what is not known yet is read
-meanwhile, and the screen is told that there is more. No file is touched in the caller's thread.
-"""
+"""Looks into the samples of a run for a screen: reads dumps in a thread of its own, a little at a time."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -19,12 +14,15 @@ from verl_tui.runs.samples import Place
 from verl_tui.sources.dump_file import DumpFile
 from verl_tui.sources.jsonl import number
 from verl_tui.sources.sample import group_of
+from verl_tui.worker import Worker
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from verl_tui.records import Dump
     from verl_tui.runs.samples import Samples
+    from verl_tui.worker import Job
 
 __all__ = ["Browser", "Fact", "Hits", "Page", "Place", "PlainText", "Query"]
 
@@ -40,8 +38,6 @@ _SLICE_KEPT = 256
 """Samples in memory that are searched in one go."""
 _SEARCHES = 2
 """Searches of a page that go on side by side: of a filter, and of whoever looks for one thing meanwhile."""
-_PAUSE = 0.05
-"""Seconds between two notices."""
 _RETRY = 2.0
 """Seconds after which a file that could not be read is tried again."""
 
@@ -99,6 +95,8 @@ class Page:
         """What can be said of the first rows, as many as have been looked at, in order."""
         self.problem: str | None = None
         """Why nothing more can be read, None while it can."""
+        self.generation = 0
+        """Grows when the file has begun anew: rows known before are no more."""
         self._wake = wake
         self._searches: list[Hits] = []
         """The one begun last at the end."""
@@ -106,6 +104,13 @@ class Page:
     def sample(self, index: int) -> Sample | None:
         """Return a row; None while it is being read, and for one that is not there. Asking again later gives it."""
         raise NotImplementedError
+
+    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None] | None:  # noqa: ARG002 - a page of a dump has some
+        """Return rows to the byte as they stand in their file, None for one that is not JSON. For the browser's thread.
+
+        Samples that came another way have no such lines: None is returned for all. What is returned may raise OSError.
+        """
+        return None
 
     def hits(self, query: Query | str) -> Hits:
         """Return the rows found so far that have what is searched for in one of their texts.
@@ -214,6 +219,10 @@ class _DumpPage(Page):
                 self._wake.notify()
             return found
 
+    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
+        """Return rows as they stand in the dump."""
+        return self._file.lines(indices)
+
     def waits(self) -> bool:
         """Tell whether there is something to read."""
         if self.problem is not None:
@@ -267,6 +276,7 @@ class _DumpPage(Page):
         with self._wake:
             if self._file.generation != generation:
                 self._facts = []
+                self.generation = self._file.generation
                 self._search_anew()
             self._grown = more
             self.facts, self.count, self.complete = self._facts, self._file.count_so_far, not more
@@ -313,17 +323,14 @@ class _Texts:
             self._size -= self._samples.popitem(last=False)[1][1]
 
 
-class Browser:
+class Browser(Worker[Page]):
     """The pages that a screen looks at, and the thread that reads them."""
 
     def __init__(self, notify: Callable[[], object]) -> None:
-        self._notify = notify
-        self._wake = threading.Condition()
-        self._pages: OrderedDict[Hashable, Page] = OrderedDict()
-        """The one asked for last at the end."""
+        super().__init__(notify, name="samples", kept=_PAGES)
         self._texts = _Texts()
-        self._thread: threading.Thread | None = None
-        self._stopped = False
+        self._undertaken: list[Job] = []
+        """What is to be done besides, one after the other."""
 
     def page(self, samples: Samples, place: Place) -> Page:
         """Return the page of a place; never waits, never reads."""
@@ -341,49 +348,15 @@ class Browser:
             self._start()
         return page
 
-    @property
-    def idle(self) -> bool:
-        """Whether all that was asked for has been read."""
-        return self._next() is None
-
-    def stop(self) -> None:
-        """Ask the thread to end; it is not waited for, a file system may hang."""
+    def undertake(self, job: Job) -> None:
+        """Have something done when nothing waits to be seen, however many pages are asked for meanwhile."""
         with self._wake:
-            self._stopped = True
-            self._wake.notify()
+            self._undertaken = [*(other for other in self._undertaken if other.waits()), job]
+            self._start()
 
-    def _recall(self, key: Hashable, make: Callable[[], Page]) -> Page:
-        page = self._pages.get(key)
-        if page is None:
-            page = self._pages[key] = make()
-            if len(self._pages) > _PAGES:
-                self._pages.popitem(last=False)
-        self._pages.move_to_end(key)
-        return page
-
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="samples", daemon=True)
-            self._thread.start()
-        self._wake.notify()
-
-    def _work(self) -> None:
-        due, news = 0.0, False
-        while not self._stopped:
-            page = self._next()
-            if page is not None:
-                news = page.read_on() or news
-            if news and time.monotonic() >= due and not (page is not None and page.presses()):
-                due, news = time.monotonic() + _PAUSE, False
-                self._notify()
-            with self._wake:
-                if not self._stopped and self._next() is None:
-                    self._wake.wait(max(0.001, due - time.monotonic()) if news else None)
-
-    def _next(self) -> Page | None:
-        """Return the page to read on: the one asked for last, unless it is known to its end."""
-        with self._wake:
-            return next((page for page in reversed(self._pages.values()) if page.waits()), None)
+    def _next(self) -> Job | None:
+        """Return a page to read on, or what has been undertaken."""
+        return super()._next() or next((job for job in self._undertaken if job.waits()), None)
 
 
 def _fact(sample: Sample, index: int) -> Fact:

@@ -143,18 +143,22 @@ _VERL: tuple[_Row, ...] = (
 )
 
 # verl's SFT trainer (`verl/trainer/sft_trainer.py`), the tutorials' logs, then other frameworks by their own sources.
-# Figures that `verl_tui.evaluation` makes of samples.
+# Figures that `verl_tui.evaluation` makes of samples, what tells most of learning first.
 _SAMPLES: tuple[_Row, ...] = (
-    ("samples/count", "samples", "", "", "samples", "as many as the log or the dump shows"),
-    ("samples/score", "score of samples", "", "up", "samples", "mean"),
-    ("samples/score_std", "score spread of samples", "", "", "samples", "standard deviation over all samples"),
+    ("samples/score", "score of samples", "", "up", "reward", "mean"),
+    ("samples/dead_groups", "dead groups", "share", "down", "samples", "prompts whose samples all score the same"),
     ("samples/repetition", "repetition", "share", "down", "samples", "n-grams that came before, or letters in runs"),
-    ("samples/ngram_entropy", "n-gram entropy", "share", "up", "samples", "of word pairs; 1: no pair comes twice"),
     ("samples/distinct_2", "distinct-2", "share", "up", "samples", "different word pairs, over all responses"),
     ("samples/unique_share", "unique responses", "share", "up", "samples", ""),
-    ("samples/dead_groups", "dead groups", "share", "down", "samples", "prompts whose samples all score the same"),
+    ("samples/ngram_entropy", "n-gram entropy", "share", "up", "samples", "of word pairs; 1: no pair comes twice"),
+    ("samples/score_std", "score spread of samples", "", "", "samples", "standard deviation over all samples"),
     ("samples/groups_all_wrong", "groups all wrong", "share", "down", "samples", "all the same score, 0 or less"),
     ("samples/groups_all_right", "groups all right", "share", "", "samples", "all the same score, above 0"),
+    ("samples/score_min", "lowest score of samples", "", "", "samples", ""),
+    ("samples/score_max", "highest score of samples", "", "", "samples", ""),
+    ("samples/response_chars", "response length of samples", "characters", "", "data", "mean"),
+    ("samples/count", "number of samples", "", "", "data", "as many as the log or the dump shows"),
+    ("samples/read_share", "dump read", "share", "", "data", "how much of it the figures are of"),
 )
 
 _OTHERS: tuple[_Row, ...] = (
@@ -266,7 +270,6 @@ _OTHERS: tuple[_Row, ...] = (
 
 # Tried in order on verl's present name where no table has it. `{0}` in a label is the pattern's last group.
 _FAMILIES: tuple[_Row, ...] = (
-    (r"val_samples/(.+)", "{0} (validation samples)", "", "", "samples", ""),
     (r"samples/(.+)", "{0} (samples)", "", "up", "samples", "mean of this field of the samples"),
     (r"val-core/(.+)", "{0}", "", "up", "validation", ""),
     (r"val-aux/(.+/std@\d+|.+@\d+/std)", "{0}", "", "", "validation", "over bootstrap samples where more than one"),
@@ -326,11 +329,26 @@ _FAMILIES: tuple[_Row, ...] = (
     ),
     (r"train/agg/.+/reward/(mean|max|min)", "reward {0}", "", "up", "reward", ""),
     (r"(.*_length[/_](?:mean|max|min))", "{0}", "tokens", "", "length", ""),
-    # W&B's system figures, `verl_tui.sources.wandb_records`; `/l:` names the node where a run has several.
+    # W&B's system figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:` names the node where a
+    # run has several.
     (r"system/gpu\.(\d+)\.gpu(?:/l:.+)?", "GPU {0} utilisation", "percent", "up", "system", ""),
     (r"system/gpu\.(\d+)\.memoryAllocated(?:/l:.+)?", "GPU {0} memory", "percent", "", "system", "occupancy"),
     (r"system/gpu\.(\d+)\.temp(?:/l:.+)?", "GPU {0} temperature", "°C", "", "system", ""),
     (r"system/gpu\.(\d+)\.powerWatts(?:/l:.+)?", "GPU {0} power", "W", "", "system", ""),
+    (r"system/cpu(?:/l:.+)?", "CPU of the process", "percent", "", "system", "of all cores"),
+    (r"system/memory_percent(?:/l:.+)?", "host memory", "percent", "", "system", "of all processes"),
+    (r"system/proc\.memory\.availableMB(?:/l:.+)?", "host memory available", "MB", "", "system", ""),
+    (r"system/proc\.memory\.rssMB(?:/l:.+)?", "process memory", "MB", "", "system", "resident"),
+    (r"system/proc\.memory\.percent(?:/l:.+)?", "process memory share", "percent", "", "system", "of the host's"),
+    (r"system/proc\.cpu\.threads(?:/l:.+)?", "process threads", "", "", "system", ""),
+    (r"system/disk\.(.+)\.usagePercent(?:/l:.+)?", "disk {0} used", "percent", "", "system", ""),
+    (r"system/disk\.(.+)\.usageGB(?:/l:.+)?", "disk {0} used", "GB", "", "system", ""),
+    (r"system/disk\.in(?:/l:.+)?", "disk read", "MB", "", "system", "since the run began"),
+    (r"system/disk\.out(?:/l:.+)?", "disk written", "MB", "", "system", "since the run began"),
+    (r"system/disk\.(.+)\.in(?:/l:.+)?", "disk {0} read", "MB", "", "system", "since the run began"),
+    (r"system/disk\.(.+)\.out(?:/l:.+)?", "disk {0} written", "MB", "", "system", "since the run began"),
+    (r"system/network\.sent(?:/l:.+)?", "network sent", "bytes", "", "system", "since the run began"),
+    (r"system/network\.recv(?:/l:.+)?", "network received", "bytes", "", "system", "since the run began"),
     (r"vllm:(.+_total)", "vLLM {0}", "", "", "engine", "a running total"),
     (r"(?:vllm|sglang):(.+)", "engine {0}", "", "", "engine", ""),
 )
@@ -374,6 +392,7 @@ _PREFIXED = re.compile(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
 _RESAMPLED = re.compile(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
 _CHOICE = re.compile(r"\{([^{}]+)\}")
 _VALIDATION = re.compile(r"(?:eval|validation)[/_](.+)")
+_VALIDATION_FIGURE = re.compile(r"val_(samples/.+)")
 _PREFIX = re.compile(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
 # No real key comes near; longer text is foreign and not worth a pattern's time.
 _LONGEST_KEY = 400
@@ -396,6 +415,7 @@ def _expand(row: _Row) -> list[tuple[str, Metric]]:
 
 
 _METRICS: dict[str, Metric] = dict(pair for row in (*_OTHERS, *_SAMPLES, *_VERL) for pair in _expand(row))
+_PLACES = {row[0]: place for place, row in enumerate(_SAMPLES)}
 _PATTERNS = tuple((re.compile(row[0]), Metric(*row)) for row in _FAMILIES)
 _SCALED_KEYS = ("actor/lr(1e-4)", "critic/lr(1e-4)", "train/lr(1e-3)", "train/time(s)", "train/total_tokens(B)")
 _FLAT = {key.replace("/", "_"): key for row in _VERL for key, _ in _expand(row)}
@@ -471,6 +491,11 @@ def _part(word: str) -> Part:
     return "max" if word == "max" else "min" if word == "min" else "mean"
 
 
+def place(key: str) -> int:
+    """Return where a figure of samples stands among those of its group, what tells most first; 0 of all others."""
+    return _PLACES.get(key.removeprefix("val_"), 0)
+
+
 @cache
 def describe(key: str) -> Metric:
     """Describe any key: by the tables, else by its family, else as an unknown metric under its own name.
@@ -490,11 +515,15 @@ def _known(name: str) -> Metric | None:
     for pattern, metric in _PATTERNS:
         if match := pattern.fullmatch(name):
             return replace(metric, label=metric.label.replace("{0}", _words(match[match.lastindex or 0])))
+    if match := _VALIDATION_FIGURE.fullmatch(name):
+        figure = describe(match[1])
+        group: Group = "validation" if figure.group == "reward" else figure.group
+        return replace(figure, label=f"validation {figure.label}", group=group)
     if match := _VALIDATION.fullmatch(name):
-        inner = _known(match[1])
-        if inner is None:
+        known = _known(match[1])
+        if known is None:
             return Metric(name, f"validation {_words(match[1])}", direction="up", group="validation")
-        return replace(inner, label=f"validation {inner.label}", group="validation")
+        return replace(known, label=f"validation {known.label}", group="validation")
     # TRL, OpenRLHF and NeMo-RL put `train/` before each name on W&B, verl's bypass mode `actor/` before some.
     if match := _PREFIX.fullmatch(name):
         return _known(modern(match[1]))
@@ -503,4 +532,4 @@ def _known(name: str) -> Metric | None:
 
 def _words(name: str) -> str:
     """Turn a key's tail into words, leaving the names of data sets as they are."""
-    return name if "@" in name else name.replace("_", " ").replace("/", " ")
+    return name if "@" in name else " ".join(name.replace("_", " ").replace("/", " ").split()) or name

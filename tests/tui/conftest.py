@@ -23,6 +23,7 @@ def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same colours and characters whatever the machine's settings are."""
     for name in ("NO_COLOR", "FORCE_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "VERL_TUI_CONFIG"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("VERL_TUI_STATE", "")  # what the user has pinned is no part of a test
 
 
 @pytest.fixture(scope="session")

@@ -102,14 +102,68 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         assert app.screen is dashboard(app)
 
 
+@pytest.mark.parametrize("keys", ["c", "t", "i", "A", "m", "l", "enter"])
+async def test_help_begins_with_the_screen_in_front(demo: Monitor, keys: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, keys)
+        front = app.screen
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        first, *_ = "\n".join(strip.text for strip in app.screen.query_one(Rows)._strips).split("everywhere")
+        for binding in front.BINDINGS:
+            assert isinstance(binding, Binding)
+            assert binding.description in first
+        await press(pilot, "question_mark")
+        assert app.screen is front
+
+
+async def test_help_names_the_actions_as_the_configuration_does(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "question_mark")
+        said = {strip.text.split()[-1] for strip in app.screen.query_one(Rows)._strips if strip.text.split()}
+        for binding in BINDINGS:
+            if binding.id and not binding.id.startswith("run.") and binding.description:
+                assert binding.id in said, binding
+
+
+@pytest.mark.parametrize("key", ["question_mark", "i", "t", "c", "A"])
+async def test_frames_in_ascii_have_corners(demo: Monitor, key: str) -> None:
+    app = showing(demo, ascii_only=True)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, key)
+        frame = [line for line in lines(app) if "--" in line]
+        assert frame
+        assert all("?-" not in line and "-?" not in line for line in frame)
+
+
+@pytest.mark.parametrize("width", [120, 80, 60])
+async def test_the_footer_cuts_no_key(demo: Monitor, width: int) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(width, 24)) as pilot:
+        await settle(pilot)
+        whole = " ".join(
+            f"{b.key_display or b.key} {b.description}" for b in VerlApp.BINDINGS + Dashboard.BINDINGS if b.show
+        )
+        shown = lines(app)[-1].split()
+        assert "Next" in shown
+        assert " ".join(shown[-2:]) in whole
+        await pilot.resize_terminal(140, 24)
+        await settle(pilot)
+        assert "Pause" in lines(app)[-1]
+
+
 async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(40, 12)) as pilot:
         await press(pilot, "question_mark")
         check_layout(app)
         assert "Quit" in text(app)
+        said = " ".join(" ".join(strip.text for strip in app.screen.query_one(Rows)._strips).split())
+        assert "Configuration, difference to other runs" in said, "wrapped, not cut"
         await press(pilot, "G")
-        assert "last" in text(app)
+        assert "Close" in text(app)
         await press(pilot, "q")
         assert app.screen is dashboard(app)
 
@@ -126,8 +180,8 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
         assert "PAUSED" in lines(app)[0]
         await press(pilot, "question_mark")
         said = [strip.text for strip in app.screen.query_one(Rows)._strips]
-        assert [line.split() for line in said if line.endswith("Pause")] == [["space", "f9", "Pause"]]
-        assert [line.split() for line in said if line.endswith("Next run")] == [["m", "Next", "run"]]
+        assert [line.split() for line in said if line.endswith(" pause")] == [["space", "f9", "Pause", "pause"]]
+        assert ["m", "Next", "run", "run.next"] in [line.split() for line in said]
         await press(pilot, "escape", "ctrl+q")
     assert app.return_code == 0
 
@@ -259,6 +313,39 @@ async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.Monk
         assert frames["frames"] == 0
         await press(pilot, "2")
         assert frames["frames"] > 0
+
+
+@pytest.mark.parametrize("key", ["A", "t", "i", "c", "question_mark", "enter"])
+async def test_nothing_new_draws_nothing_on_any_screen(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    frames = count_frames(monkeypatch)
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, key)
+        app._tick()
+        await settle(pilot)
+        frames.clear()
+        for _ in range(3):
+            app._tick()
+            await settle(pilot)
+        assert frames["frames"] == 0
+
+
+@pytest.mark.parametrize("key", ["t", "question_mark", "i", "c"])
+async def test_the_dashboard_waits_behind_a_screen(demo: Monitor, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    frames = count_frames(monkeypatch)
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, key)
+        before = lines(app)[0]
+        frames.clear()
+        dashboard(app).show(replace(app._view(NOW), now=NOW + 7200))
+        await settle(pilot)
+        assert frames["frames"] == 0
+        await press(pilot, "escape")
+        assert "2h" in lines(app)[0]
+        assert lines(app)[0] != before
 
 
 async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None:

@@ -34,12 +34,14 @@ def watch(
     """
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
+    from verl_tui.tui.state_file import StateFile, state_path
 
     ascii_only = config.ascii if config.ascii is not None else not _speaks_unicode()
     if snapshot is None:
         if any(map(pipe.is_meant, specs)):
             pipe.make_way()
-        return VerlApp(specs, config, ascii_only=ascii_only).run(mouse=config.mouse) or 0
+        remembered = StateFile(state_path())
+        return VerlApp(specs, config, ascii_only=ascii_only, state_file=remembered).run(mouse=config.mouse) or 0
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from time import monotonic, time
@@ -23,9 +24,12 @@ from verl_tui.text import one_line
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.attention import Attention
 from verl_tui.tui.notice import notices
+from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.selection import Selection
+from verl_tui.tui.state_file import StateFile
 from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
@@ -66,7 +70,10 @@ class VerlApp(App[int]):
         Binding("o", "samples", "Samples of this step", show=False, id="samples.open"),
         Binding("i", "sources", "Sources", show=False, id="sources"),
         Binding("c", "config", "Configuration, difference to other runs", show=False, id="config"),
-        Binding("t", "timing", "Timing: where a step's time goes, when it is done", show=False, id="timing"),
+        Binding("t", "timing", "Timing: where a step's time goes", show=False, id="timing"),
+        Binding("C", "compare", "Compare runs side by side", show=False, id="compare"),
+        Binding("m", "metrics", "All metrics", show=False, id="metrics"),
+        Binding("l", "log", "Log: the console as text", show=False, id="log"),
         Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
     ]
@@ -93,6 +100,7 @@ class VerlApp(App[int]):
         monitor: Monitor | None = None,
         clock: Callable[[], float] = time,
         ascii_only: bool = False,
+        state_file: StateFile | None = None,
     ) -> None:
         """Make the app.
 
@@ -102,9 +110,11 @@ class VerlApp(App[int]):
             monitor: A monitor that is already filled, to be shown as it is: nothing is read then.
             clock: Seconds since the epoch.
             ascii_only: Whether to keep to ASCII.
+            state_file: What is remembered of the user; by default for this session only.
         """
         super().__init__()
         self.config = config
+        self.state_file = state_file if state_file is not None else StateFile()
         self.ascii_only = ascii_only
         if ascii_only:
             self._filters.append(AsciiOnly())
@@ -117,9 +127,11 @@ class VerlApp(App[int]):
         self._picked: str | None = None
         self._cursor: int | None = None
         self._attention = Attention()
+        self._selection = Selection()
         self._paused = False
         self._loading = monitor is None
         self._painted = float("-inf")
+        self._shown_at = clock()
         self._paint_later: Timer | None = None
         self._taking = False
 
@@ -178,16 +190,23 @@ class VerlApp(App[int]):
                 logs = True
             if monotonic() > until:
                 break
-        was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
+        complete = self._complete()
         if self._reading.waiting and not self._taking:
             self._taking = True
             self.post_message(self.News())
-        if was_loading and not self._loading and self._monitor.runs and not self._paused:
+        if complete and self._monitor.runs and not self._paused:
             self._paint()  # what a small log holds is seen without a wait
         elif logs:
             self._soon()
         elif gpus and not self._paused:  # often nothing is left: each delivery sends its message, one takes them all
             self._show()
+
+    def _complete(self) -> bool:
+        """Note how far loading is; return whether it has just come to its end."""
+        was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
+        if was_loading and not self._loading:
+            gc.freeze()  # what was read stays: with many runs, looking for garbage in it holds a key up by 50 ms
+        return was_loading and not self._loading
 
     @on(Read)
     def _look(self) -> None:
@@ -230,6 +249,15 @@ class VerlApp(App[int]):
         """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
         self._judge(now)
+        self._draw(now)
+
+    def _draw(self, now: float) -> None:
+        """Have every screen in sight show the newest state as it was judged last.
+
+        Where only a key came this is enough, and the time of the last judgement does: of two hundred runs none has to
+        be looked at again.
+        """
+        self._shown_at = now
         view = self._view(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
@@ -261,8 +289,10 @@ class VerlApp(App[int]):
             ascii=self.ascii_only,
             loading=self._loading,
             paused=self._paused,
+            pins=self.state_file.state.pins,
             attention=self._attention,
             browser=self.browser,
+            selection=self._selection,
         )
 
     @on(RunsPanel.Picked)
@@ -270,13 +300,15 @@ class VerlApp(App[int]):
         if event.name != self._picked:
             self._picked = event.name
             self._cursor = None
-            self._paint()
+            self._draw(self._shown_at)
 
     @on(Dashboard.CursorMoved)
     def _move_cursor(self, event: Dashboard.CursorMoved) -> None:
         if event.step != self._cursor:
             self._cursor = event.step
-            self._paint()
+            if event.step is not None:
+                self._dashboard.query_one(SamplesPanel).go_to(event.step)
+            self._draw(self._shown_at)
 
     # -- keys -------------------------------------------------------------------------------------------------------
 
@@ -298,6 +330,7 @@ class VerlApp(App[int]):
             return
         self._reading.stop()
         self._attention.start_over()
+        gc.unfreeze()
         self._monitor = Monitor(self.config)
         self._loading = True
         self._reading = self._new_reading()
@@ -338,6 +371,33 @@ class VerlApp(App[int]):
         screen = TimingScreen()
         self.push_screen(screen)
         self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
+
+    def action_compare(self) -> None:
+        """Show the selected runs side by side, all that are listed where none is selected."""
+        from verl_tui.tui.screens.compare import CompareScreen
+
+        screen = CompareScreen(self._dashboard.query_one(RunsPanel).listed)
+        self.push_screen(screen)
+        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
+
+    def action_metrics(self) -> None:
+        """Show every metric of the run, as charts or as a table."""
+        from verl_tui.tui.screens.metrics import MetricsScreen
+
+        charts = self._dashboard.query_one(ChartsPanel)
+        self.push_screen(MetricsScreen(self._view(self._clock()), charts, self.state_file))
+
+    def on_metrics_screen_pinned(self) -> None:
+        """Have the dashboard begin with what is pinned now."""
+        self._paint()
+
+    def action_log(self) -> None:
+        """Show the run's console as text, at the line of the chosen finding or of the charts' cursor."""
+        from verl_tui.tui.log.aim import aim
+        from verl_tui.tui.screens.log import LogScreen
+
+        view = self._view(self._clock())
+        self.push_screen(LogScreen(view, aim(view.run, self._dashboard.chosen_finding, view.cursor)))
 
     def action_help(self) -> None:
         """Show all keys."""

@@ -16,6 +16,7 @@ _LIKE = {
     **dict.fromkeys("–—−─━▁▂▃▔", "-"),
     **dict.fromkeys("│┃▌▐▎▊╎", "|"),
     **dict.fromkeys("▄▅▆▇█", "#"),
+    **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
     **dict.fromkeys("“”„", '"'),
     **dict.fromkeys("‘’", "'"),
     "…": "~",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.browsing import Browser
 from verl_tui.health.finding import Verdict
 from verl_tui.tui.attention import Attention
+from verl_tui.tui.selection import Selection
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -31,10 +32,19 @@ class View:
     """Whether what lay on disk at the start is still being read."""
     paused: bool = False
     """Whether the user has stopped the drawing."""
+    pins: tuple[str, ...] = ()
+    """Keys of the metrics whose charts come first."""
     attention: Attention = field(default_factory=Attention)
     """What the user has acknowledged."""
     browser: Browser = field(default_factory=lambda: Browser(lambda: None))
     """Reads the samples that somebody looks at."""
+    selection: Selection = field(default_factory=Selection)
+    """The runs that the user has selected to be compared."""
+
+    @property
+    def selected(self) -> list[Run]:
+        """The selected runs, by their places."""
+        return [self.monitor.runs[name] for name in self.selection.names(self.monitor.runs)]
 
     @property
     def verdict(self) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,12 @@ from textual.app import App
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
-from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.records import Batch, Progress, Rows, SourceStatus
 from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.time_axis import on_axis
 from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.scale import fit_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +74,15 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
     assert shown[:4] == ["critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"]
     assert set(shown) == {"critic/score/mean", *KEYS}
     assert len(shown) == len(set(shown))
+
+
+def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
+    names = ("count", "acc", "dead_groups", "distinct_2", "read_share", "repetition", "response_chars", "score")
+    columns = {f"samples/{name}": [0.5] * 9 for name in names} | {"timing_s/ref": [1.0] * 9}
+    shown = [key.removeprefix("samples/") for key in keys(make_run(steps=9, columns=columns))[1:]]
+    telling, rest = shown[:5], shown[5:]
+    assert telling == ["score", "acc", "dead_groups", "repetition", "distinct_2"]
+    assert rest == ["timing_s/ref", "response_chars", "count", "read_share"]
 
 
 def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
@@ -139,6 +150,41 @@ def test_axes_of_time() -> None:
     assert list(points.steps) == [int(NOW - (60 - n) * 30) for n in range(1, 61)]
     assert on_axis(run, "relative").axis.write(points.steps[-1]) == "29m"
     assert on_axis(run, "step").points(series) is series
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
+def test_ticks_of_time_are_round_where_the_user_lives(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    run = make_run(steps=0)
+    for step in range(60):
+        add(run, step + 1, time=NOW + step * 3600)
+    relative, of_day = on_axis(run, "relative").axis, on_axis(run, "time").axis
+    window = fit_window(int(NOW), int(NOW) + 59 * 3600, 200)
+    hours = [relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)]
+    assert hours[:3] == ["0s", "12h", "24h"]
+    days = [of_day.write(tick) for tick in window.ticks(10, time=True, zero=of_day.zero)]
+    assert set(days[1::2]) == {"12:00"} or set(days[::2]) == {"12:00"}
+    assert any(day.endswith(" Jan") for day in days), "a day says which it is"
+    assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), "on the second day a time says nothing without its date"
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_times_that_are_counted_back_say_so() -> None:
+    run = make_run(steps=0)
+    status = SourceStatus("/logs/grpo", "verl console", modified=NOW)
+    for step in (1, 2, 3):
+        rows = Rows(("critic/score/mean",), [step], [[0.5]], [0], [math.nan])
+        run.apply(Batch(run.name, status, (Progress(step, 3, elapsed=step * 60.0), rows), live=False), NOW)
+    series = run.series("critic/score/mean")
+    assert series is not None
+    axis = on_axis(run, "time")
+    assert axis.reckoned
+    assert "progress bar" in axis.origin(series)
+    assert list(Look(axis="time").words(run)) == ["x: time, reckoned"]
+    assert list(Look(axis="time").words(rich_run())) == ["x: time"]
+    assert not on_axis(run, "step").origin(series)
 
 
 def test_time_axis_grows_with_the_series_and_takes_no_time_twice() -> None:

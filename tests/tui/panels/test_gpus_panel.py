@@ -153,3 +153,19 @@ async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:
     assert "GPU 1 utilisation" in text
     assert "1410" not in text
     assert "2591" not in text
+
+
+async def test_wandbs_figures_of_the_host_are_percentages_with_names() -> None:
+    columns = {"system/memory_percent": [3.23] * 200, "system/cpu": [0.4] * 200}
+    text = await shown(make_view(make_run(columns=columns)), (60, 12))
+    assert "host memory" in text
+    assert "3.23%" in text
+    assert "0.4%" in text, "no share of 1, however small"
+
+
+async def test_names_of_verls_peaks_can_be_read_in_the_panel_of_a_wide_screen() -> None:
+    names = ("allocated", "reserved")
+    columns = {f"actor/perf/max_memory_{name}_gb": [40.0] * 200 for name in names} | {"perf/mfu/actor": [0.3] * 200}
+    text = await shown(make_view(make_run(columns=columns)), (34, 12))
+    assert "peak allocated" in text
+    assert "peak reserved" in text

@@ -18,57 +18,86 @@ from verl_tui.tui.samples.export import Export, file_name, record
 from verl_tui.tui.samples.history import History, SamePrompt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+PLACE = Place(120, validation=False)
 
 
 class Page:
-    """A page whose rows come when the test says so."""
+    """A page of samples in memory, or of a dump if it has lines."""
 
-    def __init__(self, count: int, place: Place = Place(120, validation=False)) -> None:  # noqa: B008
+    def __init__(self, count: int, place: Place = PLACE, lines: Sequence[bytes | None] | None = None) -> None:
         self.place = place
-        self.ready = count
-        self.problem: str | None = None
+        self.generation = 0
+        self._count = count
+        self._lines = lines
 
     def sample(self, index: int) -> Sample | None:
-        return Sample(120, "p", f"answer {index}") if index < self.ready else None
+        return Sample(120, "p", f"answer {index}") if index < self._count else None
+
+    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None] | None:
+        return (self._lines[index] for index in indices) if self._lines is not None else None
 
 
 def page(*arguments: Any) -> Any:
     return Page(*arguments)
 
 
+def written(export: Export) -> Export:
+    """Return an export that has come to its end."""
+    while not export.read_on():
+        assert export.waits()
+    assert not export.waits()
+    return export
+
+
 # -- export -----------------------------------------------------------------------------------------------------------
 
 
-def test_writes_what_is_read_when_it_is_read(tmp_path: Path) -> None:
-    source = page(2)
-    export = Export(source, [1, 3, 0], "grpo", tmp_path)
-    assert not export.advance()
-    assert export.written == 1
-    source.ready = 4
-    assert export.advance()
+def test_writes_samples_as_they_are_kept(tmp_path: Path) -> None:
+    export = written(Export(page(4), [1, 3, 0], "grpo", tmp_path))
     assert export.path == tmp_path / "verl-tui-grpo-step-120-3-samples.jsonl"
     lines = [json.loads(line) for line in export.path.read_text().splitlines()]
     assert [line["index"] for line in lines] == [1, 3, 0]
     assert lines[0] == {"step": 120, "index": 1, "validation": False, "prompt": "p", "response": "answer 1"}
+    assert export.words() == f"3 samples in {export.path}, as verl-tui keeps them"
+
+
+def test_writes_rows_of_a_dump_to_the_byte(tmp_path: Path) -> None:
+    lines = [b'{"a":1}', b'{ "a" : NaN, "b": "\\ud800\xff" } ', None, b"{}"]
+    export = written(Export(page(4, PLACE, lines), [1, 2, 0], "grpo", tmp_path))
+    assert export.path.read_bytes() == lines[1] + b"\n" + lines[0] + b"\n"
+    assert export.words() == f"2 samples in {export.path}, as the dump has them; 1 could not be read"
+
+
+def test_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verl_tui.tui.samples.export._BUDGET", -1.0)
+    export = Export(page(5), range(5), "grpo", tmp_path)
+    for count in range(1, 5):
+        assert not export.read_on()
+        assert len(export.path.read_text().splitlines()) == count
+    assert export.read_on()
+    assert [json.loads(line)["index"] for line in export.path.read_text().splitlines()] == [0, 1, 2, 3, 4]
+
+
+def test_ends_where_it_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verl_tui.tui.samples.export._BUDGET", -1.0)
+    source = page(5)
+    export = Export(source, range(5), "grpo", tmp_path)
+    assert not export.read_on()
+    source.generation += 1
+    assert export.read_on()
+    assert "1 sample in" in export.words()
+    assert "written anew" in export.words()
 
 
 def test_never_writes_over_a_file(tmp_path: Path) -> None:
     paths = []
     for _ in range(3):
         export = Export(page(1), [0], "grpo", tmp_path)
-        assert export.advance()
-        paths.append(export.path.name)
+        paths.append(written(export).path.name)
     assert paths == [f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")]
-
-
-def test_rows_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
-    source = page(1)
-    export = Export(source, [0, 1], "grpo", tmp_path)
-    assert not export.advance()
-    source.problem = "gone"
-    assert export.advance()
-    assert (export.written, export.skipped) == (1, 1)
 
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -141,6 +141,9 @@ def test_the_chosen_one_in_full() -> None:
     assert entry.text == f"trainer.dir={long}"
     assert detail_rows(page, entry, 60, 0, ascii_only=False) == []
     assert detail_rows(page, None, 60, 4, ascii_only=False) == []
+    cut = detail_rows(page, entry, 40, 2, ascii_only=False)
+    assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [True, True]
+    assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert ["".join(t for t, _ in row) for row in detail_rows(both, both.entries[0], 40, 1, ascii_only=False)] == [
         "n: 1 | true"

@@ -195,6 +195,19 @@ async def test_a_panel_that_comes_into_sight_shows_the_newest_state(demo: Monito
         assert in_sight(app) == LAYOUTS[80, 24]
 
 
+async def test_charts_turn_though_nothing_has_the_focus(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        charts = dashboard(app).query_one(ChartsPanel)
+        first = charts.charts[0].data.key
+        await press(pilot, "pagedown")
+        assert charts.charts[0].data.key != first
+        await press(pilot, "pageup", "down")
+        assert charts.charts[0].data.key == first
+        assert charts.charts[0].has_focus
+
+
 async def test_zoom_of_a_panel(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -11,11 +11,14 @@ from tui.watching import NOW, check_layout, count_frames, dashboard, lines, load
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
+from verl_tui.records import Dump
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.help import HelpScreen
 from verl_tui.tui.screens.samples import SamplesScreen
+from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.zoomed import ZoomedChart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +89,7 @@ def screen(app: VerlApp) -> SamplesScreen:
 
 def at(app: VerlApp) -> tuple[int, bool, int] | None:
     """Return step, kind and index of the sample shown."""
-    shown = screen(app).shown
+    shown = screen(app).browse.shown
     return (shown[0].step, shown[0].validation, shown[1]) if shown is not None else None
 
 
@@ -94,7 +97,7 @@ async def start(pilot: Pilot[Any], app: VerlApp, *keys: str) -> None:
     """Open the screen, and wait until the sample is drawn."""
     await press(pilot, "o")
     await until(pilot, lambda: "answer 4-0" in text(app))
-    await until(pilot, lambda: screen(app)._listing.complete)
+    await until(pilot, lambda: screen(app).browse.listing.complete)
     await pilot.press(*keys)
     await settle(pilot)
 
@@ -115,7 +118,7 @@ async def test_every_size(run: Path, size: tuple[int, int]) -> None:
     app = loaded(run)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "o")
-        await until(pilot, lambda: screen(app)._listing.complete)
+        await until(pilot, lambda: screen(app).browse.listing.complete)
         for keys in ("n", "tab", "n", "tab", "a", "escape", "h", "escape", "slash", "escape", "G", "s", "t"):
             await pilot.press(keys)
             await settle(pilot)
@@ -175,6 +178,19 @@ async def test_the_charts_cursor_leads_to_the_samples_of_its_step(run: Path) -> 
         await until(pilot, lambda: at(app) == (app._cursor, False, 0))
 
 
+async def test_so_does_the_cursor_of_a_zoomed_chart(run: Path) -> None:
+    app = loaded(run)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "f3", "enter", "left", "left", "left", "o")
+        assert isinstance(app.screen_stack[-2], ZoomScreen)
+        step = app.screen_stack[-2].query_one(ZoomedChart).cursor
+        assert step is not None
+        assert step < 4
+        await until(pilot, lambda: at(app) == (step, False, 0))
+        await press(pilot, "q")
+        assert isinstance(app.screen, ZoomScreen)
+
+
 async def test_no_samples(tmp_path: Path) -> None:
     (tmp_path / "verl.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
     app = loaded(tmp_path)
@@ -227,6 +243,31 @@ async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
         assert at(app) == (5, False, 1)
 
 
+async def test_answers_stay_when_a_newer_step_comes(run: Path) -> None:
+    app = loaded(run)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await start(pilot, app, "a")
+        await until(pilot, lambda: "answer 4-2" in text(app))
+        write(run / "rollouts", 5, [row(5, index) for index in range(2)])
+        samples = app._monitor.runs[next(iter(app._monitor.runs))].samples
+        path = run / "rollouts" / "5.jsonl"
+        samples.add_dump(Dump(5, str(path), validation=False, size=path.stat().st_size))
+        app._paint()
+        await settle(pilot)
+        assert "answer 4-2" in text(app)
+        await press(pilot, "escape")
+        assert at(app) == (4, False, 0)
+
+
+async def test_ends_while_samples_are_read(run: Path) -> None:
+    app = loaded(run)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await start(pilot, app)
+        shown = screen(app)
+        await shown.remove_children()
+        shown.show_samples(app._view(NOW))
+
+
 async def test_scrolls_long_texts_to_their_end(run: Path) -> None:
     write(run / "rollouts", 4, [row(4, 0, output="answer 4-0 " + " ".join(map(str, range(30_000))) + " the end")])
     app = loaded(run)
@@ -252,16 +293,16 @@ async def test_filters_by_numbers_and_texts(run: Path) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app)
         await type_filter(pilot, "score=1 acc>0.1")
-        await until(pilot, lambda: screen(app)._listing.visible == [3, 5])
+        await until(pilot, lambda: screen(app).browse.listing.visible == [3, 5])
         assert "2 matches" in text(app)
         assert at(app) == (4, False, 3)
         await type_filter(pilot, "4-[23]")
-        await until(pilot, lambda: screen(app)._listing.visible == [2, 3])
+        await until(pilot, lambda: screen(app).browse.listing.visible == [2, 3])
         await press(pilot, "N")
-        await until(pilot, lambda: screen(app)._listing.complete and screen(app)._listing.visible == [])
+        await until(pilot, lambda: screen(app).browse.listing.complete and screen(app).browse.listing.visible == [])
         assert "nothing matches" in text(app)
         await press(pilot, "escape")
-        await until(pilot, lambda: len(screen(app)._listing.visible) == 6)
+        await until(pilot, lambda: len(screen(app).browse.listing.visible) == 6)
 
 
 async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
@@ -270,7 +311,7 @@ async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await start(pilot, app)
         await type_filter(pilot, "needle")
-        await until(pilot, lambda: screen(app)._listing.complete)
+        await until(pilot, lambda: screen(app).browse.listing.complete)
         await press(pilot, "full_stop")
         await until(pilot, lambda: "hit 1/2" in text(app) and "needle" in text(app).split("1 prompt")[1])
         await press(pilot, "full_stop")
@@ -303,13 +344,13 @@ async def test_sorts_by_any_field(run: Path) -> None:
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app, "s")
-        assert screen(app)._listing.visible == [0, 2, 4, 1, 3, 5]
+        assert screen(app).browse.listing.visible == [0, 2, 4, 1, 3, 5]
         assert "by score▲" in text(app)
         await press(pilot, "S")
-        assert screen(app)._listing.visible == [1, 3, 5, 0, 2, 4]
+        assert screen(app).browse.listing.visible == [1, 3, 5, 0, 2, 4]
         await press(pilot, "s", "s", "s")
         assert "by acc▼" in text(app)
-        assert screen(app)._listing.visible == [5, 4, 3, 2, 1, 0]
+        assert screen(app).browse.listing.visible == [5, 4, 3, 2, 1, 0]
         await press(pilot, "tab", "j")
         assert at(app) == (4, False, 4)
 
@@ -398,7 +439,7 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = sorted(path.name for path in out.iterdir())
     assert [name.split("step-4-")[1] for name in names] == ["3-samples.jsonl", "sample-1.jsonl"]
     rows = [json.loads(line) for line in (out / names[0]).read_text().splitlines()]
-    assert [one["response"] for one in rows] == ["answer 4-1", "answer 4-3", "answer 4-5"]
+    assert rows == [row(4, index) for index in (1, 3, 5)]  # as the dump has them
     assert list(load([str(out)], Config(), NOW).runs) == []  # no log of a run, though it lies in its directory
     assert len(load([str(out / names[0])], Config(), NOW).runs) == 1  # but it can be looked at
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
-from verl_tui.metrics import describe, family
+from verl_tui.metrics import describe, family, place
 from verl_tui.runs.targets import reached
+from verl_tui.tui.panels.overlaid import overlaid
 from verl_tui.tui.panels.time_axis import AXES, on_axis
 from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
 from verl_tui.tui.widgets.numbers import compact
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+    from verl_tui.tui.panels.span import Span
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.chart_data import Points
 
@@ -41,18 +44,27 @@ class Look:
     axis: str = "step"
     """`step`, `time` or `relative`."""
     log_y: bool = False
+    usual_y: bool = False
+    """Whether outliers are left out of the y axis."""
     smoothing: float = 0.0
+    span: Span | None = None
+    """The steps that are shown, None for all."""
 
     def next_axis(self) -> Look:
         """Return the look with the next kind of x axis."""
         return replace(self, axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
 
-    def words(self) -> Iterable[str]:
+    def words(self, run: Run | None = None) -> Iterable[str]:
         """Yield what differs from the usual look, for people."""
         if self.axis != "step":
-            yield f"x: {self.axis}"
+            yield f"x: {self.axis}" + (", reckoned" if run is not None and on_axis(run, self.axis).reckoned else "")
         if self.log_y:
             yield "log y"
+        if self.usual_y:
+            yield "y without outliers"
+        if self.span is not None and run is not None and (whole := run.reach) is not None:
+            first, last = self.span.shown(whole)
+            yield f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
         if self.smoothing:
             yield f"smoothing {self.smoothing:g}"
 
@@ -76,26 +88,28 @@ class Plan:
         return key == self.key or key in (self.envelope or ()) or key in self.points
 
 
-def plan(run: Run, wanted: Sequence[str], filter_: str = "") -> tuple[Plan, ...]:
+def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()) -> tuple[Plan, ...]:
     """Return the charts of a run: the wanted ones, else the indicators, then all other metrics by group.
 
     Args:
         run: The run.
         wanted: Indicator ids or metric keys to begin with; the usual indicators where empty.
         filter_: Keeps only charts whose key or label contains it.
+        pins: Metric keys that come before all others.
     """
+    named = {key: name for name, key in run.indicators.items()} if pins else {}
     keys = run.keys
     validations = tuple(validation_keys(keys))
     families = _families(keys)
     plans: list[Plan] = []
-    for name in wanted or DEFAULT_ORDER:
+    for name in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
         key = run.indicators.get(name, name if name in keys else None)
         if key is not None and not any(found.shows(key) for found in plans):
             points = validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
             plans.append(_plan(key, name if name in INDICATORS else None, families, points))
     rest = [key for key in keys if not any(found.shows(key) for found in plans)]
     rest += [key for key in validations if key not in rest]
-    rest.sort(key=lambda key: _GROUPS.index(describe(key).group))
+    rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
     for key in rest:
         if not any(found.key == key or key in (found.envelope or ()) for found in plans):
             plans.append(_plan(key, None, families, ()))
@@ -137,7 +151,7 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
 
     own = run.series(found.key)
 
-    def place(step: int) -> int | None:
+    def along(step: int) -> int | None:
         return axis.place(own, step) if own is not None else None
 
     main = points(found.key)
@@ -148,11 +162,12 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
                 Line(extra, "points", "validation" if not number else f"line-{number + 1}", describe(key).label)
             )
     target, notes = _target(found, view)
+    ends = _ends(run, own, look) if own is not None else (None, None)
     envelope = None
     if found.envelope is not None:
         low, high = points(found.envelope[0]), points(found.envelope[1])
         envelope = (low, high) if low is not None and high is not None else None
-    return ChartData(
+    data = ChartData(
         key=found.key,
         label=found.label,
         unit=found.unit,
@@ -161,13 +176,39 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
         band=_band(found, view),
         target=target,
         notes=notes,
-        marks=tuple(Mark(at, mark.role) for mark in _marks(found, view) if (at := place(mark.step)) is not None),
-        cursor=None if view.cursor is None else place(view.cursor),
+        marks=tuple(Mark(at, mark.role) for mark in _marks(found, view) if (at := along(mark.step)) is not None),
+        cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
         log_y=look.log_y,
+        usual_y=look.usual_y,
+        first_step=ends[0],
+        last_step=ends[1],
         smoothing=look.smoothing,
         empty=axis.problem or "no data yet",
     )
+    return overlaid(data, found.indicator, view, look.axis)
+
+
+def with_right(data: ChartData, other: ChartData) -> ChartData:
+    """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
+    if other.main is None:
+        return data
+    sign = "r" if any(one.sign for one in data.lines) else ""  # runs laid over each other have letters of their own
+    line = replace(other.main, role="right", right=True, label=other.title, sign=sign)
+    lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
+    breaches = tuple(mark for mark in other.marks if mark.role == "breach" and mark not in data.marks)
+    right = replace(other, lines=(line,), envelope=None, band=(None, None), target=None, marks=())
+    return replace(data, lines=lines, right=right, marks=data.marks + breaches)
+
+
+def _ends(run: Run, own: Series, look: Look) -> tuple[int | None, int | None]:
+    """Return the ends of the zoom along the x axis; None where the data's own hold."""
+    whole = run.reach
+    if look.span is None or whole is None:
+        return None, None
+    axis = on_axis(run, look.axis)
+    first, last = look.span.shown(whole)
+    return axis.edge(own, first), None if last >= whole[1] else axis.edge(own, last)
 
 
 def _band(found: Plan, view: View) -> tuple[float | None, float | None]:

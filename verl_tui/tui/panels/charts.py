@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.containers import Grid
 
 from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
+from verl_tui.tui.panels.looking import changed, following, step_at
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.screen import Screen
 
     from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.plot import Plot
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
@@ -24,8 +26,6 @@ _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _ENOUGH = 8
 """Charts that tell of a run's health; only for fewer are they made smaller than is good."""
-_SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
-"""Weights of the past that are offered, as in TensorBoard's slider."""
 
 
 class ChartsPanel(Panel):
@@ -66,6 +66,7 @@ class ChartsPanel(Panel):
         self._drawn: tuple[object, ...] | None = None
         """What the charts were drawn from last."""
         self._view: View | None = None
+        self._cursor: int | None = None
 
     def compose(self) -> ComposeResult:
         """The grid is filled when its size is known."""
@@ -74,20 +75,33 @@ class ChartsPanel(Panel):
     def show(self, view: View) -> None:
         """Draw the page's charts."""
         run = view.run
-        drawn = (run, run.revision, view.cursor, view.verdict, view.loading, self.filter) if run else None
+        others = (view.selection.revision, *((other.name, other.revision) for other in view.selected))
+        told = (view.cursor, view.verdict, view.loading, self.filter, view.pins, others)
+        drawn = (run, run.revision, told) if run else None
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
-        self._drawn = drawn
+        covered = self._view is not None and any(not screen.is_modal for screen in self._above())
         self._view = view
-        planned = (run, len(run.keys) if run else 0, self.filter, view.monitor.config.charts)
+        if covered:
+            return  # it is shown again when it can be seen again
+        self._drawn = drawn
+        if view.cursor != self._cursor:
+            self._cursor = view.cursor
+            self.look = following(self.look, run, view.cursor)
+        planned = (run, len(run.keys) if run else 0, self.filter, view.monitor.config.charts, view.pins)
         if planned != self._planned:
             if planned[2] != self._filtered:
                 self._filtered = self.filter
                 self._first = 0
                 self._revealed = None
-            self._plans = plan(run, view.monitor.config.charts, self.filter) if run is not None else ()
+            self._plans = plan(run, view.monitor.config.charts, self.filter, view.pins) if run is not None else ()
             self._planned = planned
         self._fill()
+
+    def _above(self) -> list[Screen[object]]:
+        """Return the screens in front of this one."""
+        stack = self.app.screen_stack
+        return stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
 
     def on_resize(self) -> None:
         """Make as many charts as fit now."""
@@ -150,12 +164,11 @@ class ChartsPanel(Panel):
         return columns, max(1, rows)
 
     def _caption(self, shown: int) -> None:
-        words = []
-        if len(self._plans) > shown:
-            words.append(f"{self._first + 1}–{self._first + shown} of {len(self._plans)} · pgdn pgup")
+        words = [*self.look.words(self._view.run if self._view is not None else None)]
         if self.filter:
             words.append(f"filter: {self.filter}")
-        words.extend(self.look.words())
+        if len(self._plans) > shown:
+            words.append(f"{self._first + 1}–{self._first + shown} of {len(self._plans)} · pgdn pgup")
         self.subtitle(" · ".join(words))
 
     # -- keys -----------------------------------------------------------------------------------------------------
@@ -198,22 +211,26 @@ class ChartsPanel(Panel):
         return True
 
     def change_look(self, what: str) -> None:
-        """Change how charts are drawn: `axis`, `log`, `smoother`, `rougher`, `reset`."""
-        at = _SMOOTHINGS.index(self.look.smoothing)
-        match what:
-            case "axis":
-                self.look = self.look.next_axis()
-            case "log":
-                self.look = replace(self.look, log_y=not self.look.log_y)
-            case "smoother":
-                self.look = replace(self.look, smoothing=_SMOOTHINGS[min(at + 1, len(_SMOOTHINGS) - 1)])
-            case "rougher":
-                self.look = replace(self.look, smoothing=_SMOOTHINGS[max(at - 1, 0)])
-            case "reset":
-                self.look = Look()
-                self._first = 0
-                self._revealed = None
+        """Change how charts are drawn: `reset`, or one of those in `looking.KEYS`."""
+        if what == "reset":
+            self.look = Look()
+            self._first = 0
+            self._revealed = None
+        else:
+            view = self._view
+            self.look = changed(self.look, what, view.run if view else None, view.cursor if view else None)
         self._fill()
+
+    def take_look(self, look: Look | None) -> None:
+        """Draw as a chart over the full screen was drawn last."""
+        if look is not None and look != self.look:
+            self.look = look
+            self._fill()
+
+    def step_at(self, plot: Plot, position: int) -> int | None:
+        """Return the step of a position on the x axis of a chart, None where it is not known."""
+        run = self._view.run if self._view is not None else None
+        return step_at(run, plot.data.key, self.look, position)
 
     def focused_plan(self) -> Plan | None:
         """Return what the focused chart shows, the first chart's if none has the focus."""

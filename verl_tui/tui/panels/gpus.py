@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _ROLES = ("name", "bar", "gauge", "value", "warn", "dim", "spark", "odd")
 _MEMORY = re.compile(r"(?:\w+/)?perf/max_memory_\w+_gb")
 _MFU = "perf/mfu/actor"
-_OF_WANDB = re.compile(r"system/gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)(?:/l:.+)?")
-"""What is shown of W&B's system figures, which have dots in their names: there are a dozen for each GPU."""
+_OF_WANDB = re.compile(r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?")
+"""What is shown of W&B's system figures, most of which have dots in their names: there are a dozen for each GPU."""
 _MOST = 40
 """Logged metrics shown: some logs have hundreds."""
 _STALE = 30.0
@@ -139,8 +139,13 @@ def _logged(run: Run) -> tuple[list[_Logged], int]:
         series = run.series(key)
         if series is not None and series.last is not None:
             plain = label if labels.count(label) == 1 else key
-            found.append(_value(plain.removeprefix("system/"), key, series))
+            found.append(_value(_short(plain), key, series))
     return found, max(0, len(keys) - _MOST)
+
+
+def _short(label: str) -> str:
+    """Return a label without what goes without saying in this panel."""
+    return label.removeprefix("system/").replace("peak GPU memory ", "peak ")
 
 
 def _wanted(key: str) -> bool:

@@ -156,6 +156,11 @@ class HealthPanel(TextPanel):
         self._chosen = _name(finding) if finding is not None else None
         return finding
 
+    @property
+    def chosen(self) -> Finding | None:
+        """The finding that the user has chosen."""
+        return next((one for one in self.findings if _name(one) == self._chosen), None)
+
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged."""
         self._reasons = not self._reasons

@@ -9,12 +9,16 @@ from rich.style import Style
 from rich.text import Text
 from textual.containers import Container
 from textual.content import Content
+from textual.strip import Strip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.words import Pieces
+
+_KEPT = 500
+"""Rows that are remembered: more than a few screenfuls."""
 
 
 class Panel(Container):
@@ -27,15 +31,22 @@ class Panel(Container):
         border: round $panel-lighten-2;
         border-title-color: $text-muted;
         border-subtitle-color: $text-muted;
-        &:focus-within { border: round $accent; border-title-color: $accent; }
+        &.-focused { border: round $accent; border-title-color: $accent; }
         &.-ascii { border: ascii $panel-lighten-2; }
-        &.-ascii:focus-within { border: ascii $accent; }
+        &.-ascii.-focused { border: ascii $accent; }
     }
     """
 
     def on_mount(self) -> None:
         """Write the title."""
         self.border_title = Content(self.TITLE)
+
+    def on_descendant_focus(self) -> None:
+        """Show that the keys mean this panel; with `:focus-within` each move of the focus would style all of it."""
+        focused = self.screen.focused
+        self.set_class(focused is not None and self in focused.ancestors, "-focused")
+
+    on_descendant_blur = on_descendant_focus
 
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""
@@ -68,6 +79,7 @@ class TextPanel(Panel):
         super().__init__(id=id, classes=classes)
         self._made: dict[tuple[tuple[str, str], ...], Text] = {}
         """Rows of the last drawing: most are the same in the next."""
+        self._strips: dict[tuple[tuple[str, str], ...], Strip] = {}
 
     @abstractmethod
     def redraw(self) -> None:
@@ -81,9 +93,19 @@ class TextPanel(Panel):
             self._made[row] = before.get(row) or self._made.get(row) or self._text(row)
         return [self._made[tuple(pieces)] for pieces in lines]
 
+    def strip(self, pieces: Pieces) -> Strip:
+        """Return a row of text, ready to be shown, in its colours; one that was made before is the same object."""
+        row = tuple(pieces)
+        if row not in self._strips:
+            if len(self._strips) >= _KEPT:
+                self._strips.clear()
+            self._strips[row] = Strip(self._text(row).render(self.app.console)).simplify()
+        return self._strips[row]
+
     def notify_style_update(self) -> None:
         """Forget the colours: the theme has changed."""
         self._made.clear()
+        self._strips.clear()
         super().notify_style_update()
 
     def _text(self, pieces: Sequence[tuple[str, str]]) -> Text:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary
 
+from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.health.finding import Severity
-from verl_tui.runs.state import remaining, silence, state
+from verl_tui.runs.pace import ahead
+from verl_tui.runs.state import State, silence, state
 from verl_tui.times import age, duration
 from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
+from verl_tui.tui.selection import LETTERS
+from verl_tui.tui.widgets import palette
 from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.numbers import exact_step
-from verl_tui.tui.widgets.run_rows import ROLES, RunEntry, columns, glyph, pairs, short, triples
+from verl_tui.tui.widgets.run_rows import ROLES, RunEntry, columns, glyph, pairs, singles, triples
 from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
 
@@ -20,10 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.strip import Strip
 
     from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.run_rows import Layout
     from verl_tui.tui.widgets.words import Pieces
 
 _ONE_ROW = 78
@@ -43,6 +54,10 @@ class RunsPanel(TextPanel):
     PREFIX = "runs"
     GROUNDED = frozenset({"bar"})
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"runs--{role}" for role in ROLES}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),
+        Binding("s", "sort", "Sort: as found, state, name, reward, activity", show=False, id="runs.sort"),
+    ]
     DEFAULT_CSS = """
     RunsPanel {
         & > .runs--ok { color: $text-success; }
@@ -56,7 +71,7 @@ class RunsPanel(TextPanel):
         & > .runs--spark { color: $text-primary; }
         & > .runs--odd { color: $text-error; text-style: bold; }
     }
-    """
+    """ + palette.rules("RunsPanel", "runs")
 
     class Picked(Message):
         """The user chose a run."""
@@ -65,10 +80,16 @@ class RunsPanel(TextPanel):
             self.name = name
             super().__init__()
 
+    class Selected(Message):
+        """The user selected a run to be compared, or took that back."""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._rows = Entries(marked=3)
         self._filter = ""
+        self._order = ORDERS[0]
+        self._made_of: WeakKeyDictionary[Run, tuple[object, RunEntry]] = WeakKeyDictionary()
+        """What was said of each run last, and what it depends on."""
         self._view: View | None = None
         self._names: list[str] = []
         """Names of the entries, in their order."""
@@ -111,6 +132,28 @@ class RunsPanel(TextPanel):
         """Nothing more to open: choosing has shown the run."""
         message.stop()
 
+    def listed(self, view: View) -> list[Run]:
+        """Return the runs that the filter leaves, in their order."""
+        return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
+
+    def action_sort(self) -> None:
+        """Sort by something else."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._revealed = ()
+        self.redraw()
+
+    def action_select(self) -> None:
+        """Select the chosen run to be compared, or take that back."""
+        view, name = self._view, self._chosen
+        if view is None or name not in view.monitor.runs:
+            return
+        if view.selection.toggle(name):
+            self.post_message(self.Selected())
+            self.redraw()
+        else:
+            self.app.clear_notifications()
+            self.notify(f"{len(LETTERS)} runs are compared at most", timeout=3)
+
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         view = self._view
@@ -122,14 +165,31 @@ class RunsPanel(TextPanel):
         above = [_loading(view, width)] if view.loading else []
         if len(above) + len(entries) * tall > height:
             width -= 1  # the scroll bar
-        body = self._lay_out(entries, tall, width, view) if entries else self._nothing(view, width)
-        heads = range(len(above), len(above) + len(entries) * tall, tall)
+        if not entries:
+            above += self._nothing(view, width)
+        first, stop = len(above), len(above) + len(entries) * tall
+        layout = self._layout(entries, tall, width, view) if entries else None
+
+        def row(at: int) -> Strip:
+            if layout is None or at < first:
+                return self.strip(above[at])
+            return self.strip(layout(entries[(at - first) // tall])[(at - first) % tall])
+
         self._names = [entry.name for entry in entries]
-        self._rows.set_entries(self.texts([*above, *body]), heads, heads.stop)
+        self._rows.set_lazy_entries(LazyStrips(stop, row), range(first, stop, tall), stop)
         self._mark(width, height)
+        self.subtitle(self._caption(view, len(entries)))
+
+    def _caption(self, view: View, shown: int) -> str:
+        """Say what the list leaves out, how it is sorted and how many are selected."""
         total = len(view.monitor.runs)
-        fewer = len(entries) < total
-        self.subtitle(f"{len(entries)} of {total}" if fewer else str(total) if total > 1 else "")
+        words = [f"{shown} of {total}"] if shown < total else [str(total)] if total > 1 else []
+        if self._order != ORDERS[0]:
+            words.append(f"by {self._order}")
+        if selected := len(view.selected):
+            words.append(f"{selected} selected")
+        text = (" - " if view.ascii else " · ").join(words)
+        return text if len(text) + 4 <= self.size.width else words[-1]
 
     def _tall(self, entries: int, width: int, height: int) -> int:
         """Return how many rows each run takes."""
@@ -138,14 +198,14 @@ class RunsPanel(TextPanel):
             return 1
         return 3 if entries * 3 <= height else 2
 
-    def _lay_out(self, entries: list[RunEntry], tall: int, width: int, view: View) -> list[Pieces]:
+    def _layout(self, entries: list[RunEntry], tall: int, width: int, view: View) -> Layout:
         if tall == 3:
             return triples(entries, width, ascii_only=view.ascii)
         if tall == 2:
             return pairs(entries, width, ascii_only=view.ascii)
         if width >= _ONE_ROW - 1:
             return columns(entries, width, ascii_only=view.ascii)
-        return [short(entry, width, ascii_only=view.ascii) for entry in entries]
+        return singles(width, ascii_only=view.ascii)
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
@@ -163,32 +223,55 @@ class RunsPanel(TextPanel):
         return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]
 
     def _entries(self, view: View) -> list[RunEntry]:
-        wanted = self._filter.casefold()
-        runs = [*enumerate(view.monitor.runs.values(), 1)]
-        matching = [(number, run) for number, run in runs if wanted in run.name.casefold()]
-        matching = matching or runs  # what names no run is meant for metrics
-        counts = {run.name: _count(view, run) for _, run in matching}
-        digits = max(map(len, counts.values()), default=0)
-        return [_entry(view, run, number, counts[run.name].ljust(digits)) for number, run in matching]
+        runs = self.listed(view)
+        numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
+        entries = [self._entry(view, run) for run in runs]
+        digits = max((len(entry.count) for entry in entries), default=0)
+        return [
+            replace(
+                entry,
+                number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
+                count=entry.count.ljust(digits),
+                shown=view.run is run,
+                mark=_selected(view, run),
+            )
+            for run, entry in zip(runs, entries, strict=True)
+        ]
+
+    def _entry(self, view: View, run: Run) -> RunEntry:
+        """Return what is said of a run; it is not reckoned anew where only a key was pressed."""
+        verdict = view.monitor.verdicts.get(run.name)
+        key = (view.now, run.revision, verdict, view.attention.revision)
+        made = self._made_of.get(run)
+        if made is None or made[0] != key:
+            made = self._made_of[run] = (key, _entry(view, run))
+        return made[1]
 
 
-def _entry(view: View, run: Run, number: int, count: str) -> RunEntry:
+def _entry(view: View, run: Run) -> RunEntry:
     step, total = run.step, run.total_steps
-    left = remaining(run, view.now)
+    now = state(run, view.now)
+    left = ahead(run) if now is State.RUNNING else None
     quiet = silence(run, view.now)
     return RunEntry(
         name=run.name,
-        number=str(number) if number < 10 else " ",
         badge=_badge(view, run),
-        count=count,
-        state=state(run, view.now),
+        count=_count(view, run),
+        state=now,
         steps="" if step is None else exact_step(step) + (f"/{exact_step(total)}" if total else ""),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
-        eta="" if left is None else duration(left),
+        eta="" if left is None else duration(left.seconds),
         age="" if quiet is None else age(quiet),
         reward=run.indicator("reward"),
-        shown=view.run is run,
     )
+
+
+def _selected(view: View, run: Run) -> tuple[str, str]:
+    """Return the letter that a selected run has wherever it is shown, with its colour."""
+    place = view.selection.place(run.name)
+    if place is None:
+        return ("  " if view.selected else "", "")
+    return f"{LETTERS[place]} ", palette.RUNS[place]
 
 
 def _badge(view: View, run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from verl_tui.times import duration
 from verl_tui.tui.widgets.chart_data import STEPS, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.chart_data import Points
 
 AXES = ("step", "time", "relative")
+_DAY = 86_400.0
 
 
 @dataclass(slots=True)
@@ -34,6 +35,8 @@ class _Timed:
     pyramid: Pyramid
     taken: int = 0
     revision: int = -1
+    origins: array[int] = field(default_factory=lambda: array("q"))
+    """The step of each point."""
 
 
 class _Clocked:
@@ -44,10 +47,20 @@ class _Clocked:
         self._clocks = clocks
         self.problem = problem
         """Why there is nothing to show, None where there is."""
+        self.reckoned = bool(clocks) and all(clock.reckoned for clock in clocks)
+        """Whether no moment was noted when it was there."""
 
-    def points(self, series: Series) -> Points:
-        """Return the series over its times."""
-        return _timed(series, self._clocks)
+    def origin(self, series: Series) -> str:
+        """Return what tells when the series' last step was, for people; nothing where that is not known."""
+        if not len(series):
+            return ""
+        if not math.isnan(series.times[-1]):
+            return "times in the log"
+        return next((clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1]))), "")
+
+    def points(self, series: Series, later: int = 0) -> Points:
+        """Return the series over its times, so many seconds later: to lay its beginning over another run's."""
+        return _timed(series, self._clocks, later)
 
     def place(self, series: Series, step: int) -> int | None:
         """Return when a step was: the time of the series' last point up to it, None where that is not known."""
@@ -55,14 +68,31 @@ class _Clocked:
         moment = _moment(series, max(0, at), self._clocks) if len(series) else math.nan
         return None if math.isnan(moment) else int(moment)
 
+    def edge(self, series: Series, step: int) -> int | None:
+        """Return when a step was, the same for all series where anything tells it of the run."""
+        told = (clock.at(step) for clock in self._clocks)
+        moment = next((time for time in told if not math.isnan(time)), math.nan)
+        return self.place(series, step) if math.isnan(moment) else int(moment)
+
+    def step(self, series: Series, position: int) -> int | None:
+        """Return the step of the series' last point up to a time, that of the first where all are later."""
+        timed = _timed(series, self._clocks)
+        at = bisect_right(timed.steps, position) - 1
+        return timed.origins[max(0, at)] if timed.origins else None
+
 
 class _Stepped:
     """Positions are the steps themselves."""
 
     axis = STEPS
     problem = None
+    reckoned = False
 
-    def points(self, series: Series) -> Points:
+    def origin(self, _series: Series) -> str:
+        """Return nothing: steps need no telling."""
+        return ""
+
+    def points(self, series: Series, _later: int = 0) -> Points:
         """Return the series as it is."""
         return series
 
@@ -70,8 +100,13 @@ class _Stepped:
         """Return the step itself."""
         return step
 
+    edge = step = place
 
-_CACHE: WeakKeyDictionary[Series, _Timed] = WeakKeyDictionary()
+
+_CACHE: WeakKeyDictionary[Series, dict[int, _Timed]] = WeakKeyDictionary()
+"""By the seconds that a series is shown later."""
+_SHIFTS = 8
+"""So many are kept: there is one for each run that another was held against."""
 
 
 def on_axis(run: Run, name: str) -> _Clocked | _Stepped:
@@ -86,16 +121,45 @@ def on_axis(run: Run, name: str) -> _Clocked | _Stepped:
     clocks = run.clocks
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the records themselves.
     began = min([*(clock.times[0] for clock in clocks), *_first_times(run)], default=None)
-    problem = None if began is not None else "nothing tells when the steps were: x goes back to steps"
+    problem = None if began is not None else "no times are known: x shows steps"
     start = began or 0.0
 
-    def relative(second: int) -> str:
-        return duration(second - start).replace(" ", "")
+    write = _since(start) if name == "relative" else _tick
+    long = max((clock.times[-1] for clock in clocks), default=start) - start > _DAY
+    read = write if name == "relative" else _dated if long else _of_day
+    zero = start if name == "relative" else _midnight(start)
+    return _Clocked(Axis(name, write, read, time=True, zero=int(zero)), clocks, problem)
 
-    def of_day(second: int) -> str:
-        return datetime.fromtimestamp(second).astimezone().strftime("%H:%M")
 
-    return _Clocked(Axis(name, of_day if name == "time" else relative, time=True), clocks, problem)
+def _since(start: float) -> Callable[[int], str]:
+    def write(second: int) -> str:
+        told = duration(second - int(start))
+        return told.removesuffix(" 00m").removesuffix(" 0h").replace(" ", "")
+
+    return write
+
+
+def _local(second: float) -> datetime:
+    return datetime.fromtimestamp(second).astimezone()
+
+
+def _of_day(second: int) -> str:
+    return _local(second).strftime("%H:%M")
+
+
+def _dated(second: int) -> str:
+    return _local(second).strftime("%d %b %H:%M")
+
+
+def _tick(second: int) -> str:
+    """Write the time of day; where a day begins, which one: trainings last for days."""
+    moment = _local(second)
+    return moment.strftime("%H:%M" if moment.hour or moment.minute else "%d %b")
+
+
+def _midnight(second: float) -> float:
+    """Return when the day began, where the user lives."""
+    return _local(second).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
 def _first_times(run: Run) -> Iterator[float]:
@@ -113,19 +177,23 @@ def _moment(series: Series, at: int, clocks: Sequence[Clock]) -> float:
     return next((time for time in (series.times[at], *told) if not math.isnan(time)), math.nan)
 
 
-def _timed(series: Series, clocks: Sequence[Clock]) -> _Timed:
-    found = _CACHE.get(series)
+def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
+    shifted = _CACHE.setdefault(series, {})
+    found = shifted.get(later)
     if found is None or found.revision != series.revision or found.taken > len(series):
         steps, values = array("q"), array("d")
-        found = _CACHE[series] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
+        if len(shifted) >= _SHIFTS:
+            shifted.clear()
+        found = shifted[later] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
     for i in range(found.taken, len(series)):
         moment = _moment(series, i, clocks)
         if math.isnan(moment) and any(clock.steps[-1] < series.steps[i] for clock in clocks):
             break  # the clock will tell
         found.taken = i + 1
-        second = int(moment) if not math.isnan(moment) else None
+        second = int(moment) + later if not math.isnan(moment) else None
         if second is not None and (not found.steps or second >= found.steps[-1]):
             found.steps.append(second)
             found.values.append(series.values[i])
+            found.origins.append(series.steps[i])
     found.pyramid.catch_up()
     return found

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import BinaryIO
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.browsing import Page
     from verl_tui.records import Sample
 
 _BUDGET = 0.005
 """Seconds of writing at a stretch."""
-_AHEAD = 48
-"""Rows that are asked for at a time."""
 _MOST_NAMES = 1000
 
 
@@ -31,7 +28,11 @@ def file_name(run: str, page: Page, indices: Sequence[int]) -> str:
 
 
 class Export:
-    """Some samples on their way to a file, as they are read."""
+    """Some samples on their way to a file, in the browser's thread.
+
+    Rows of a dump are written to the byte as they stand there, so that whatever reads dumps can read them; samples
+    that came another way as verl-tui keeps them.
+    """
 
     def __init__(self, page: Page, indices: Sequence[int], run: str, folder: Path | None = None) -> None:
         """Begin a file.
@@ -46,46 +47,69 @@ class Export:
             OSError: It cannot be written.
         """
         self._page = page
+        self._generation = page.generation
         self._indices = tuple(indices)
-        self.path, self._file = _create((folder or Path.cwd()) / file_name(run, page, indices))
+        self.path = _create((folder or Path.cwd()) / file_name(run, page, indices))
         self.written = 0
         self.skipped = 0
         """Rows that cannot be read."""
-        self.done = False
+        self.problem: str | None = None
+        """Why it has ended early."""
+        self._raw = False
 
-    def advance(self, seconds: float = _BUDGET) -> bool:
-        """Write what has been read; return whether that was all.
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is written."""
+        return self.problem is not None or self.written + self.skipped == len(self._indices)
 
-        Raises:
-            OSError: The file cannot be written.
-        """
-        until = monotonic() + seconds
-        while not self.done and monotonic() < until:
-            at = self.written + self.skipped
-            if at == len(self._indices):
-                self.close()
-                break
-            index = self._indices[at]
-            sample = self._page.sample(index)
-            if sample is None:
-                if self._page.problem is None:
-                    self._ask(at)
-                    break
-                self.skipped += 1
-                continue
-            self._file.write(record(sample, self._page.place.step, index) + b"\n")
-            self.written += 1
+    def waits(self) -> bool:
+        """Tell whether there is something to write."""
+        return not self.done
+
+    def presses(self) -> bool:
+        """Nobody looks at it."""
+        return False
+
+    def read_on(self) -> bool:
+        """Write for some milliseconds, whole lines; return whether that was all."""
+        try:
+            self._write()
+        except OSError as error:
+            self.problem = error.strerror or str(error)
         return self.done
 
-    def _ask(self, at: int) -> None:
-        """Have the next rows read; what is asked for last is read first."""
-        for index in reversed(self._indices[at : at + _AHEAD]):
-            self._page.sample(index)
+    def words(self) -> str:
+        """Say what is in the file."""
+        said = f"{self.written:,} sample{'s' * (self.written != 1)} in {self.path}"
+        said += ", as the dump has them" if self._raw else ", as verl-tui keeps them"
+        said += f"; {self.skipped:,} could not be read" if self.skipped else ""
+        return f"{said}; then it failed: {self.problem}" if self.problem is not None else said
 
-    def close(self) -> None:
-        """End the file."""
-        self.done = True
-        self._file.close()
+    def _write(self) -> None:
+        if self._page.generation != self._generation:
+            raise OSError("the dump has been written anew")
+        until, written, skipped = monotonic() + _BUDGET, 0, 0
+        with self.path.open("ab") as file:  # opened each time: whenever the app ends, no file is half open
+            for row in self._rows(self._indices[self.written + self.skipped :]):
+                if row is None:
+                    skipped += 1
+                else:
+                    file.write(row + b"\n")
+                    written += 1
+                if monotonic() > until:
+                    break
+        self.written += written
+        self.skipped += skipped
+
+    def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
+        lines = self._page.lines(indices)
+        self._raw = lines is not None
+        return lines if lines is not None else self._records(indices)
+
+    def _records(self, indices: Sequence[int]) -> Iterator[bytes | None]:
+        for index in indices:
+            sample = self._page.sample(index)
+            yield record(sample, self._page.place.step, index) if sample is not None else None
 
 
 def record(sample: Sample, step: int, index: int) -> bytes:
@@ -104,11 +128,12 @@ def record(sample: Sample, step: int, index: int) -> bytes:
     return orjson.dumps({key: value for key, value in fields.items() if value is not None}, default=str)
 
 
-def _create(base: Path) -> tuple[Path, BinaryIO]:
+def _create(base: Path) -> Path:
     for number in range(1, _MOST_NAMES):
         path = base.with_name(f"{base.name}{f'-{number}' if number > 1 else ''}.jsonl")
         try:
-            return path, path.open("xb")
+            path.open("xb").close()
         except FileExistsError:
             continue
+        return path
     raise FileExistsError(f"{base}.jsonl, and a thousand more of that name")

@@ -3,7 +3,8 @@
 Python's `re` can take for ever, and holds the interpreter meanwhile, whichever thread it runs in. So three things
 bound a search: expressions that may take exponential time are refused (a repeat in a repeat, an alternative in a
 repeat, very many repeats); a text is searched line by line; and a long line is tried in pieces of growing length
-first, and given up where a piece takes long already. What was given up is told.
+first, each so much longer than the last as the time allows that this one took, and given up where that is hardly
+longer at all. What was given up is told.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PATIENCE = 0.002
-"""Seconds that a piece of a line may take; twice the length takes 2^_MOST_PLACES times as long at worst."""
+_PATIENCE = 0.01
+"""Seconds that one call may take: as long nothing else happens, on the screen neither."""
+_LEAST_GROWTH = 1.1
 _FIRST_PIECE = 16
 _MOST_PLACES = 8
 """Places where an expression may match more or less: each may double the time that twice the text takes."""
@@ -57,11 +59,12 @@ class Search:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # `[[a]` may come to mean something else one day
-                case = 0 if _has_upper(expression, literal=literal) else re.IGNORECASE
-                self._pattern = re.compile(source, case | re.MULTILINE)
+                self.folds = not _has_upper(expression, literal=literal)
+                """Whether small letters and capitals are the same."""
+                self._pattern = re.compile(source, (re.IGNORECASE if self.folds else 0) | re.MULTILINE)
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"/{expression}/: {error}") from None
-        self._probed = not literal and _repeats(expression) > 0
+        self._degree = 0 if literal else _repeats(expression)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Search) and (self.expression, self.literal) == (other.expression, other.literal)
@@ -75,7 +78,7 @@ class Search:
 
     def hits(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield start and end of every hit that is not empty, line by line."""
-        if not self._probed:
+        if not self._degree:
             yield from (found.span() for found in self._pattern.finditer(text) if found.end() > found.start())
             return
         start = 0
@@ -92,14 +95,39 @@ class Search:
     def _bearable(self, line: str) -> bool:
         size = _FIRST_PIECE
         while size < len(line):
-            began = perf_counter()
-            # All of it, hits and all: the hits after the first may be the slow ones.
-            for _ in self._pattern.finditer(line, 0, size):
-                pass
-            if perf_counter() - began > _PATIENCE * max(1.0, size / 4096):
+            growth = (_PATIENCE / self._slowest(line, size)) ** (1 / (self._degree + 1))
+            if growth < _LEAST_GROWTH:
                 return False
-            size *= 2
+            size = int(size * min(2.0, growth)) + 1
         return True
+
+    def _slowest(self, line: str, size: int) -> float:
+        """Return the seconds of the slowest call for a piece of a line: that after the last hit may be it."""
+        calls = self._pattern.finditer(line, 0, size)
+        slowest, found = 1e-9, True
+        while found:
+            began = thread_time()
+            found = next(calls, None) is not None
+            slowest = max(slowest, thread_time() - began)
+        return slowest
+
+
+def needle(expression: str) -> str:
+    """Return a word that every hit of an expression has in it, empty where none is sure: a quick first look for it."""
+    words, depth = [""], 0
+    for token in _TOKEN.finditer(expression):
+        kind, text = token.lastgroup, token.group()
+        depth += (kind == "open") - (kind == "close")
+        plain = text[1:] if len(text) == 2 and text[0] == "\\" and not text[1].isalnum() else text
+        if kind in ("bar", "aside"):
+            return ""
+        if kind == "times":
+            words[-1] = words[-1][:-1]
+        if kind == "atom" and not depth and len(plain) == 1 and (plain != text or text not in ".^$") and plain != " ":
+            words[-1] += plain
+        else:
+            words.append("")
+    return max(words, key=len)
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:

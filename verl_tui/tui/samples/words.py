@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from verl_tui.browsing import Page
     from verl_tui.records import Fact
     from verl_tui.runs.samples import Place
+    from verl_tui.tui.samples.history import History
     from verl_tui.tui.samples.listing import Listing
     from verl_tui.tui.samples.order import Order
     from verl_tui.tui.samples.query import Query
@@ -38,6 +39,13 @@ def place_words(
         (f"  {middle(run, 40, ascii_only=ascii)}", "dim"),
     ]
     return left, [("following" if following else "f follows", "accent" if following else "dim")]
+
+
+def answers_words(history: History | None, *, on: bool) -> Pieces:
+    """Say that the answers to one prompt are shown, of this step or of many."""
+    if history is not None:
+        return [(f"one prompt, {history.looked_at} of {history.steps} steps  ", "accent")]
+    return [("all answers  ", "accent")] if on else []
 
 
 def list_words(

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.config_rows import (
     ROLES,
     compared,
@@ -22,6 +20,7 @@ from verl_tui.tui.screens.config_rows import (
     page_rows,
     settings_page,
 )
+from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import printable
@@ -133,17 +132,14 @@ class ConfigPanel(TextPanel):
         self.redraw()
 
 
-class ConfigScreen(ModalScreen[None]):
+class ConfigScreen(Overlay[None]):
     """The configuration of the shown run, or its difference to other runs."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="config.back"),
         Binding("q,c", "dismiss", "Close", id="config.close"),
         Binding("slash", "filter", "Filter", key_display="/", id="config.filter"),
         Binding("d", "difference", "Difference to other runs", id="config.difference"),
-        Binding("left_square_bracket", "other(-1)", "Previous run", id="config.previous"),
-        Binding("right_square_bracket", "other(1)", "Next run", id="config.next"),
         Binding("y", "copy", "Copy the setting", id="config.copy"),
     ]
     DEFAULT_CSS = """
@@ -243,10 +239,8 @@ class ConfigScreen(ModalScreen[None]):
         if self._comparing:
             self._first_other += way
             self._draw()
-            return
-        names = list(self._view.monitor.runs) if self._view is not None else []
-        if names and self._view is not None and self._view.run is not None:
-            self.post_message(RunsPanel.Picked(names[(names.index(self._view.run.name) + way) % len(names)]))
+        else:
+            super().action_other(way)
 
     def action_copy(self) -> None:
         """Copy the chosen setting, as one writes it on a command line."""

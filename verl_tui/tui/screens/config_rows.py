@@ -289,6 +289,10 @@ def detail_rows(page: Page, entry: Entry | None, width: int, height: int, *, asc
     if len(rows) > height:
         close = [(f"{entry.label}: {' | '.join(values)}", "value"), pieces[-1]]
         rows = [[(line, role)] for text, role in close for line in wrapped(text, width, ascii_only=ascii_only)]
+    if len(rows) > height and rows[height][0][1] == rows[height - 1][0][1]:  # the sentence goes on
+        last, role = rows[height - 1][0]
+        cut = "~" if ascii_only else "…"
+        rows[height - 1] = [(fit(f"{last} {cut}", width, cut), role)]
     return rows[:height]
 
 

@@ -8,11 +8,12 @@ from textual import on
 from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from verl_tui.runs.state import State, remaining, silence, state
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
+from verl_tui.tui.panels import looking
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
 from verl_tui.tui.panels.health import HealthPanel
@@ -20,6 +21,7 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line, Piece
 from verl_tui.tui.widgets.words import middle, printable
 from verl_tui.tui.widgets.wrap import fit
@@ -65,12 +67,14 @@ class Dashboard(Screen[None]):
         Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
         Binding("a", "acknowledge", "Acknowledge finding (this session)", show=False, id="finding.acknowledge"),
         Binding("A", "history", "Finding history", show=False, id="finding.history"),
-        Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="look.axis"),
-        Binding("y", "look('log')", "Log scale", show=False, id="look.log"),
-        Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother"),
-        Binding("S", "look('rougher')", "Less smooth", show=False, id="look.rougher"),
+        *looking.KEYS,
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
+        # While nothing has the focus the charts' own keys mean them; the help has these among theirs.
+        Binding("j,down", "charts('step', 1)", show=False, id="chart.next"),
+        Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
+        Binding("pagedown", "charts('page', 1)", show=False, id="chart.page_down"),
+        Binding("pageup", "charts('page', -1)", show=False, id="chart.page_up"),
     ]
     DEFAULT_CSS = """
     Dashboard {
@@ -155,15 +159,13 @@ class Dashboard(Screen[None]):
         yield GpusPanel(id="gpus")
         yield SamplesPanel(id="samples")
         yield Input(id="filter", placeholder="filter runs and metrics · enter keeps, esc clears", compact=True)
-        yield Footer(show_command_palette=False)
-
-    def on_mount(self) -> None:
-        """Nothing has the focus at first, so that every key means what the help says."""
-        self.query_one(Footer).compact = True
+        yield Keys()
 
     def show(self, view: View) -> None:
-        """Draw the newest state in every panel that is in sight."""
+        """Draw the newest state in every panel that is in sight; behind a screen when that closes."""
         self._view = view
+        if self.app.screen is not self:
+            return  # a row that shines through costs all rows: Textual writes the screen in front anew
         self.query_one("#status", Line).show(*_status(view, self.size.width))
         # Nothing is known of GPUs in most side panes: no room is given to saying so.
         known = bool(view.monitor.gpus and view.monitor.gpus.gpus)
@@ -251,7 +253,8 @@ class Dashboard(Screen[None]):
 
         found = self.query_one(ChartsPanel).focused_plan()
         if found is not None and self._view is not None:
-            self.app.push_screen(ZoomScreen(found, self.query_one(ChartsPanel).look, self._view))
+            charts = self.query_one(ChartsPanel)
+            self.app.push_screen(ZoomScreen(found, charts.look, self._view), charts.take_look)
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
@@ -266,10 +269,16 @@ class Dashboard(Screen[None]):
 
     def action_switch_run(self, way: int) -> None:
         """Show the next or previous run."""
-        names = list(self._view.monitor.runs) if self._view else []
-        if names and self._view and self._view.run:
-            at = names.index(self._view.run.name)
-            self.post_message(RunsPanel.Picked(names[(at + way) % len(names)]))
+        view = self._view
+        runs = self.query_one(RunsPanel).listed(view) if view is not None else []
+        if runs and view is not None and view.run is not None:
+            at = runs.index(view.run) if view.run in runs else -1 if way > 0 else 0
+            self.post_message(RunsPanel.Picked(runs[(at + way) % len(runs)].name))
+
+    @on(RunsPanel.Selected)
+    def _selected(self) -> None:
+        """Lay the curves of the selected runs over each other."""
+        self._again()
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number."""
@@ -281,7 +290,14 @@ class Dashboard(Screen[None]):
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
-        self.query_one(ChartsPanel).change_look(what)
+        charts = self.query_one(ChartsPanel)
+        if what in ("earlier", "later") and charts.look.span is None:
+            self._say("all steps are in sight: + zooms in")
+        charts.change_look(what)
+
+    async def action_charts(self, what: str, way: int) -> None:
+        """Turn to other charts though none has the focus."""
+        await self.app.run_action(f"{what}({way})", self.query_one(ChartsPanel))
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""
@@ -300,6 +316,11 @@ class Dashboard(Screen[None]):
         if not self._reads(health):
             self._say(f"{finding.id}: {finding.message}")
         self._follow(finding)
+
+    @property
+    def chosen_finding(self) -> Finding | None:
+        """The finding that the user has chosen."""
+        return self._health().chosen
 
     def _health(self) -> HealthPanel:
         """Return the panel of findings, up to date even where it is out of sight."""
@@ -371,11 +392,12 @@ class Dashboard(Screen[None]):
 
     @on(Chart.CursorMoved)
     def _cursor(self, event: Chart.CursorMoved) -> None:
-        if self.query_one(ChartsPanel).look.axis != "step":
-            return
-        if event.step is not None:
-            self.query_one(SamplesPanel).go_to(event.step)
-        self.post_message(self.CursorMoved(event.step))
+        step = event.step
+        if step is not None:
+            step = self.query_one(ChartsPanel).step_at(event.plot, step)
+            if step is None:
+                return  # nothing tells when its steps were
+        self.post_message(self.CursorMoved(step))
 
     def action_filter(self) -> None:
         """Ask for a filter."""

@@ -2,50 +2,92 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.text import Text
 from textual.binding import Binding
 from textual.containers import Container
+from textual.content import Content
+from textual.keys import key_to_character
 from textual.screen import ModalScreen
 
+from verl_tui.tui.metrics import filter
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.samples import query
+from verl_tui.tui.screens.compare import CompareScreen
+from verl_tui.tui.screens.config import ConfigScreen
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.history import HistoryScreen
+from verl_tui.tui.screens.log import LogScreen
+from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.screens.samples import SamplesScreen
+from verl_tui.tui.screens.sources import SourcesScreen
+from verl_tui.tui.screens.timing import TimingScreen
+from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.wrap import fit, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from textual.app import App, ComposeResult
     from textual.binding import BindingType
     from textual.dom import DOMNode
 
 _KEYS = {
-    "question_mark": "?",
-    "slash": "/",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
+    "escape": "esc",
     "pagedown": "pgdn",
     "pageup": "pgup",
 }
+_MANY = {f"run.{n}" for n in range(2, 10)}
+_ROOMY = 56
+"""Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
+
+
+class _Section(NamedTuple):
+    """Keys that hold in one place."""
+
+    title: str
+    owners: tuple[type[DOMNode], ...]
+    notes: tuple[str, ...] = ()
+
+
+_PANELS = (
+    _Section("charts, while they have the focus", (ChartsPanel, Plot)),
+    _Section("health, while it has the focus", (HealthPanel,)),
+    _Section("samples, while they have the focus", (SamplesPanel,)),
+    _Section("runs, while they have the focus", (RunsPanel,)),
+    _Section("gpus, while they have the focus", (GpusPanel,)),
+    _Section("lists, while they have the focus", (Rows,)),
+)
+_SCREENS = (
+    _Section("a chart over the full screen", (ZoomScreen,)),
+    _Section("all samples of a step, over the full screen", (SamplesScreen,), query.HELP),
+    _Section("all metrics", (MetricsScreen,), filter.HELP),
+    _Section("log", (LogScreen,)),
+    _Section("compare", (CompareScreen, Overlay)),
+    _Section("configuration", (ConfigScreen, Overlay)),
+    _Section("timing", (TimingScreen, Overlay)),
+    _Section("sources", (SourcesScreen, Overlay)),
+    _Section("finding history", (HistoryScreen, Overlay)),
+)
 
 
 class HelpScreen(ModalScreen[None]):
-    """A list of all keys, everywhere first, then panel by panel."""
+    """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Back", show=False)]
     DEFAULT_CSS = """
     HelpScreen {
         align: center middle;
         & > Container {
-            width: 76;
+            width: 84;
             max-width: 100%;
             height: 90%;
             border: round $accent;
@@ -60,55 +102,61 @@ class HelpScreen(ModalScreen[None]):
         """A frame with scrolling rows."""
         with Container() as frame:
             frame.border_title = "keys"
-            frame.border_subtitle = "esc closes · keys can be remapped in the configuration"
             yield Rows(id="help")
 
     def on_mount(self) -> None:
-        """Fill the rows."""
+        """Listen to the keys at once."""
+        self.query_one(Rows).focus()
+
+    def on_resize(self) -> None:
+        """Fill the rows when the size is known."""
+        self.call_after_refresh(self._fill)
+
+    def _fill(self) -> None:
         rows = self.query_one(Rows)
-        rows.set_rows(list(self._rows(self.app)))
-        rows.focus()
-
-    def _rows(self, app: App[object]) -> Iterator[Text]:
-        sections: list[tuple[str, Iterable[type[DOMNode]]]] = [
-            ("everywhere", (type(app), Dashboard)),
-            ("charts", (ChartsPanel, Plot)),
-            ("health", (HealthPanel,)),
-            ("samples", (SamplesPanel,)),
-            ("runs", (RunsPanel,)),
-            ("gpus", (GpusPanel,)),
-            ("all samples", (SamplesScreen,)),
-            ("lists", (Rows,)),
-        ]
-        if any(isinstance(screen, SamplesScreen) for screen in app.screen_stack):
-            sections.insert(0, sections.pop(-2))  # what is in front comes first
-        for title, owners in sections:
-            lines = [line for owner in owners for line in _lines(owner, app)]
-            if title == "everywhere":
-                lines.append(_line("ctrl+p", "Command palette: every action by its name, themes"))
-            if lines:
-                yield Text(_HEADINGS.get(title, f"{title}, while they have the focus"), style="bold")
-                yield from lines
-                if title == "all samples":
-                    yield from (Text(f"  {line}") for line in query.HELP)
-                yield Text()
+        names = " · the names are for [keys] in the configuration" if rows.size.width > _ROOMY else ""
+        self.query_one(Container).border_subtitle = Content(f"esc closes{names}")
+        # One cell is the scroll bar's, which there always is but on the tallest of screens.
+        rows.set_rows(list(_rows(self.app, max(1, rows.size.width - 1))))
 
 
-def _lines(owner: type[DOMNode], app: App[object]) -> Iterator[Text]:
-    """Yield a line for each of a class's own bindings, under the keys the user has given them."""
+def _rows(app: App[object], width: int) -> Iterator[Text]:
+    front = [
+        section for section in _SCREENS if any(isinstance(screen, section.owners[0]) for screen in app.screen_stack)
+    ]
+    others = [section for section in _SCREENS if section not in front]
+    everywhere = _Section("everywhere", (type(app), Dashboard))
+    for section in (*reversed(front), everywhere, *_PANELS, *others):
+        lines = [line for owner in section.owners for line in _lines(owner, app, width)]
+        if section is everywhere:
+            lines += _line("ctrl+p", "Command palette: every action by its name, themes", "", width)
+        if lines:
+            yield Text(fit(section.title, width), style="bold")
+            yield from lines
+            yield from (Text(fit(f"  {line}", width)) for line in section.notes)
+            yield Text()
+
+
+def _lines(owner: type[DOMNode], app: App[object], width: int) -> Iterator[Text]:
+    """Yield lines for each of a class's own bindings, under the keys the user has given them."""
     for binding in owner.BINDINGS:
         if not isinstance(binding, Binding) or not binding.description or binding.id in _MANY:
             continue
         keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key
-        shown = " ".join(_KEYS.get(key, key) for key in keys.split(","))
+        shown = " ".join(_KEYS.get(key) or (key_to_character(key) or "").strip() or key for key in keys.split(","))
         if binding.id == "run.1":
-            shown = "1 … 9"
-        yield _line(shown, "Run by its number" if binding.id == "run.1" else binding.description)
+            yield from _line("1 … 9", "Run by its number", "run.1 … run.9", width)
+        else:
+            yield from _line(shown, binding.description, binding.id or "", width)
 
 
-def _line(keys: str, words: str) -> Text:
-    return Text(f"  {keys:<18}{words}")
-
-
-_HEADINGS = {"everywhere": "everywhere", "all samples": "all samples of a step, over the full screen"}
-_MANY = {f"run.{n}" for n in range(2, 10)}
+def _line(keys: str, words: str, name: str, width: int) -> Iterator[Text]:
+    """Yield what keys do, and where there is room the name by which the configuration changes them."""
+    beside = width >= _ROOMY
+    start = max(18 if beside else 9, len(keys) + 1) + 2
+    room = width - start - (len(name) + 2 if beside else 0)
+    first, *more = wrap(words, max(8, room))
+    yield Text.assemble(
+        fit(f"  {keys}".ljust(start) + first.ljust(room), width), (f"  {name}" if beside else "", "dim")
+    )
+    yield from (Text(fit(" " * start + line, width)) for line in more)

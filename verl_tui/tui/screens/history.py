@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from verl_tui.health.finding import Severity
 from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.words import middle, wrapped
 
@@ -96,10 +96,9 @@ class HistoryPanel(TextPanel):
         self.subtitle(f"{len(self.episodes)} raised, {lasting} lasting" if self.episodes else "")
 
 
-class HistoryScreen(ModalScreen["Episode | None"]):
+class HistoryScreen(Overlay["Episode | None"]):
     """The history of findings over the dashboard; ends with the episode that the user wants to see, if any."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss", "Close", id="history.close")]
     DEFAULT_CSS = """
     HistoryScreen {
@@ -138,7 +137,9 @@ class HistoryScreen(ModalScreen["Episode | None"]):
         if self._view is not None and self._panel.is_mounted:
             self._panel.set_class(self._view.ascii, "-ascii")
             keys = " · enter goes there · esc closes" if self.has_class("-wide") else ""
-            self._panel.border_title = Content(f"{self._panel.TITLE}{keys}")
+            title = Content(f"{self._panel.TITLE}{keys}")
+            if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
+                self._panel.border_title = title
             self._panel.show(self._view)
 
     def on_entries_opened(self, message: Entries.Opened) -> None:

@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
 from textual import on
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.strip import Strip
 from textual.widgets import Footer, Input
 
 from verl_tui.tui.panels.sample_rows import empty_rows
-from verl_tui.tui.samples import digest, document, order, query, table, words
-from verl_tui.tui.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
-from verl_tui.tui.samples.digest import Item
-from verl_tui.tui.samples.document import PARTS, Document
+from verl_tui.tui.samples import query, words
+from verl_tui.tui.samples.browse import Browse
+from verl_tui.tui.samples.clipping import clipping
 from verl_tui.tui.samples.export import Export
-from verl_tui.tui.samples.history import History
-from verl_tui.tui.samples.listing import Listing
-from verl_tui.tui.samples.order import Order
 from verl_tui.tui.samples.query import Query
-from verl_tui.tui.samples.table import score_words
-from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.side_by_side import SideBySide
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rich.style import Style
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.browsing import Page
-    from verl_tui.records import Fact, Sample
     from verl_tui.runs.run import Run
-    from verl_tui.runs.samples import Place, Samples
-    from verl_tui.tui.samples.table import Row
+    from verl_tui.tui.samples.chosen import Chosen
     from verl_tui.tui.view import View
-
-_ROLES = dict.fromkeys((*document.ROLES, *table.ROLES))
-_MOST_COPIED = 74_000
-"""Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
-_AHEAD = (1, -1)
-"""Neighbours of the shown sample that are read before they are asked for."""
 
 
 class SamplesScreen(Screen["Chosen | None"]):
@@ -59,7 +37,6 @@ class SamplesScreen(Screen["Chosen | None"]):
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - an instance variable to Textual
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"browse--{role}" for role in _ROLES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "sample(1)", "Next sample", key_display="n p", id="samples.next"),
         Binding("p", "sample(-1)", "Previous sample", show=False, id="samples.previous"),
@@ -97,47 +74,18 @@ class SamplesScreen(Screen["Chosen | None"]):
         & > #place { background: $panel; }
         & > #query { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
         & > Footer { dock: bottom; }
-        & > #body { height: 1fr; }
-        & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
-        & #titles { padding: 0; }
-        & #list, & #digest { height: 1fr; scrollbar-gutter: stable; }
-        & #main { width: 5fr; }
-        & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
-        & #sample { padding: 0 1; }
-        & #digest { display: none; }
-        &.-digest {
-            & #digest { display: block; width: 1fr; }
-            & #side, & #main { display: none; }
-        }
         &.-single {
             & > Line, & #text, & #sample { padding: 0; }
             & #side { display: none; border-right: none; }
             & #main { width: 1fr; }
             & > Footer { display: none; }
-            &.-list #side { display: block; width: 1fr; max-width: 100%; }
-            &.-list #main { display: none; }
-            &.-digest #side { display: none; }
+            & > .-list #side { display: block; width: 1fr; max-width: 100%; }
+            & > .-list #main { display: none; }
+            & > .-digest #side { display: none; }
         }
         &.-flat { & > #standing, & > Footer { display: none; } }
         &.-filtering { & > #query { display: block; } & > Footer { display: none; } }
         &.-ascii #side { border-right: ascii $panel-lighten-2; }
-        & > .browse--heading { color: $text-accent; text-style: bold; }
-        & > .browse--strong { color: $foreground; text-style: bold; }
-        & > .browse--dim { color: $text-muted; }
-        & > .browse--prompt { color: $foreground; }
-        & > .browse--response { color: $foreground; }
-        & > .browse--truth { color: $text-primary; }
-        & > .browse--fields { color: $foreground; }
-        & > .browse--field { color: $foreground; }
-        & > .browse--good { color: $text-success; }
-        & > .browse--warning { color: $text-warning; }
-        & > .browse--critical { color: $text-error; }
-        & > .browse--even { color: $text-muted; }
-        & > .browse--token { color: $text-disabled; text-style: dim; }
-        & > .browse--tag { color: $text-accent; text-style: italic; }
-        & > .browse--repeated { color: $text-warning; text-style: underline; }
-        & > .browse--hit { color: $text-primary; text-style: reverse; }
-        & > .browse--here { color: $text-warning; text-style: bold reverse; }
         & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     }
     """
@@ -151,69 +99,38 @@ class SamplesScreen(Screen["Chosen | None"]):
         """
         super().__init__()
         self._view = view
-        self._chosen = chosen
-        self._query = Query()
-        self._order = Order()
-        self._folded = frozenset({"prompt"})
-        self._listing = Listing()
-        self._page: Page | None = None
-        """The step that is shown, None where there is none."""
-        self._index: int | None = None
-        """The sample that is shown."""
-        self._mates: int | None = None
-        """The sample whose prompt's samples are shown side by side."""
-        self._history: History | None = None
-        self._items: Sequence[Callable[[], Item]] = ()
-        self._export: Export | None = None
-        self._styles_by_role: dict[str, Style] = {}
-        self._drawn: dict[str, object] = {}
-        """What each widget was drawn from."""
-
-    def compose(self) -> ComposeResult:
-        """The list on the left, the sample on the right, or one of both; the answers to a prompt instead of them."""
-        yield Line(id="place")
-        yield Line(id="standing")
-        with Horizontal(id="body"):
-            with Vertical(id="side"):
-                titles = Rows(id="titles")
-                titles.can_focus = False
-                titles.styles.height = 1
-                yield titles
-                yield Rows(choosing=True, id="list")
-            with Vertical(id="main"):
-                yield Line(id="sample")
-                yield DocumentRows(id="text")
-            yield Rows(choosing=True, id="digest")
-        yield Input(
+        self.browse = Browse(chosen)
+        """What is shown, and how."""
+        self._place, self._standing = Line(id="place"), Line(id="standing")
+        self._body = SideBySide(self.browse, id="body")
+        self._box = Input(
             id="query",
             placeholder='score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters',
             compact=True,
         )
+        self._export: Export | None = None
+
+    def compose(self) -> ComposeResult:
+        """Two lines that say what is seen, then the samples."""
+        yield self._place
+        yield self._standing
+        yield self._body
+        yield self._box
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Who scrolls reads, and must not lose the sample to a newer one."""
+        """Draw what is known, as soon as the size is."""
         self.query_one(Footer).compact = True
-        self.watch(self._text, "scroll_y", self._scrolled, init=False)
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._draw))
-
-    def on_unmount(self) -> None:
-        """Leave no file half open."""
-        if self._export is not None:
-            self._export.close()
+        self.watch(self._body.text, "scroll_y", self._scrolled, init=False)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._later())
 
     def on_screen_resume(self) -> None:
         """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
+        self._later()
 
     def on_resize(self) -> None:
         """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
-    def notify_style_update(self) -> None:
-        """Take the colours of another theme."""
-        super().notify_style_update()
-        self._styles_by_role = {}
+        self._later()
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
@@ -224,334 +141,108 @@ class SamplesScreen(Screen["Chosen | None"]):
         """Draw what has been read since."""
         self.show(view)
 
-    @property
-    def shown(self) -> tuple[Place, int] | None:
-        """Place and index of the sample shown, None where there is none."""
-        return (self._page.place, self._index) if self._page is not None and self._index is not None else None
-
     # -- drawing ----------------------------------------------------------------------------------------------------
-
-    @property
-    def _text(self) -> DocumentRows:
-        return self.query_one("#text", DocumentRows)
-
-    @property
-    def _list(self) -> Rows:
-        return self.query_one("#list", Rows)
-
-    @property
-    def _digest(self) -> Rows:
-        return self.query_one("#digest", Rows)
-
-    @property
-    def _samples(self) -> Samples | None:
-        run = self._view.run
-        return run.samples if run is not None and run.samples.places else None
-
-    def _draw(self) -> None:
-        if not self.is_mounted or not self.size.width:
-            return
-        if not self._styles_by_role:
-            self._styles_by_role = {role: self.get_component_rich_style(f"browse--{role}") for role in _ROLES}
-        self.set_class(self._view.ascii, "-ascii")
-        samples, run = self._samples, self._view.run
-        place = place_of(self._chosen, samples) if samples is not None else None
-        if samples is None or run is None or place is None:
-            self._page = self._index = None
-            self._draw_nothing()
-            return
-        self._settle(samples, place)
-        self._draw_lines(run, samples, place)
-        if self.has_class("-digest"):
-            self._draw_digest()
-        else:
-            self._draw_list()
-            self._draw_sample(place)
-        self._go_on_exporting()
-
-    def _settle(self, samples: Samples, place: Place) -> None:
-        """Find out what is shown of what the user has asked for."""
-        before, browser = self.shown, self._view.browser
-        if self._history is not None:
-            self._history.advance(browser)
-        self._page = browser.page(samples, place)
-        if self._history is None or not self._query.searches:  # a page is searched for one thing at a time
-            self._listing.update(self._page, self._query, self._order)
-            browser.page(samples, place)  # it has learnt what to look for
-        self._index = index_of(self._chosen, self._listing)
-        if before is not None and self.shown != before:
-            self._text.scroll_home(animate=False, immediate=True)
-
-    def _draw_nothing(self) -> None:
-        self.query_one("#place", Line).show([("samples", "strong")])
-        rows = empty_rows(self._view.run, max(1, self._text.width - 1), loading=self._view.loading)
-        if self._drawn.get("text") != rows:
-            self._drawn["text"] = rows
-            self._text.show(None, {})
-            self._text.set_strips([self._strip(row) for row in rows])
-
-    def _draw_lines(self, run: Run, samples: Samples, place: Place) -> None:
-        page = self._page
-        assert page is not None
-        ascii, listing = self._view.ascii, self._listing
-        left, right = words.place_words(place, samples.places, run.name, following=self._chosen.follow, ascii=ascii)
-        if self._mates is not None:
-            left.insert(0, ("all answers  ", "accent"))
-        elif self._history is not None:
-            done = self._history
-            left.insert(0, (f"one prompt, {done.looked_at} of {done.steps} steps  ", "accent"))
-        self.query_one("#place", Line).show(left, right)
-        given_up = any(search.given_up for search in self._query.searches)
-        left, right = words.list_words(listing, page, self._query, self._order, given_up=given_up, ascii=ascii)
-        self.query_one("#standing", Line).show(left, right)
-
-    def _draw_list(self) -> None:
-        rows, listing, ascii = self._list, self._listing, self._view.ascii
-        width = rows.width
-        if not rows.display or width < 2:
-            return
-        key = (listing.revision, self._order, width, ascii, tuple(self._styles_by_role.values()))
-        if key != self._drawn.get("list"):
-            self._drawn["list"] = key
-            shown = table.columns(listing.fields, len(listing.facts), self._order, width)
-            self.query_one("#titles", Rows).set_strips([self._strip(table.heading(shown, self._order, ascii=ascii))])
-            # What is drawn later is drawn from what holds now: the listing goes on.
-            facts, visible, standing, groups = listing.facts, listing.visible, listing.standing, listing.groups
-            rows.set_strips(
-                LazyStrips(
-                    len(visible),
-                    lambda at: self._strip(table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)),
-                )
-            )
-        at = listing.place_of(self._index)
-        if at != rows.chosen:
-            rows.chosen = at
-            if at is not None:
-                rows.reveal(at)
-
-    def _draw_sample(self, place: Place) -> None:
-        index, text, ascii = self._index, self._text, self._view.ascii
-        line = self.query_one("#sample", Line)
-        if index is None:
-            nothing = "nothing matches" if self._listing.complete else "looking ..." if ascii else "looking …"
-            line.show([(nothing, "dim")])
-            self._drawn["text"] = None
-            text.show(None, {})
-            return
-        sample = self._read(index)
-        fact = self._fact(index)
-        shown = text.document
-        right: words.Pieces = []
-        if sample is not None and shown is not None and shown.here is not None:
-            right = [(f"hit {shown.hits.index(shown.here) + 1:,}/{len(shown.hits):,}", "accent")]
-        line.show(words.sample_words(index, fact, self._listing, reading=sample is None, ascii=ascii), right)
-        if sample is None or not text.display:
-            return
-        width, height = text.width - 1, text.size.height
-        searches = self._query.searches
-        styles = tuple(self._styles_by_role.values())
-        key = (place, index, sample, width, height, self._folded, searches, ascii, styles)
-        if width > 0 and key != self._drawn.get("text"):
-            self._drawn["text"] = key
-            laid = Document(sample, width, height, folded=self._folded, searches=searches, ascii=ascii)
-            text.show(laid, self._styles_by_role)
-
-    def _read(self, index: int) -> Sample | None:
-        """Return a sample if it has been read, and have its neighbours read, too."""
-        page = self._page
-        assert page is not None
-        at = self._listing.place_of(index)
-        for by in _AHEAD if at is not None else ():
-            if at is not None and 0 <= at + by < len(self._listing.visible):
-                page.sample(self._listing.visible[at + by])
-        return page.sample(index)  # what is asked for last is read first
-
-    def _fact(self, index: int | None) -> Fact | None:
-        facts = self._listing.facts
-        return facts[index] if index is not None and index < len(facts) else None
-
-    def _strip(self, row: Row) -> Strip:
-        return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in row if text])
-
-    # -- all answers to a prompt ------------------------------------------------------------------------------------
-
-    def _draw_digest(self) -> None:
-        rows, ascii = self._digest, self._view.ascii
-        width = rows.width
-        if width < 2 or self._page is None:
-            return
-        self._items = self._found() if self._history is not None else self._answers(self._page)
-        items, steps = self._items, self._history is not None
-        rows.set_strips(
-            LazyStrips(len(items), lambda at: self._strip(digest.row(items[at](), width, with_step=steps, ascii=ascii)))
-        )
-        if rows.chosen is None or rows.chosen >= len(items):
-            rows.chosen = self._own_item() if items else None
-            if rows.chosen is not None:
-                rows.reveal(rows.chosen)
-
-    def _own_item(self) -> int:
-        """Return where the sample that one came from stands among those shown."""
-        places = [(item.place, item.row) for item in (make() for make in self._items)]
-        return places.index(self.shown) if self.shown in places else 0
-
-    def _answers(self, page: Page) -> Sequence[Callable[[], Item]]:
-        assert self._mates is not None
-        return [partial(self._answer, page, index) for index in self._listing.mates(self._mates)]
-
-    def _answer(self, page: Page, index: int) -> Item:
-        fact, sample = self._fact(index), page.sample(index)
-        assert fact is not None
-        score = score_words(fact, self._listing.standing, ascii=self._view.ascii)
-        return Item(page.place, index, score, fact.length, sample.response if sample is not None else None)
-
-    def _found(self) -> Sequence[Callable[[], Item]]:
-        assert self._history is not None
-        ascii, standing = self._view.ascii, self._listing.standing
-        return [
-            partial(
-                Item,
-                one.place,
-                one.fact.index,
-                score_words(one.fact, standing, ascii=ascii),
-                one.fact.length,
-                one.answer,
-            )
-            for one in self._history.found
-        ]
-
-    def _show_digest(self, *, on: bool) -> None:
-        self.set_class(on, "-digest")
-        if not on:
-            self._mates = self._history = None
-        self._digest.chosen = None
-        (self._digest if on else self._text).focus(scroll_visible=False)
-        self._later()
-
-    def action_mates(self) -> None:
-        """Show all answers to the prompt of this sample, or the sample again."""
-        on = self._mates is None and self._fact(self._index) is not None
-        self._history = None
-        self._mates = self._index if on else None
-        self._show_digest(on=on)
-
-    def action_history(self) -> None:
-        """Show the answers to this sample's prompt at other steps, or the sample again."""
-        self._mates = None
-        if self._history is not None:
-            self._show_digest(on=False)
-            return
-        samples, sample, shown = self._samples, self._sample(), self.shown
-        if samples is not None and sample is not None and shown is not None:
-            self._history = History(samples, shown[0], sample.prompt)
-            self._show_digest(on=True)
-
-    def _sample(self) -> Sample | None:
-        """Return the sample that is shown."""
-        return self._page.sample(self._index) if self._page is not None and self._index is not None else None
-
-    # -- moving -----------------------------------------------------------------------------------------------------
 
     def _later(self) -> None:
         """Draw when the layout has been applied."""
         self.call_after_refresh(self._draw)
 
-    def _go(self, chosen: Chosen) -> None:
-        """Show another sample from its beginning."""
-        self._chosen = chosen
-        self._text.scroll_home(animate=False, immediate=True)
-        self._draw()
+    def _draw(self) -> None:
+        if not self._body.is_attached or not self.size.width:
+            return  # too early, or the app is ending
+        browse, run, ascii = self.browse, self._view.run, self._view.ascii
+        self.set_class(ascii, "-ascii")
+        if browse.settle(run.samples if run is not None else None, self._view.browser):
+            self._body.scroll_to_top()
+        if browse.page is None or run is None:
+            self._place.show([("samples", "strong")])
+            width = max(1, self._body.text.width - 1)
+            self._body.draw_instead(empty_rows(run, width, loading=self._view.loading))
+            return
+        self._draw_lines(run, browse.page)
+        self._body.draw(ascii=ascii)
+        self._tell_of_export()
+
+    def _draw_lines(self, run: Run, page: Page) -> None:
+        browse, ascii = self.browse, self._view.ascii
+        following = browse.chosen.follow
+        left, right = words.place_words(page.place, run.samples.places, run.name, following=following, ascii=ascii)
+        self._place.show([*words.answers_words(browse.history, on=browse.answers), *left], right)
+        given_up = any(search.given_up for search in browse.query.searches)
+        left, right = words.list_words(browse.listing, page, browse.query, browse.order, given_up=given_up, ascii=ascii)
+        self._standing.show(left, right)
 
     def _scrolled(self, y: float) -> None:
-        if y > 0 and self._chosen.follow and self.shown is not None:
-            self._chosen = Chosen(*self.shown)
+        if y > 0 and self.browse.stay():
             self._draw()
 
-    def _at(self) -> tuple[Samples, Place, int | None] | None:
-        """Return where one is, None where keys that move have nothing to move in."""
-        samples, page = self._samples, self._page
-        if samples is None or page is None or self.has_class("-digest"):
-            return None
-        return samples, page.place, self._index
+    def _say(self, sentence: str) -> None:
+        """Say something in place of what was said before."""
+        self.app.clear_notifications()
+        self.notify(fit(printable(sentence), 4 * max(16, self.size.width - 8)), timeout=6, markup=False)
+
+    # -- moving -----------------------------------------------------------------------------------------------------
+
+    def _show_from_top(self, moved: bool) -> None:
+        if moved:
+            self._body.scroll_to_top()
+            self._draw()
 
     def action_sample(self, by: int) -> None:
         """Show the next or previous sample; past the last comes the older step, before the first the newer one."""
-        if self.has_class("-digest"):
-            self._digest.action_move(by)
-        elif (at := self._at()) is not None:
-            samples, place, index = at
-            beyond = next_sample(place, index, self._listing, samples, by)
-            if beyond is not None:
-                self._go(beyond)
+        if self.browse.answers:
+            self._body.digest.action_move(by)
+        else:
+            self._show_from_top(self.browse.to_sample(by))
 
     def action_step(self, by: int) -> None:
         """Show the same place of the older (1) or newer (-1) step: in validations that is the same prompt."""
-        if (at := self._at()) is not None:
-            samples, place, index = at
-            beyond = next_place(place, samples, by)
-            if beyond is not None:
-                self._go(Chosen(beyond, index))
+        self._show_from_top(self.browse.to_step(by))
 
     def action_extreme(self, which: str) -> None:
         """Show the best or worst sample of those listed; again, the next one that scored the same."""
-        if (at := self._at()) is not None:
-            index = self._listing.extreme(self._index, best=which == "best")
-            if index is not None:
-                self._go(Chosen(at[1], index))
+        self._show_from_top(self.browse.to_extreme(best=which == "best"))
 
     def action_kind(self) -> None:
         """Show the nearest validation, or the nearest training step."""
-        if (at := self._at()) is not None:
-            samples, place, _ = at
-            other = samples.nearest_place(place.step, not place.validation)
-            if other is None:
-                self._say("no training samples" if place.validation else "no validation samples")
-            else:
-                self._go(Chosen(other, follow=self._chosen.follow))
+        try:
+            self._show_from_top(self.browse.to_kind())
+        except LookupError as error:
+            self._say(str(error))
 
     def action_follow(self) -> None:
         """Show the newest step as it comes, or stay where we are."""
-        if (at := self._at()) is not None:
-            follow = not self._chosen.follow
-            self._go(Chosen(at[1], None if follow else at[2], follow=follow))
+        self._show_from_top(self.browse.follow())
 
     @on(Rows.Chosen, "#list")
     def _listed(self, event: Rows.Chosen) -> None:
-        if self._page is not None and event.index < len(self._listing.visible):
-            self._go(Chosen(self._page.place, self._listing.visible[event.index]))
+        self._show_from_top(self.browse.to_row(event.index))
 
     def action_enter(self) -> None:
         """Open what is chosen; in the sample, fold or unfold the part at the top."""
-        if self.has_class("-digest"):
-            self._open_item()
-        elif self.focused is self._list:
-            self.remove_class("-list")
-            self._text.focus(scroll_visible=False)
+        body = self._body
+        if self.browse.answers:
+            if (item := body.item) is not None:
+                moved = self.browse.to_item(item)
+                self._take_turns()
+                self._show_from_top(moved)
+        elif self.focused is body.list:
+            body.remove_class("-list")
+            body.text.focus(scroll_visible=False)
             self._later()
-        elif self._text.document is not None:
-            self.action_fold(self._text.document.part_at(self._text.scroll_offset.y))
-
-    def _open_item(self) -> None:
-        at = self._digest.chosen
-        if at is None or at >= len(self._items):
-            return
-        item = self._items[at]()
-        if self._page is None or item.place != self._page.place or self._listing.place_of(item.row) is None:
-            self._query = Query()  # what hides it is dropped
-        self._show_digest(on=False)
-        self._go(Chosen(item.place, item.row))
+        elif body.part is not None:
+            self.action_fold(body.part)
 
     def action_swap(self) -> None:
         """Give the focus to the list or to the sample; where there is room for one of them, show it."""
-        if self.has_class("-digest"):
+        body = self._body
+        if self.browse.answers:
             return
-        to_list = self.focused is not self._list
-        self.set_class(to_list, "-list")
-        self._draw_after_swap(self._list if to_list else self._text)
+        to_list = self.focused is not body.list
+        body.set_class(to_list, "-list")
 
-    def _draw_after_swap(self, rows: Rows) -> None:
         def go_on() -> None:
-            rows.focus(scroll_visible=False)
+            (body.list if to_list else body.text).focus(scroll_visible=False)
             self._draw()
 
         self.call_after_refresh(go_on)
@@ -560,138 +251,118 @@ class SamplesScreen(Screen["Chosen | None"]):
         """Undo the last of: what is typed, answers side by side, the filter; then leave."""
         if self.has_class("-filtering"):
             self._close_filter()
-        elif self.has_class("-digest"):
-            self._show_digest(on=False)
-        elif self._query:
+        elif self.browse.answers:
+            self.browse.close()
+            self._take_turns()
+        elif self.browse.query:
             self._ask(Query())
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
         """Go back to the dashboard."""
-        self.dismiss(Chosen(*self.shown) if self.shown is not None and not self._chosen.follow else self._chosen)
+        self.dismiss(self.browse.leaving)
+
+    # -- the answers to one prompt ----------------------------------------------------------------------------------
+
+    def _take_turns(self) -> None:
+        self._body.take_turns()
+        self._later()
+
+    def action_mates(self) -> None:
+        """Show all answers to the prompt of this sample, or the sample again."""
+        self.browse.compare()
+        self._take_turns()
+
+    def action_history(self) -> None:
+        """Show the answers to this sample's prompt at other steps, or the sample again."""
+        self.browse.look_back()
+        self._take_turns()
 
     # -- filter, search, order, folding -----------------------------------------------------------------------------
 
     def action_filter(self) -> None:
         """Ask for a filter."""
-        box = self.query_one("#query", Input)
-        box.value = self._query.text
+        self._box.value = self.browse.query.text
         # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
-        box.display = True
+        self._box.display = True
         self.add_class("-filtering")
-        self.set_focus(box)
+        self.set_focus(self._box)
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
+        listing = self.browse.listing
         try:
             wanted = query.parse(event.value)
         except ValueError as error:
             self._say(str(error))
             return
-        unknown = wanted.unknown(self._listing.fields)
-        if unknown and self._listing.complete:
-            known = ", ".join(("score", "len", *self._listing.fields))
-            self._say(f"no field is called {unknown[0]}: there are {known}")
+        unknown = wanted.unknown(listing.fields)
+        if unknown and listing.complete:
+            self._say(f"no field is called {unknown[0]}: there are {', '.join(('score', 'len', *listing.fields))}")
             return
         self._close_filter()
         self._ask(wanted)
 
     def _ask(self, wanted: Query) -> None:
-        self._query = wanted
-        if self.has_class("-digest"):
-            self._show_digest(on=False)
+        turns = self.browse.answers
+        self.browse.ask(wanted)
+        if turns:
+            self._take_turns()
         self._draw()
 
     def _close_filter(self) -> None:
-        self.query_one("#query", Input).display = False
+        self._box.display = False
         self.remove_class("-filtering")
-        self._text.focus(scroll_visible=False)
+        self._body.text.focus(scroll_visible=False)
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample."""
-        shown = self._text.document
-        if shown is None or not shown.hits or self.has_class("-digest"):
-            if self._query.searches:
-                self._say("no hit in this sample's text")
-            return
-        at = shown.hits.index(shown.here) + by if shown.here in shown.hits else 0 if by > 0 else -1
-        hit = shown.hits[at % len(shown.hits)]
-        if shown.name_of(hit) in self._folded:
-            self.action_fold(shown.name_of(hit))
-            shown = self._text.document
-            assert shown is not None
-        shown.here = hit
-        self._text.show(shown, self._styles_by_role)
-        self._text.go_to(shown.row_of(hit))
-        self._draw()
+        if self._body.hit(by, ascii=self._view.ascii):
+            self._draw()
+        elif self.browse.query.searches:
+            self._say("no hit in this sample's text")
 
     def action_sort(self) -> None:
         """Sort by the next field."""
-        choices = order.choices(self._listing.fields)
-        at = choices.index(self._order.field) if self._order.field in choices else -1
-        self._order = Order(choices[(at + 1) % len(choices)], down=self._order.down)
+        self.browse.sort()
         self._draw()
 
     def action_turn(self) -> None:
         """Sort the other way round."""
-        self._order = self._order._replace(down=not self._order.down)
+        self.browse.turn()
         self._draw()
 
     def action_fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""
-        if part in PARTS and not self.has_class("-digest"):
-            self._folded ^= {part}
-            self._draw()
+        self.browse.fold(part)
+        self._draw()
 
     # -- out of here ------------------------------------------------------------------------------------------------
 
     def action_copy(self, response: bool) -> None:
         """Copy the sample, or only its response, to the clipboard of the terminal."""
-        sample = self._sample()
-        if sample is None:
-            return
-        text = sample.response if response else "\n\n".join((sample.prompt, sample.response))
-        data = text.encode("utf-8", "replace")
-        copied = data[:_MOST_COPIED].decode("utf-8", "ignore")
-        self.app.copy_to_clipboard(copied)
-        whole = "" if len(data) <= _MOST_COPIED else f" of {len(text):,}, terminals take no more"
-        tmux = "; tmux needs set-clipboard on" if os.environ.get("TMUX") else ""
-        self._say(f"copied {len(copied):,} characters{whole}{tmux}")
+        sample = self.browse.sample
+        if sample is not None:
+            clip = clipping(sample, response_only=response)
+            self.app.copy_to_clipboard(clip.text)
+            self._say(clip.says)
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all that are listed, to a JSONL file in the current directory."""
-        indices = self._listing.visible if everything else [i for i in (self._index,) if i is not None]
-        run = self._view.run
-        if self._export is not None or not indices or self._page is None or run is None:
+        browse, run = self.browse, self._view.run
+        indices = browse.listing.visible if everything else [i for i in (browse.index,) if i is not None]
+        if self._export is not None or not indices or browse.page is None or run is None:
             self._say("still writing" if self._export is not None else "nothing to write")
             return
         try:
-            self._export = Export(self._page, indices, run.name)
+            self._export = Export(browse.page, indices, run.name)
         except OSError as error:
             self._say(f"cannot be written: {error.strerror or error}")
             return
-        self._go_on_exporting()
+        self._view.browser.undertake(self._export)
 
-    def _go_on_exporting(self) -> None:
-        export = self._export
-        if export is None:
-            return
-        before = export.written
-        try:
-            done = export.advance()
-        except OSError as error:
+    def _tell_of_export(self) -> None:
+        if self._export is not None and self._export.done:
+            self._say(self._export.words())
             self._export = None
-            self._say(f"cannot be written: {error.strerror or error}")
-            return
-        if done:
-            self._export = None
-            skipped = f", {export.skipped} could not be read" if export.skipped else ""
-            self._say(f"{export.written:,} sample{'s' * (export.written != 1)} in {export.path}{skipped}")
-        elif export.written > before:
-            self.call_later(self._go_on_exporting)
-
-    def _say(self, sentence: str) -> None:
-        """Say something in place of what was said before."""
-        self.app.clear_notifications()
-        self.notify(fit(printable(sentence), 4 * max(16, self.size.width - 8)), timeout=6, markup=False)

@@ -12,12 +12,12 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import Binding
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from verl_tui.runs.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
+from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
 
@@ -73,10 +73,9 @@ class SourceRows(Rows):
         self.set_strips([Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows])
 
 
-class SourcesScreen(ModalScreen[None]):
+class SourcesScreen(Overlay[None]):
     """Sources of the shown run with their state, and the lines that no reader understood."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
     DEFAULT_CSS = """
     SourcesScreen {
@@ -101,7 +100,7 @@ class SourcesScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Name the screen."""
-        self._rows.border_subtitle = Content("j k scroll · esc closes")
+        self._rows.border_subtitle = Content("j k scroll · [ ] run · esc closes")
         self._rows.focus()
 
     def on_screen_resume(self) -> None:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.screens.timing_rows import ROLES, timing_rows
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import printable
@@ -69,15 +68,10 @@ class TimingPanel(TextPanel):
             self._rows.set_rows(self.texts(timing_rows(self._view, self._rows.width)))
 
 
-class TimingScreen(ModalScreen[None]):
+class TimingScreen(Overlay[None]):
     """The time of a step, part by part, over the dashboard."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,t", "dismiss", "Close", id="timing.close"),
-        Binding("left_square_bracket", "other(-1)", "Previous run", id="timing.previous"),
-        Binding("right_square_bracket", "other(1)", "Next run", id="timing.next"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,t", "dismiss", "Close", id="timing.close")]
     DEFAULT_CSS = """
     TimingScreen {
         align: center middle;
@@ -123,10 +117,3 @@ class TimingScreen(ModalScreen[None]):
             self._panel.border_title = title
         self._panel.subtitle("j k scroll · [ ] run · esc closes" if self.has_class("-wide") else "")
         self._panel.show(view)
-
-    def action_other(self, way: int) -> None:
-        """Look at the next or previous run."""
-        view = self._view
-        names = list(view.monitor.runs) if view is not None else []
-        if names and view is not None and view.run is not None:
-            self.post_message(RunsPanel.Picked(names[(names.index(view.run.name) + way) % len(names)]))

@@ -84,7 +84,8 @@ def _where(run: Run, found: Breakdown | None, width: int, *, ascii_only: bool) -
         yield from ([(line, "dim")] for line in wrapped(words, width))
         return
     where = "where a step's time goes: " if width >= _WIDE else ""
-    yield _heading(f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}")
+    told = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
+    yield _heading(fit(told, width, "~" if ascii_only else "…"))
     lines = list(_lines(found, ascii_only=ascii_only))
     name = min(max(cell_len(line.name) for line in lines), max(6, width - (24 if width >= _NARROW else 8)))
     most = max((line.share for line in lines[1:]), default=1.0)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import on
 from textual.binding import Binding
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from verl_tui.runs.provenance import words
-from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data
+from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan, with_right
+from verl_tui.tui.panels.looking import KEYS, changed, following, step_at
+from verl_tui.tui.panels.partners import partner
+from verl_tui.tui.panels.time_axis import on_axis
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.pick_metric import PickMetric
+from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.reading import ReadOut
 from verl_tui.tui.widgets.zoomed import ZoomedChart
 
 if TYPE_CHECKING:
@@ -19,53 +26,138 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.chart_data import ChartData
+
+_FOOTER: dict[str, dict[str, Any]] = {
+    "look.axis": {"show": True, "description": "X axis"},
+    "look.log": {"show": True, "description": "Log"},
+    "look.in": {"show": True, "description": "Zoom", "key_display": "+ -"},
+}
+"""Keys in the footer, in fewer words."""
+
+_READ_FROM = 12
+"""Rows of the terminal from which on there is room for what the cursor reads, a third of it at most."""
 
 
-class ZoomScreen(Screen[None]):
-    """A chart as large as the terminal."""
+class ZoomScreen(Screen[Look]):
+    """A chart as large as the terminal; gives back how it was looked at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,z,q", "dismiss", "Back", id="zoom.back"),
-        Binding("x", "look('axis')", "X axis", id="zoom.axis"),
-        Binding("y", "look('log')", "Log scale", id="zoom.log"),
+        Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
+        *(replace(key, **_FOOTER.get(key.id or "", {})) for key in KEYS),
+        Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
+        Binding("2", "pair", "Second axis", id="zoom.pair"),
+        Binding("a", "add", "Add", id="zoom.add"),
     ]
 
     DEFAULT_CSS = """
-    ZoomScreen > #origin { dock: bottom; margin-bottom: 1; padding: 0 1; }
+    ZoomScreen {
+        overflow: hidden hidden;
+        & > #origin { padding: 0 1; }
+    }
     """
 
     def __init__(self, found: Plan, look: Look, view: View) -> None:
         super().__init__()
         self._plan = found
+        self._told: tuple[object, ...] = ()
+        """What the line below the chart was written for last."""
+        self._right: Plan | None = None
+        """What the y axis at the right is of."""
         self._look = look
         self._view = view
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
-        data = chart_data(self._plan, self._view, self._look)
-        yield ZoomedChart(data, ascii_only=self._view.ascii or None)
+        yield ZoomedChart(self._data(), ascii_only=self._view.ascii or None)
+        yield ReadOut(id="reading")
         yield Line(id="origin")
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Say where the numbers come from."""
+        self._tell()
+
+    def on_resize(self) -> None:
+        """Read in as many rows as that takes now."""
+        self._tell()
+
+    def _data(self) -> ChartData:
+        data = chart_data(self._plan, self._view, self._look)
+        return data if self._right is None else with_right(data, chart_data(self._right, self._view, self._look))
+
+    def _tell(self) -> None:
         self._tell_origin()
+        height, mark = self.size.height, "~" if self._view.ascii else "…"
+        told = self.query_one(ZoomedChart).readings()
+        self.query_one(ReadOut).show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
 
     def _tell_origin(self) -> None:
         run = self._view.run
+        subject = (run, run.revision if run is not None else 0, self._look)
+        if subject == self._told:
+            return  # it takes as long as the chart
+        self._told = subject
         told = words(run, self._plan.key) if run is not None else ()
         separator = ", " if self._view.ascii else " · "
-        pieces = [(f"{separator if at else 'from '}{one}", "dim") for at, one in enumerate(told)]
-        self.query_one("#origin", Line).show(pieces)
+        pieces = [(one, "accent") for one in self._look.words(run)]
+        pieces += [(f"{'' if at else 'from '}{one}", "dim") for at, one in enumerate(told)]
+        series = run.series(self._plan.key) if run is not None else None
+        if run is not None and series is not None and (times := on_axis(run, self._look.axis).origin(series)):
+            pieces.append((f"x by {times}", "dim"))
+        joined = [(f"{separator}{one}" if at else one, role) for at, (one, role) in enumerate(pieces)]
+        self.query_one("#origin", Line).show(joined)
 
     def show(self, view: View) -> None:
         """Draw the newest state of the run that was zoomed."""
         if view.run is not None and self._view.run is not None and view.run.name == self._view.run.name:
+            if view.cursor != self._view.cursor:
+                self._look = following(self._look, view.run, view.cursor)
             self._view = view
-        self.query_one(ZoomedChart).show(chart_data(self._plan, self._view, self._look))
-        self._tell_origin()
+        self.query_one(ZoomedChart).show(self._data())
+        self._tell()
+
+    @on(ZoomedChart.CursorMoved)
+    def _read(self, event: ZoomedChart.CursorMoved) -> None:
+        """Read all charts at the same step."""
+        self._tell()
+        position = event.step
+        step = None if position is None else step_at(self._view.run, self._plan.key, self._look, position)
+        if step is not None or position is None:
+            self.post_message(Dashboard.CursorMoved(step))
+
+    def action_back(self) -> None:
+        """Leave, and have the other charts looked at in the same way."""
+        self.dismiss(self._look)
 
     def action_look(self, what: str) -> None:
-        """Change the axis or the scale."""
-        self._look = self._look.next_axis() if what == "axis" else replace(self._look, log_y=not self._look.log_y)
+        """Change how the chart is drawn."""
+        self._look = changed(self._look, what, self._view.run, self._view.cursor)
         self.show(self._view)
+
+    def action_reset(self) -> None:
+        """Go back to the usual look: one metric, all steps."""
+        self._look, self._right = Look(), None
+        self.show(self._view)
+
+    def action_pair(self) -> None:
+        """Draw what belongs to the metric over a y axis at the right, or take that away."""
+        self._right = partner(self._plan, self._plans()) if self._right is None else None
+        self.show(self._view)
+
+    def action_add(self) -> None:
+        """Ask for a metric to be drawn over a y axis at the right."""
+
+        def take(found: Plan | None) -> None:
+            if found is not None:
+                self._right = found
+                self.show(self._view)
+
+        best = partner(self._plan, plans := self._plans())
+        plans = [one for one in plans if one.key != self._plan.key]
+        plans.sort(key=lambda one: one != best)
+        self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii), take)
+
+    def _plans(self) -> list[Plan]:
+        view = self._view
+        return list(plan(view.run, view.monitor.config.charts)) if view.run is not None else []

@@ -38,9 +38,13 @@ class Line:
     kind: Literal["line", "points"] = "line"
     """Joined by a line, or each point with its own marker (validation)."""
     role: str = "line"
-    """Component class that colours it: `line`, `line-2` .. `line-4`, `validation`."""
+    """Component class that colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`, `validation`."""
     label: str = ""
     """Name in the legend, which a chart of several lines or several kinds of points has."""
+    sign: str = ""
+    """A letter of its own, which stands on the line and in the legend; empty: one by its place among the lines."""
+    right: bool = False
+    """Whether its y axis is the one at the right, see `ChartData.right`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,12 @@ class Axis:
 
     label: str = "step"
     write: Callable[[int], str] = exact_step
-    """Text of a position, at most 8 characters."""
+    """Text of a tick, at most 8 characters."""
+    read: Callable[[int], str] = exact_step
+    """Text of the cursor's position."""
     time: bool = False
+    zero: int = 0
+    """From where on round positions are counted."""
 
 
 STEPS = Axis()
@@ -88,12 +96,16 @@ class ChartData:
     """Step to read values at. Only a change of it moves the chart's own cursor."""
     axis: Axis = STEPS
     log_y: bool = False
+    usual_y: bool = False
+    """Whether the y axis leaves out outliers; an arrow at its edge shows where they are."""
     smoothing: float = 0.0
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None
     """Right end of a zoom, None = where the data ends."""
+    right: ChartData | None = None
+    """A second metric over the same steps, whose lines have a y axis of their own at the right."""
     empty: str = "no data yet"
     """Sentence to show while there is no point."""
 
@@ -101,6 +113,11 @@ class ChartData:
     def title(self) -> str:
         """Name to show."""
         return self.label or self.key
+
+    @property
+    def all_lines(self) -> tuple[Line, ...]:
+        """The lines of both y axes."""
+        return self.lines + (self.right.lines if self.right is not None else ())
 
     @property
     def main(self) -> Line | None:

@@ -5,18 +5,28 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.pyramid import Pyramid
 
 if TYPE_CHECKING:
-    from verl_tui.tui.widgets.chart_data import Points
-    from verl_tui.tui.widgets.scale import Window
+    from collections.abc import Iterator, Sequence
 
-_TREND_POINTS = 40
+    from verl_tui.tui.widgets.chart_data import Points
+    from verl_tui.tui.widgets.scale import Scale, Window
+
+TREND_POINTS = 40
+"""Values that a trend is of."""
 _COARSE = 128
+_SETTLED = 1 - 1e-15
+"""From here on the past of an average counts as complete: no digit changes any more."""
+_SAMPLE = 2048
+_FEW = 8
+"""Of fewer values none is an outlier."""
+_MARGIN = 0.2
+"""Share of the usual range that is shown on either side of it: what rises evenly keeps both its ends."""
 
 
 class Columns(NamedTuple):
@@ -57,10 +67,12 @@ class Reduced:
 def _stretched(read: Columns, window: Window) -> Columns:
     if window.stretch == 1:
         return read
-    lows: list[float | None] = [None] * (window.buckets * window.stretch)
+    lows: list[float | None] = [None] * max(window.columns, int(window.buckets * window.stretch))
     highs = lows[:]
     odds = [False] * len(lows)
-    lows[:: window.stretch], highs[:: window.stretch], odds[:: window.stretch] = read
+    for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
+        x = int(i * window.stretch)
+        lows[x], highs[x], odds[x] = low, high, odd
     return Columns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
 
 
@@ -110,18 +122,35 @@ class Smoothed:
         return self._pyramid
 
     def _extend(self, stop: int) -> None:
-        weight, (total, norm) = self.weight, self._state
         fresh = self._points.values[len(self._average) : stop]
+        taken = 0
+        sound = isfinite(sum(fresh))  # or only huge, which merely takes longer
         for value in fresh:
-            self._before = (total, norm)
-            if isfinite(value):
-                total = weight * total + (1 - weight) * value
-                norm = weight * norm + (1 - weight)
-                self._average.append(total / norm)
-            else:
-                self._average.append(nan)
-        self._state = (total, norm)
+            if sound and self._state[1] == 1.0:
+                break
+            self._take(value)
+            taken += 1
+        if taken < len(fresh):
+            self._take_rest(fresh[taken:])
         self._last_source = fresh[-1:]
+
+    def _take(self, value: float) -> None:
+        self._before = total, norm = self._state
+        if not isfinite(value):
+            self._average.append(nan)
+            return
+        total = self.weight * total + (1 - self.weight) * value
+        norm = self.weight * norm + (1 - self.weight)
+        self._state = (total, norm if norm < _SETTLED else 1.0)
+        self._average.append(total / self._state[1])
+
+    def _take_rest(self, values: array[float]) -> None:
+        """Take in numbers once there is nothing to be corrected any more."""
+        total, weight, rest = self._state[0], self.weight, 1 - self.weight
+        averages = [total := weight * total + rest * value for value in values]
+        self._before = (averages[-2] if len(averages) > 1 else self._state[0], 1.0)
+        self._state = (total, 1.0)
+        self._average.fromlist(averages)
 
 
 def value_range(points: Points, first: int, last: int, *, positive: bool = False) -> tuple[float, float] | None:
@@ -139,6 +168,41 @@ def value_range(points: Points, first: int, last: int, *, positive: bool = False
     lows, highs, _ = points.pyramid.query(first, max(1, (last - first) // _COARSE), _COARSE + 2)
     above = [v for v in lows + highs if v is not None and v > 0]
     return (min(above), bounds[1]) if above else None
+
+
+def usual_range(points: Points, first: int, last: int, *, positive: bool = False) -> tuple[float, float] | None:
+    """Return the range of the values between two steps but for outliers: the middle 98 % of them and a margin.
+
+    Of long series a sample is looked at. Where the margin reaches the least or the greatest value there is no outlier
+    at that side, and the range ends with it.
+    """
+    whole = value_range(points, first, last, positive=positive)
+    start, stop = bisect_left(points.steps, first), bisect_right(points.steps, last)
+    stride = 1
+    while (stop - start) // stride > _SAMPLE:
+        stride *= 2
+    floor = 0.0 if positive else -inf
+    known = sorted(v for v in points.values[start:stop:stride] if isfinite(v) and v > floor)
+    if whole is None or len(known) < _FEW:
+        return whole
+    cut = -(-len(known) // 100)
+    low, high = known[cut], known[-1 - cut]
+    if positive and whole[0] > 0:
+        margin = (high / low) ** _MARGIN
+        return max(whole[0], low / margin), min(whole[1], high * margin)
+    margin = (high / 2 - low / 2) * _MARGIN * 2
+    return max(whole[0], low - margin), min(whole[1], high + margin)
+
+
+def beyond_edge(columns: Columns, scale: Scale | None) -> Iterator[tuple[int, int]]:
+    """Yield the dot columns that hold a value the y axis does not reach: column, and 1 above it or -1 below."""
+    if scale is None:
+        return
+    for x, (low, high) in enumerate(zip(columns.lows, columns.highs, strict=True)):
+        if high is not None and high > scale.hi and scale.beyond(high) > 0:
+            yield x, 1
+        if low is not None and low < scale.lo and scale.beyond(low) < 0:
+            yield x, -1
 
 
 def value_at(points: Points, step: int) -> tuple[int, float] | None:
@@ -166,7 +230,12 @@ def trend(points: Points) -> int | None:
     Compares the medians of the newer and the older half of the last points with how much neighbours differ, so that
     neither one outlier nor ordinary noise turns the arrow.
     """
-    values = [v for v in points.values[-_TREND_POINTS:] if isfinite(v)]
+    return turn(points.values[-TREND_POINTS:])
+
+
+def turn(newest: Sequence[float]) -> int | None:
+    """Return which way values went, as `trend` does."""
+    values = [v for v in newest if isfinite(v)]
     if len(values) < 4:
         return None
     half = len(values) // 2

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.tui.widgets import braille
 from verl_tui.tui.widgets.braille import Glyph, Layer, Text
+from verl_tui.tui.widgets.columns import Columns, beyond_edge
 from verl_tui.tui.widgets.labels import (
     ASCII,
     UNICODE,
@@ -16,19 +17,20 @@ from verl_tui.tui.widgets.labels import (
     beyond,
     fit,
     gutter,
+    layered,
     one_line,
+    right_gutter,
     sentence,
-    signs,
     spark_row,
+    stamps,
     title_row,
 )
 from verl_tui.tui.widgets.remembered import Remembered, extent
-from verl_tui.tui.widgets.scale import Scale, Window, fit_window
+from verl_tui.tui.widgets.scale import Scale, Window, fill_window, fit_window
 
 if TYPE_CHECKING:
     from verl_tui.tui.widgets.braille import Run
     from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
-    from verl_tui.tui.widgets.columns import Columns
 
 _LEAST_STEPS = 16
 """A young run is shown on so many steps, rather than rescaled at each of its first points."""
@@ -77,20 +79,30 @@ class Drawing:
         axes = 0 if height < 3 else 1 if height < 6 else 2
         height -= axes
         scale = self.remembered.scale(data, *shown)
+        other = self.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
         side: list[Text] = gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
         self.left = len(side[0][0][0]) if side[0] else 0
-        cells = width - self.left
-        zoomed = data.first_step is not None or data.last_step is not None
-        self.window = fit_window(*shown, cells * 2, least=1 if zoomed else _LEAST_STEPS)
-        picture = _Picture(data, scale, self.window, cells, height, self.symbols)
+        far = self._right(data, other, height) if side[0] else [()] * height
+        cells = width - self.left - sum(len(text) for text, _ in far[0])
+        zoomed = data.first_step is not None
+        if data.last_step is not None:
+            self.window = fill_window(*shown, cells * 2)
+        else:
+            self.window = fit_window(*shown, cells * 2, least=1 if zoomed else _LEAST_STEPS, thirds=zoomed)
+        picture = _Picture(data, (scale, other), self.window, cells, height, self.symbols)
         picture.draw(self.remembered)
         picture.point_at(cursor)
-        rows = [left + right for left, right in zip(side, picture.compose(), strict=True)]
+        rows = [left + dots + right for left, dots, right in zip(side, picture.compose(), far, strict=True)]
         marks = axis_marks(data.marks, self.window, cells, self.symbols)
         for y, row in enumerate(axis_rows(data.axis, self.window, cells, axes, marks, self.symbols)):
             corner = ("" if y else self.symbols.corner).rjust(self.left)[: self.left]
             rows.append(((corner, "axis"), *row))
         return rows
+
+    def _right(self, data: ChartData, scale: Scale | None, height: int) -> list[Text]:
+        """Write the y axis at the right, if there is one."""
+        main = data.right.main if data.right is not None else None
+        return right_gutter(scale, height, main.role, self.symbols) if main is not None and scale else [()] * height
 
 
 def axis_marks(marks: tuple[Mark, ...], window: Window, cells: int, symbols: Symbols) -> dict[int, Glyph]:
@@ -108,10 +120,18 @@ class _Picture:
     """The plot itself, being drawn: layers of dots and the glyphs on top of them."""
 
     def __init__(
-        self, data: ChartData, scale: Scale | None, window: Window, cells: int, rows: int, symbols: Symbols
+        self,
+        data: ChartData,
+        scales: tuple[Scale | None, Scale | None],
+        window: Window,
+        cells: int,
+        rows: int,
+        symbols: Symbols,
     ) -> None:
         self._data = data
-        self._scale = scale
+        self._scale = scales[0]
+        self._scales = scales
+        """The y axes at the left and at the right."""
         self._window = window
         self._size = (cells, rows)
         self._dots = rows * 4
@@ -129,12 +149,13 @@ class _Picture:
         self._band()
         self._target()
         self._restarts()
-        for line, sign in signs(self._data, self._symbols):
+        for line, sign in layered(self._data, self._symbols):
             columns = remembered.columns(line.points, self._window)
             if line.kind == "points":
-                self._points(columns, Glyph(sign, line.role))
+                self._points(line, columns, Glyph(sign, line.role))
             else:
                 self._line(line, columns, remembered)
+            self._beyond(columns, self._scales[line.right], line.role)
             for x, odd in enumerate(columns.odds):
                 if odd:
                     self._put(self._dots - 1, x, Glyph(self._symbols.broken, "odd"))
@@ -163,16 +184,26 @@ class _Picture:
     def _put(self, dot: int, column: int, glyph: Glyph) -> None:
         self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
 
-    def _runs(self, lows: list[float | None], highs: list[float | None]) -> list[Run | None]:
-        if self._scale is None:
+    def _runs(self, lows: list[float | None], highs: list[float | None], *, right: bool = False) -> list[Run | None]:
+        scale = self._scales[right]
+        if scale is None:
             return [None] * len(lows)
-        tops, bottoms = self._scale.dots(highs, self._dots), self._scale.dots(lows, self._dots)
+        tops, bottoms = scale.dots(highs, self._dots), scale.dots(lows, self._dots)
         return [None if a is None or b is None else (a, b) for a, b in zip(tops, bottoms, strict=True)]
 
     def _envelope(self, remembered: Remembered) -> None:
         if self._data.envelope and self._scale:
             low, high = (remembered.columns(points, self._window) for points in self._data.envelope)
             self._layer("envelope", backdrop=True).shade(braille.fill_gaps(self._runs(low.lows, high.highs)))
+            self._beyond(Columns(low.lows, high.highs, low.odds), self._scale, "envelope")
+
+    def _beyond(self, columns: Columns, scale: Scale | None, role: str) -> None:
+        """Mark what lies beyond the y axis at its edge."""
+        for x, way in beyond_edge(columns, scale):
+            up = way > 0
+            self._put(
+                0 if up else self._dots - 1, x, Glyph(self._symbols.rising if up else self._symbols.falling, role)
+            )
 
     def _band(self) -> None:
         scale = self._scale
@@ -208,21 +239,26 @@ class _Picture:
 
     def _line(self, line: Line, columns: Columns, remembered: Remembered) -> None:
         smooth = 0 < self._data.smoothing < 1
-        layer = self._layer("raw" if smooth else line.role, backdrop=smooth)
-        layer.line(braille.connect(self._runs(columns.lows, columns.highs), columns.odds))
+        runs = braille.connect(self._runs(columns.lows, columns.highs, right=line.right), columns.odds)
         if smooth:
+            if not line.sign or line is self._data.main:
+                self._layer("raw", backdrop=True).line(runs)
             average = remembered.columns(remembered.smoothed(line.points, self._data.smoothing), self._window)
-            self._layer(line.role).line(braille.connect(self._runs(average.lows, average.highs), columns.odds))
+            runs = braille.connect(self._runs(average.lows, average.highs, right=line.right), columns.odds)
+        self._layer(line.role).line(runs)
+        for cell in stamps(line.sign, self._size[0]):
+            if (run := runs[cell * 2]) is not None:
+                self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
 
-    def _points(self, columns: Columns, glyph: Glyph) -> None:
-        for x, run in enumerate(self._runs(columns.lows, columns.highs)):
+    def _points(self, line: Line, columns: Columns, glyph: Glyph) -> None:
+        for x, run in enumerate(self._runs(columns.lows, columns.highs, right=line.right)):
             if run is not None:
                 for dot in run:
                     self._put(dot, x, glyph)
 
     def _line_ends(self) -> None:
         """Mark the ends of several lines by their letters, and a line of one point by a dot that can be seen."""
-        for line, sign in signs(self._data, self._symbols):
+        for line, sign in layered(self._data, self._symbols):
             if line.kind == "line" and sign:
                 self._line_end(line, sign, 2)
             elif line.kind == "line" and len(line.points.steps) == 1:
@@ -230,11 +266,11 @@ class _Picture:
 
     def _line_end(self, line: Line, text: str, beside: int) -> None:
         """Put a sign so many dot columns beside the last number in the window, if it is among the last points."""
-        steps, values, window = line.points.steps, line.points.values, self._window
+        steps, values, window, scale = line.points.steps, line.points.values, self._window, self._scales[line.right]
         stop = bisect_right(steps, window.end)
         for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
-            if self._scale and isfinite(values[i]) and steps[i] >= window.start:
-                dot = self._scale.dots([values[i]], self._dots)[0] or 0
+            if scale and isfinite(values[i]) and steps[i] >= window.start:
+                dot = scale.dots([values[i]], self._dots)[0] or 0
                 column = min(self._size[0] * 2 - 1, window.column(steps[i]) + beside)
                 self._put(dot, column, Glyph(text, line.role))
                 return

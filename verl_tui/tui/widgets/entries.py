@@ -77,6 +77,12 @@ class Entries(Rows):
         self.choosing = bool(heads)
         self.set_rows(rows)
 
+    def set_lazy_entries(self, strips: Sequence[Strip], heads: Sequence[int], stop: int) -> None:
+        """Show rows, in entries, that are made when they come into sight; the arguments are those of `set_entries`."""
+        self._heads, self._stop = heads, stop
+        self.choosing = bool(heads)
+        self.set_strips(strips)
+
     def entry_at(self, row: int) -> int | None:
         """Return the entry that a row belongs to, None where it belongs to none."""
         return bisect_right(self._heads, row) - 1 if self._heads and self._heads[0] <= row < self._stop else None

@@ -13,6 +13,7 @@ from verl_tui.tui.widgets.braille import join
 from verl_tui.tui.widgets.columns import trend, value_at
 from verl_tui.tui.widgets.numbers import compact
 from verl_tui.tui.widgets.spark import BROKEN, spark_column, sparkline
+from verl_tui.tui.widgets.words import middle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _READING = 10
 """Cells kept for value and trend in a chart of one row."""
+_STAMP = 18
+"""Cells from one letter on a line to its next."""
 _UNITS = 56
 """Cells from which on a chart of one row has room for the unit."""
 
@@ -46,12 +49,13 @@ class Symbols(NamedTuple):
     tick: str = "┬"
     side: str = "│"
     side_tick: str = "┤"
+    side_right: str = "├"
     corner: str = "└"
     focus: str = "▸"
 
 
 UNICODE = Symbols()
-ASCII = Symbols("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "|", "~", "-", "+", "|", "+", "+", ">")
+ASCII = Symbols("^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "|", "~", "-", "+", "|", "+", "+", "+", ">")
 
 
 def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
@@ -146,7 +150,7 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tupl
     if cursor is not None:
         found = value_at(line.points, cursor)
         text = value_text(found[1], data.unit) if found else "-"
-        return [(text, "cursor"), (f" @ {data.axis.write(found[0] if found else cursor)}", "cursor")]
+        return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
     last = line.points.values[-1]
     reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
     turn = trend(line.points)
@@ -165,16 +169,23 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
 
 def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> list[tuple[str, str]]:
     legend: list[tuple[str, str]] = []
-    for line, sign in signs(data, symbols) if _several(data) or cursor is not None else ():
+    # Runs stand in the order of their letters, whichever of them is shown.
+    known = sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~")
+    for line, sign in known if _several(data) or cursor is not None else ():
         if sign:
             found = value_at(line.points, cursor) if cursor is not None else None
-            value = f" {compact(found[1])}" if found else ""
-            legend.append((f"{'  ' if legend else ''}{sign} {fit(line.label, letters, symbols)}{value}", line.role))
+            value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
+            legend.append((f"{'  ' if legend else ''}{sign} {_short(line, letters, symbols)}{value}", line.role))
     return legend
 
 
+def _short(line: Line, cells: int, symbols: Symbols) -> str:
+    """Return a line's name in little room: names of runs differ at their ends."""
+    return middle(line.label, cells, ascii_only=symbols is ASCII) if line.sign else fit(line.label, cells, symbols)
+
+
 def _several(data: ChartData) -> bool:
-    kinds = [line.kind for line in data.lines]
+    kinds = [line.kind for line in data.all_lines]
     return len(set(kinds)) < len(kinds)
 
 
@@ -183,9 +194,26 @@ def signs(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
 
     The only line of a chart has no letter.
     """
-    alone = sum(line.kind == "line" for line in data.lines) == 1
+    lines = data.all_lines
+    alone = sum(line.kind == "line" for line in lines) == 1
     letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
-    return [(line, next(markers) if line.kind == "points" else "" if alone else next(letters)) for line in data.lines]
+    return [
+        (line, line.sign or (next(markers) if line.kind == "points" else "" if alone else next(letters)))
+        for line in lines
+    ]
+
+
+def layered(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
+    """Return lines and signs from the farthest to the nearest: of several runs the shown one's line is on top."""
+    return sorted(signs(data, symbols), key=lambda pair: bool(pair[0].sign) and pair[0] is data.main)
+
+
+def stamps(sign: str, cells: int) -> range:
+    """Return the cells at which a letter stands on its line, so that lines are told apart without colours.
+
+    Letters next to each other in the alphabet stand three cells apart.
+    """
+    return range(ord(sign) * 3 % _STAMP, cells, _STAMP) if sign else range(0)
 
 
 def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
@@ -194,6 +222,16 @@ def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
     width = max([len(text) for text in labels.values()], default=0)
     return [
         ((labels.get(y, "").rjust(width) + (symbols.side_tick if y in labels else symbols.side), "axis"),)
+        for y in range(height)
+    ]
+
+
+def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
+    """Write the y axis at the right, in the colour of what it is of."""
+    labels = {row: compact(value) for row, value in tick_rows(scale, height).items()} if scale else {}
+    width = max([len(text) for text in labels.values()], default=0)
+    return [
+        ((symbols.side_right if y in labels else symbols.side, "axis"), (labels.get(y, "").ljust(width), role))
         for y in range(height)
     ]
 
@@ -221,7 +259,7 @@ def axis_rows(
     rule = [(symbols.rule, "axis")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
     free = 0
-    for step in window.ticks(10, time=axis.time):
+    for step in window.ticks(10, time=axis.time, zero=axis.zero):
         label = axis.write(step)
         cell = window.column(step) // 2
         start = max(0, min(cell - len(label) // 2, width - len(label)))

@@ -16,6 +16,7 @@ from verl_tui.tui.widgets.braille import ascii_locale
 from verl_tui.tui.widgets.chart_data import ChartData
 from verl_tui.tui.widgets.columns import neighbour
 from verl_tui.tui.widgets.drawing import Drawing
+from verl_tui.tui.widgets.palette import RUNS, rules
 from verl_tui.tui.widgets.remembered import extent
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ROLES = (
     *("title", "value", "trend", "key", "axis", "cursor"),
-    *("line", "line-2", "line-3", "line-4", "raw", "envelope", "band", "target", "validation"),
+    *("line", "line-2", "line-3", "line-4", *RUNS, "right", "raw", "envelope", "band", "target", "validation"),
     *("odd", "breach", "restart", "checkpoint"),
 )
 """What a style is for; the component class of a role is `chart--` and the role."""
@@ -53,8 +54,8 @@ class Plot(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "read(-1)", "Read left", show=False),
         Binding("right", "read(1)", "Read right", show=False),
-        Binding("shift+left", "read(-10)", "Read far left", show=False),
-        Binding("shift+right", "read(10)", "Read far right", show=False),
+        Binding("ctrl+left", "read(-10)", "Read far left", show=False),
+        Binding("ctrl+right", "read(10)", "Read far right", show=False),
         Binding("home", "read_end(-1)", "Read the first point", show=False),
         Binding("end", "read_end(1)", "Read the last point", show=False),
         Binding("escape", "leave", "Stop reading", show=False),
@@ -73,6 +74,7 @@ class Plot(Widget, can_focus=True):
         & > .chart--line-2 { color: $text-warning; }
         & > .chart--line-3 { color: $text-success; }
         & > .chart--line-4 { color: $text-accent; }
+        & > .chart--right { color: $text-success; }
         & > .chart--raw { color: $primary 60%; }
         & > .chart--envelope { color: $primary 60%; }
         & > .chart--band { color: $success; }
@@ -84,7 +86,7 @@ class Plot(Widget, can_focus=True):
         & > .chart--checkpoint { color: $text-muted; }
         &:focus > .chart--title { text-style: bold reverse; }
     }
-    """
+    """ + rules("Plot", "chart")
 
     class CursorMoved(Message, namespace="chart"):
         """The reader moved the cursor, or took it away."""
@@ -169,10 +171,12 @@ class Plot(Widget, can_focus=True):
         super().notify_style_update()
 
     def action_read(self, columns: int) -> None:
-        """Move the cursor by so many columns of points, to the right if positive; it starts at the last point."""
+        """Move the cursor by so many columns of points, to the right if positive; it starts at the last point.
+
+        It may leave the steps that are shown: whoever shows them then moves on.
+        """
         main, window = self._data.main, self._frame().window
-        shown = extent(self._data)
-        if main is None or window is None or shown is None:
+        if main is None or window is None:
             return
         step = self._cursor
         if step is None:
@@ -180,7 +184,7 @@ class Plot(Widget, can_focus=True):
             return
         for _ in range(abs(columns)):
             found = neighbour(main.points, step, window, columns)
-            if found is None or not shown[0] <= found <= shown[1]:
+            if found is None:
                 break
             step = found
         self._move(step)
@@ -217,9 +221,11 @@ class Plot(Widget, can_focus=True):
 
     def _move(self, step: int | None) -> None:
         if step != self._cursor:
+            came_or_went = (step is None) != (self._cursor is None)
             self._cursor = step
             self._redraw()
-            self.refresh_bindings()
+            if came_or_went:  # it makes the footer anew, and the layout with it
+                self.refresh_bindings()
             self.post_message(self.CursorMoved(self, step))
 
     def _redraw(self) -> None:

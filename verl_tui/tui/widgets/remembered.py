@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.tui.widgets.columns import Columns, Reduced, Smoothed, value_range
+from verl_tui.tui.widgets.columns import Columns, Reduced, Smoothed, usual_range, value_range
 from verl_tui.tui.widgets.scale import Scale, Window, fit_scale
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ class Remembered:
     """The columns, averages and y axis of what one chart draws."""
 
     def __init__(self) -> None:
-        self._scale: Scale | None = None
-        self._subject: tuple[str, Pyramid | None] = ("", None)
+        self._scales: dict[bool, tuple[tuple[object, ...], Scale]] = {}
+        """Whether it is at the right -> what the y axis is of, and the axis."""
         self._series: dict[int, tuple[Pyramid, Reduced]] = {}
         self._averages: dict[tuple[int, float], Smoothed] = {}
         self._used: set[int] = set()
@@ -35,21 +35,23 @@ class Remembered:
             self._averages[key] = Smoothed(points, weight)
         return self._averages[key]
 
-    def scale(self, data: ChartData, first: int, last: int) -> Scale | None:
+    def scale(self, data: ChartData, first: int, last: int, *, right: bool = False) -> Scale | None:
         """Return the y axis for what lies between two steps, the last one if it serves; None without a number."""
         sources = [*(line.points for line in data.lines), *(data.envelope or ())]
-        ranges = [value_range(points, first, last, positive=data.log_y) for points in sources]
+        reach = usual_range if data.usual_y else value_range
+        ranges = [reach(points, first, last, positive=data.log_y) for points in sources]
         if data.log_y and not any(ranges):
-            ranges = [value_range(points, first, last) for points in sources]
+            ranges = [reach(points, first, last) for points in sources]
         known = [found for found in ranges if found]
         if not known:
             return None
         lo, hi = min(lo for lo, _ in known), max(hi for _, hi in known)
-        subject = (data.key, data.main.points.pyramid if data.main else None)
-        if subject[0] != self._subject[0] or subject[1] is not self._subject[1]:
-            self._subject, self._scale = subject, None
-        self._scale = fit_scale(*_with_band(lo, hi, data), log=data.log_y, previous=self._scale)
-        return self._scale
+        pyramid = data.main.points.pyramid if data.main else None  # pyramids are only ever equal to themselves
+        subject = (data.key, pyramid, data.usual_y, data.first_step, data.last_step)
+        before, previous = self._scales.get(right, (None, None))
+        scale = fit_scale(*_with_band(lo, hi, data), log=data.log_y, previous=previous if subject == before else None)
+        self._scales[right] = (subject, scale)
+        return scale
 
     def forget_unused(self) -> None:
         """Let go of series that have not been drawn since the last call."""
@@ -73,7 +75,7 @@ def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
 
 def extent(data: ChartData) -> tuple[int, int] | None:
     """Return the first and last step to be shown, None without a point."""
-    sources = [*(line.points for line in data.lines), *(data.envelope or ())]
+    sources = [*(line.points for line in data.all_lines), *(data.envelope or ())]
     steps = [points.steps for points in sources if points.steps]
     if not steps:
         return None

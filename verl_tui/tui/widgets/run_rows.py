@@ -5,19 +5,23 @@ Pure functions of what is said of each run; they know no screen. Widths are term
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from verl_tui.runs.state import State
+from verl_tui.tui.widgets.palette import RUNS
 from verl_tui.tui.widgets.spark import BROKEN, gauge, sparkline
 from verl_tui.tui.widgets.words import Pieces, cut, middle
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.tui.widgets.chart_data import Points
 
-ROLES = ("ok", "warning", "critical", "nothing", "name", "shown", "dim", "bar", "spark", "odd")
+ROLES = ("ok", "warning", "critical", "nothing", "name", "shown", "dim", "bar", "spark", "odd", *RUNS)
 """What a piece of a row is."""
 _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
@@ -37,7 +41,6 @@ class RunEntry:
     """What is said of one run."""
 
     name: str
-    number: str
     badge: str
     """Role of the badge."""
     count: str
@@ -49,12 +52,15 @@ class RunEntry:
     eta: str
     age: str
     reward: Points | None
-    shown: bool
+    number: str = " "
+    shown: bool = False
+    mark: tuple[str, str] = ("", "")
+    """What a selected run is known by, and its role; as wide in all entries, blank where a run is not selected."""
 
     @property
     def indent(self) -> int:
         """Cells before the name, and before what stands below it."""
-        return _INDENT + len(self.count)
+        return _INDENT + len(self.count) + len(self.mark[0])
 
     @property
     def percent(self) -> str:
@@ -67,7 +73,11 @@ def glyph(badge: str, *, ascii_only: bool) -> str:
     return (_ASCII_BADGES if ascii_only else _BADGES)[badge]
 
 
-def columns(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
+Layout = Callable[["RunEntry"], list[Pieces]]
+"""Writes the rows of one run; of two hundred runs only those in sight are written."""
+
+
+def columns(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
     """One row a run: number, badge, name, state, steps, bar, share, end, age, reward."""
     words = max(len(entry.state.value) for entry in entries)
     steps = max(len(entry.steps) for entry in entries)
@@ -76,39 +86,41 @@ def columns(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pi
     used = entries[0].indent + 2 + words + 2 + steps + 1 + 8 + 5 + 2 + 4 + eta + 2 + ages
     spark = min(24, (width - used) // 3)
     name = width - used - (spark + 2 if spark >= 6 else 0)
-    rows = []
-    for entry in entries:
+
+    def rows(entry: RunEntry) -> list[Pieces]:
         row = _head(entry, name, ascii_only=ascii_only)
         row += [("  ", ""), _state_word(entry, words), (f"  {entry.steps:>{steps}} ", "name")]
         row += [_bar(entry, 8, ascii_only=ascii_only), (f" {entry.percent:>4}  ", "dim")]
         row += [(_labelled(entry.eta).ljust(4 + eta) + f"  {entry.age:>{ages}}", "dim")]
-        rows.append(row + ([("  ", ""), *_spark(entry, spark, ascii_only=ascii_only)] if spark >= 6 else []))
+        return [row + ([("  ", ""), *_spark(entry, spark, ascii_only=ascii_only)] if spark >= 6 else [])]
+
     return rows
 
 
-def pairs(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
+def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
     """Two rows a run: what it is and how it does, then how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     indent = entries[0].indent
     plan = _plan(width - indent, steps, eta)
     dot = " - " if ascii_only else " · "
-    rows = []
-    for entry in entries:
+
+    def rows(entry: RunEntry) -> list[Pieces]:
         state = _state_word(entry, 0)
         since = dot + entry.age if entry.age else ""
         if width - indent - 2 - len(state[0]) - len(since) < min(cell_len(entry.name), _WHOLE_NAME):
             since = ""
         name = width - indent - 2 - len(state[0]) - len(since)
         if name < min(cell_len(entry.name), _WHOLE_NAME) and entry.state in _USUAL:
-            rows.append(_head(entry, width - indent, ascii_only=ascii_only))
+            head = _head(entry, width - indent, ascii_only=ascii_only)
         else:
-            rows.append([*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")])
-        rows.append(_progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only))
+            head = [*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")]
+        return [head, _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only)]
+
     return rows
 
 
-def triples(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pieces]:
+def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
     """Three rows a run: its name, how it does and its reward, how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
@@ -116,15 +128,21 @@ def triples(entries: list[RunEntry], width: int, *, ascii_only: bool) -> list[Pi
     plan = _plan(room, steps, eta) | {"spark": 0}
     words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
     spark = room - words - 2
-    rows = []
-    for entry in entries:
-        rows.append(_head(entry, width - entry.indent, ascii_only=ascii_only))
+
+    def rows(entry: RunEntry) -> list[Pieces]:
         state, age = _state_word(entry, 0), _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
         # The reward's line is worth more than standing right below the name.
         row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
-        rows.append(row + ([("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []))
-        rows.append(_progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only))
+        row += [("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []
+        head = _head(entry, width - entry.indent, ascii_only=ascii_only)
+        return [head, row, _progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only)]
+
     return rows
+
+
+def singles(width: int, *, ascii_only: bool) -> Layout:
+    """One short row a run."""
+    return lambda entry: [short(entry, width, ascii_only=ascii_only)]
 
 
 def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
@@ -193,6 +211,7 @@ def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
     return [
         (f"{entry.number} ", "dim"),
         (f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count} ", entry.badge),
+        entry.mark,
         (name, "shown" if entry.shown else "name"),
         (" " * (cells - cell_len(name)), ""),
     ]

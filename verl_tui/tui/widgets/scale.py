@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ class Scale:
     def fraction(self, value: float) -> float:
         """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
         return min(1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent))
+
+    def beyond(self, value: float) -> int:
+        """Tell whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
+        slack, at = self.extent * 1e-6, self._project(value)
+        return (at > self._project(self.hi) + slack) - (at < self._project(self.lo) - slack)
 
     def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
         """Return the row of each value among `count` rows, from the top; None stays None."""
@@ -117,11 +123,12 @@ class Window:
 
     Either `per` neighbouring steps share a column or one step takes `stretch` columns, powers of two as a rule, and
     columns begin at multiples of them: a new point then changes the last column only, until the window has to grow.
+    A window that does not grow may do both, so as to be full.
     """
 
     start: int
     per: int
-    stretch: int
+    stretch: int | Fraction
     columns: int
 
     @property
@@ -136,20 +143,21 @@ class Window:
 
     def column(self, step: int) -> int:
         """Return the dot column of a step; outside the window it is negative or too large."""
-        return (step - self.start) // self.per * self.stretch
+        return int((step - self.start) // self.per * self.stretch)
 
     def step(self, column: int) -> int:
         """Return the first step of a dot column."""
-        return self.start + column // self.stretch * self.per
+        return self.start + (-(-(column + 1) // self.stretch) - 1) * self.per
 
-    def ticks(self, cells: int, *, time: bool = False) -> list[int]:
-        """Return round steps in the window that are at least `cells` cells apart, ascending."""
+    def ticks(self, cells: int, *, time: bool = False, zero: int = 0) -> list[int]:
+        """Return steps in the window that are at least `cells` cells apart and round, seen from `zero`, ascending."""
         least = max(1, -(-cells * 2 * self.per // self.stretch))
         if time:
             stride = next((s for s in _SECONDS if s >= least), -(-least // _DAY) * _DAY)
         else:
             stride = max(1, round(_round_up(float(least))))
-        return list(range(-(-self.start // stride) * stride, self.end + 1, stride))
+        first = -((zero - self.start) // stride) * stride + zero
+        return list(range(first, self.end + 1, stride))
 
 
 def fit_window(first: int, last: int, columns: int, *, least: int = 1, thirds: bool = False) -> Window:
@@ -175,3 +183,14 @@ def fit_window(first: int, last: int, columns: int, *, least: int = 1, thirds: b
     while per == 1 and (last - first) * stretch * 2 < columns:
         stretch *= 2
     return Window(first // per * per, per, stretch, columns)
+
+
+def fill_window(first: int, last: int, columns: int) -> Window:
+    """Return the window that shows `first` .. `last` from the first to the last of `columns` dot columns.
+
+    For a stretch of the past: with every new point it would look different.
+    """
+    columns = max(2, columns)
+    per = -(-(last - first + 1) // columns)
+    buckets = -(-(last - first + 1) // per)
+    return Window(first, per, Fraction(columns - 1, buckets - 1) if buckets > 1 else columns, columns)

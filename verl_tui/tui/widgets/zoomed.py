@@ -10,12 +10,14 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.tui.widgets.braille import join
+from verl_tui.tui.widgets.columns import beyond_edge
 from verl_tui.tui.widgets.drawing import axis_marks
-from verl_tui.tui.widgets.labels import ASCII, beyond, signs, title_row
+from verl_tui.tui.widgets.labels import ASCII, beyond, layered, stamps, title_row
 from verl_tui.tui.widgets.numbers import compact
 from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
+from verl_tui.tui.widgets.reading import readings
 from verl_tui.tui.widgets.remembered import extent
-from verl_tui.tui.widgets.scale import fit_window
+from verl_tui.tui.widgets.scale import fill_window, fit_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.chart_data import ChartData
     from verl_tui.tui.widgets.columns import Columns
     from verl_tui.tui.widgets.labels import Symbols
+    from verl_tui.tui.widgets.reading import Reading
     from verl_tui.tui.widgets.remembered import Remembered
     from verl_tui.tui.widgets.scale import Scale
 
@@ -35,6 +38,9 @@ _DOTS = "braille"
 """What plotext calls its finest marker."""
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _BROKEN, _MARKS = "nan", "marks"
+_CURSOR = "┃"
+_BEHIND = ("key", "restart")
+"""Lines that the cursor's hides: the grid, and a restart in its column."""
 
 
 class ZoomedChart(Plot):
@@ -55,15 +61,22 @@ class ZoomedChart(Plot):
         plotext = _plotext() if roomy and scale else None
         if plotext is None or shown is None or scale is None:
             return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
-        sketch = _Sketch(data, scale, shown, width, height - 3, drawing.symbols)
+        other = drawing.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
+        sketch = _Sketch(data, (scale, other), shown, width, height - 3, drawing.symbols)
         sketch.collect(drawing.remembered)
         drawing.remembered.forget_unused()
         self._zoom = Frame(sketch.window, sketch.left)
-        subject = sketch.subject(self._cursor)
+        subject = sketch.subject()
         if subject != self._drawn[0]:  # plotext takes tens of milliseconds: never twice for one picture
-            self._drawn = (subject, sketch.draw(plotext, self._cursor))
+            self._drawn = (subject, sketch.draw(plotext))
         title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
-        return [title, *self._drawn[1], sketch.broken_row(), sketch.marks_row()]
+        return [title, *sketch.point_at(self._drawn[1], self._cursor), sketch.broken_row(), sketch.marks_row()]
+
+    def readings(self) -> list[Reading]:
+        """Return what the cursor reads; nothing while there is no cursor."""
+        if self._cursor is None or not self._data.all_lines:
+            return []
+        return readings(self._data, self._cursor, self._drawing.symbols, self._drawing.remembered)
 
     def _frame(self) -> Frame:
         return self._zoom or super()._frame()
@@ -93,46 +106,78 @@ class _Sketch:
     """One drawing by plotext: the geometry, and what is to be drawn."""
 
     def __init__(
-        self, data: ChartData, scale: Scale, shown: tuple[int, int], width: int, height: int, symbols: Symbols
+        self,
+        data: ChartData,
+        scales: tuple[Scale, Scale | None],
+        shown: tuple[int, int],
+        width: int,
+        height: int,
+        symbols: Symbols,
     ) -> None:
         self._data = data
-        self._scale = scale
+        self._scale = scales[0]
+        self._scales = scales
+        """The y axes at the left and at the right."""
         self._symbols = symbols
         self._size = (width, height)
-        self._labels = {scale.fraction(value): compact(value) for value in scale.ticks(max(2, height // 4))}
+        self._labels, self._right = (
+            {scale.fraction(value): compact(value) for value in scale.ticks(max(2, height // 4))} if scale else {}
+            for scale in scales
+        )
         gutter = max(len(_MARKS), *(len(text) for text in self._labels.values()))
         self.left = gutter + 1
         """Columns to the left of the plot: the labels and the side of the frame."""
-        self._cells = width - self.left - 1
-        self.window = fit_window(*shown, self._cells * 2, thirds=True)
+        self._cells = width - self.left - 1 - max(0, *(len(text) for text in self._right.values()), 0)
+        if data.last_step is not None:
+            self.window = fill_window(*shown, self._cells * 2)
+        else:
+            self.window = fit_window(*shown, self._cells * 2, thirds=True)
         self._traces: list[_Trace] = []
         self._odd: set[int] = set()
 
     def collect(self, remembered: Remembered) -> None:
         """Gather what is to be drawn, from the farthest to the nearest."""
         data = self._data
+        arrows: list[_Trace] = []
         if data.envelope:
             low, high = (remembered.columns(points, self.window) for points in data.envelope)
             self._trace("envelope", low._replace(highs=low.lows))
             self._trace("envelope", high._replace(lows=high.highs))
+            arrows += self._arrows("envelope", low._replace(highs=high.highs), self._scale)
         ends: list[_Trace] = []
-        for line, sign in signs(data, self._symbols):
+        for line, sign in layered(data, self._symbols):
             columns = remembered.columns(line.points, self.window)
             self._odd.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
+            scale = self._scales[line.right]
+            if scale is None:
+                continue
+            arrows += self._arrows(line.role, columns, scale)
             if line.kind == "points":
-                self._trace(line.role, columns, sign)
+                self._trace(line.role, columns, sign, scale=scale)
                 continue
             if 0 < data.smoothing < 1:
-                self._trace("raw", columns)
+                if not line.sign or line is data.main:
+                    self._trace("raw", columns, scale=scale)
                 average = remembered.columns(remembered.smoothed(line.points, data.smoothing), self.window)
                 columns = average._replace(odds=columns.odds)
-            trace = self._trace(line.role, columns, self._symbols.single if len(line.points.steps) == 1 else _DOTS)
-            ends += [_Trace(line.role, sign, trace.x[-1:], trace.y[-1:], [])] if sign else []
-        self._traces += ends
+            glyph = self._symbols.single if len(line.points.steps) == 1 else _DOTS
+            trace = self._trace(line.role, columns, glyph, scale=scale)
+            stamped = {cell * 2 for cell in stamps(line.sign, self._cells)}
+            at = [i for i, x in enumerate(trace.x) if x in stamped and (not i or trace.x[i - 1] != x)]
+            at += [len(trace.x) - 1] if sign and trace.x else []
+            ends += [_Trace(line.role, sign, [trace.x[i] for i in at], [trace.y[i] for i in at], [])] if at else []
+        self._traces += ends + arrows
 
-    def _trace(self, role: str, columns: Columns, glyph: str = _DOTS) -> _Trace:
+    def _arrows(self, role: str, columns: Columns, scale: Scale) -> list[_Trace]:
+        """Return the signs of what lies beyond the y axis, at its edge."""
+        found = list(beyond_edge(columns, scale))
+        sides = ((self._symbols.rising, 1), (self._symbols.falling, -1))
+        traces = [(glyph, way, [x for x, side in found if side == way]) for glyph, way in sides]
+        return [_Trace(role, glyph, x, [float(way > 0)] * len(x), []) for glyph, way, x in traces]
+
+    def _trace(self, role: str, columns: Columns, glyph: str = _DOTS, *, scale: Scale | None = None) -> _Trace:
         trace = _Trace(role, glyph, [], [], [])
-        fraction, end = self._scale.fraction, 0.0
+        fraction, end = (scale or self._scale).fraction, 0.0
         for x, (lo, hi, odd) in enumerate(zip(*columns, strict=True)):
             if odd:
                 trace.starts.append(len(trace.x))
@@ -147,13 +192,21 @@ class _Sketch:
         self._traces.append(trace)
         return trace
 
-    def subject(self, cursor: int | None) -> object:
+    def subject(self) -> object:
         """Return all that the rows of `draw` depend on: what compares equal looks equal."""
         data = self._data
-        told = (data.band, data.target, data.marks, self._steps(), cursor)
-        return (self._traces, self._labels, self._scale, self.window, self._size, told)
+        told = (data.band, data.target, data.marks, self._steps())
+        return (self._traces, self._labels, self._right, self._scales, self.window, self._size, told)
 
-    def draw(self, plotext: Any, cursor: int | None) -> list[Text]:
+    def point_at(self, rows: list[Text], cursor: int | None) -> list[Text]:
+        """Return the rows with the cursor: its line gives way to dots, which take its colour."""
+        if cursor is None or not self.window.start <= cursor <= self.window.end:
+            return rows
+        x = self.left + self.window.column(cursor) // 2
+        plot = range(1, len(rows) - 2)  # within the frame; the steps stand below it
+        return [_crossed(row, x) if y in plot else row for y, row in enumerate(rows)]
+
+    def draw(self, plotext: Any) -> list[Text]:
         """Return the rows of frame, labels and plot."""
         figure = plotext.figure
         figure.clear.data()
@@ -161,7 +214,7 @@ class _Sketch:
         figure.plot_size(*self._size)
         figure.canvas("default")
         self._frame(plotext)
-        self._lines(plotext, cursor)
+        self._lines(plotext)
         for trace in self._traces:
             if not trace.x:
                 continue
@@ -174,9 +227,6 @@ class _Sketch:
             figure.draw(signal)
         rows = [_split(line) for line in figure.build().string().split("\n")[: self._size[1]]]
         figure.clear.data()
-        if cursor is not None and self.window.start <= cursor <= self.window.end:
-            x = self.left + self.window.column(cursor) // 2
-            rows = [_restyled(row, x, "cursor") for row in rows]  # the line's dots hide the cursor that crosses them
         target, scale = self._data.target, self._scale
         if target is not None and not scale.lo <= target <= scale.hi:
             # Within the frame; the steps stand below it.
@@ -194,14 +244,20 @@ class _Sketch:
         y.lim(0, 1).ticks([*self._labels], [text.rjust(self.left - 1) for text in self._labels.values()])
         x.pixel(pixel)
         y.pixel(pixel)
+        main = self._data.right.main if self._data.right is not None else None
+        if main is not None:
+            right = figure.ruler("y", "right")
+            right.lim(0, 1).ticks([*self._right], [*self._right.values()])
+            right.pixel(_pixel(plotext, main.role))
 
     def _steps(self) -> dict[int, str]:
         """Return the labels of the x axis by dot column."""
         axis, window = self._data.axis, self.window
-        return {window.column(step): axis.write(step) for step in window.ticks(12, time=axis.time)}
+        ticks = window.ticks(12, time=axis.time, zero=axis.zero)
+        return {window.column(step): axis.write(step) for step in ticks}
 
-    def _lines(self, plotext: Any, cursor: int | None) -> None:
-        """Draw the lines from side to side: grid, healthy band, target, restarts, cursor."""
+    def _lines(self, plotext: Any) -> None:
+        """Draw the lines from side to side: grid, healthy band, target, restarts."""
         line, window = plotext.figure.line, self.window
         nearer: list[float] = []
         # The nearest first: two lines in one row would hide each other, so the farther one gives way.
@@ -215,12 +271,8 @@ class _Sketch:
                 line(height, orientation=0, style=style, pixel=_pixel(plotext, role))
             nearer += free
         for mark in self._data.marks:
-            # Two lines in one column would merge into one of neither style: the cursor's is the one to see.
-            beside = cursor is None or window.column(mark.step) != window.column(cursor)
-            if mark.role == "restart" and beside and window.start <= mark.step <= window.end:
+            if mark.role == "restart" and window.start <= mark.step <= window.end:
                 line(window.column(mark.step), orientation=1, style="dotted", pixel=_pixel(plotext, "restart"))
-        if cursor is not None and window.start <= cursor <= window.end:
-            line(window.column(cursor), orientation=1, style="heavy", pixel=_pixel(plotext, "cursor"))
 
     def _heights(self, values: Iterable[float | None]) -> list[float]:
         """Return how high values lie, those that the y axis reaches."""
@@ -263,11 +315,12 @@ def _split(line: str) -> Text:
     return tuple(stretches)
 
 
-def _restyled(row: Text, x: int, role: str) -> Text:
-    """Return a row with the style of the cell in column `x` changed."""
+def _crossed(row: Text, x: int) -> Text:
+    """Return a row with the cursor in column `x`."""
     cells = [(glyph, style) for text, style in row for glyph in text]
     if x < len(cells):
-        cells[x] = (cells[x][0], role)
+        glyph, style = cells[x]
+        cells[x] = (_CURSOR if glyph == " " or style in _BEHIND else glyph, "cursor")
     return join(cells)
 
 

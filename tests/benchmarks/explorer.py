@@ -1,0 +1,115 @@
+"""How quickly the screen of all metrics answers, and what a new step costs: 300 metrics × 10,000 steps on a pty.
+
+    python tests/benchmarks/explorer.py [METRICS STEPS]
+
+A key counts as answered when the screen looks different; rows and charts that are made a moment later count as well,
+in the second column: nothing more comes for a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from terminal import Terminal
+
+SIZE = (120, 40)
+PREFIXES = ("actor", "critic", "timing_s", "perf", "val-core/gsm8k", "val-aux/math", "rollout_corr", "response_length")
+KEYS = {
+    "charts": b"l" * 3 + b"j" * 3 + b"\x1b[6~" * 6 + b"k" * 2 + b"\x1b[5~" * 3 + b"+-><" + b"Gg",
+    "table": b"j" * 4 + b"\x1b[6~" * 5 + b"k" * 3 + b"\x1b[5~" * 3 + b"Gg" + b"sSss",
+    "switching": b"vvvv",
+}
+QUIET = 0.1
+"""Seconds without bytes after which a frame is whole."""
+
+
+def write(path: Path, metrics: int, first: int, count: int) -> None:
+    """Append steps; every tenth is a validation, as verl logs it: with the keys of validation in the same line."""
+    chance = random.Random(first)
+    keys = [f"{PREFIXES[n % len(PREFIXES)]}/metric_{n // len(PREFIXES)}" for n in range(metrics)]
+    with path.open("a") as file:
+        for step in range(first, first + count):
+            data = {
+                key: round(math.sin(step / (50 + n)) * (1 + n % 5) + chance.random(), 4)
+                for n, key in enumerate(keys)
+                if step % 10 == 0 or not key.startswith("val-")
+            }
+            file.write(json.dumps({"step": step, "data": data}) + "\n")
+
+
+def answer(terminal: Terminal, key: bytes) -> tuple[float, float]:
+    """Return the milliseconds from a key to the first changed screen, and to the last bytes of it."""
+    shown = list(terminal._screen.display)
+    began = time.perf_counter()
+    terminal.press(key)
+    terminal.read(5, lambda: list(terminal._screen.display) != shown)
+    first = last = time.perf_counter()
+    while True:
+        before = terminal.bytes
+        if not terminal.read(QUIET, lambda before=before: terminal.bytes > before):  # type: ignore[misc]
+            return (first - began) * 1e3, (last - began) * 1e3
+        last = time.perf_counter()
+
+
+def pressed(keys: bytes) -> list[bytes]:
+    """Return single keys."""
+    found, at = [], 0
+    while at < len(keys):
+        size = 4 if keys[at : at + 1] == b"\x1b" else 1
+        found.append(keys[at : at + size])
+        at += size
+    return found
+
+
+def told(times: list[float]) -> str:
+    """Return median and 95th percentile."""
+    times = sorted(times)
+    return f"{times[len(times) // 2]:.0f} / {times[min(len(times) - 1, int(len(times) * 0.95))]:.0f} ms"
+
+
+def main() -> None:
+    """Measure and print."""
+    metrics, steps = (int(word) for word in sys.argv[1:3]) if len(sys.argv) > 2 else (300, 10_000)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.jsonl"
+        write(log, metrics, 1, steps)
+        terminal = Terminal([sys.executable, "-m", "verl_tui", log], SIZE, VERL_TUI_STATE="")
+        assert terminal.read(120, lambda: terminal.shows(f"step {steps}"))
+        terminal.read(3)
+        used = terminal.cpu
+        began = time.perf_counter()
+        terminal.press(b"m")
+        assert terminal.read(20, lambda: terminal.shows(f"{metrics} metrics"))
+        first = (time.perf_counter() - began) * 1e3
+        terminal.read(2)
+        print(f"{metrics} metrics × {steps} steps, {SIZE[0]}×{SIZE[1]}; median / p95")
+        print(f"opening: {first:.0f} ms, {(terminal.cpu - used) * 1e3:.0f} ms of CPU")
+        for name, keys in KEYS.items():
+            if name == "table":
+                answer(terminal, b"v")
+            used, times = terminal.cpu, [answer(terminal, key) for key in pressed(keys)]
+            cost = (terminal.cpu - used) * 1e3 / len(times)
+            firsts, wholes = zip(*times, strict=True)
+            print(f"{name}: first change {told(list(firsts))}, whole {told(list(wholes))}, {cost:.0f} ms of CPU a key")
+        for name in ("table", "charts"):
+            sent, count = terminal.bytes, 10
+            for _ in range(count):
+                write(log, metrics, steps + 1, 1)
+                steps += 1
+                terminal.read(1)
+            print(f"a step, {name}: {(terminal.bytes - sent) / count / 1e3:.1f} kB")
+            answer(terminal, b"v")
+        sent = terminal.bytes
+        terminal.read(5)
+        print(f"nothing new for 5 s: {terminal.bytes - sent} bytes; {terminal.memory:.0f} MiB")
+        terminal.close()
+
+
+if __name__ == "__main__":
+    main()

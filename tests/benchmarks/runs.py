@@ -1,0 +1,135 @@
+"""Measures how soon the screen answers with many runs loaded: from a key to the changed frame, on a real pty.
+
+    python tests/benchmarks/runs.py [RUNS]
+
+Each figure stands beside its goal and beside the same key with two runs. The first frame of an answer counts when
+it shows what the key asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median, quantiles
+from typing import TYPE_CHECKING
+
+from terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+APP = [sys.executable, "-m", "verl_tui"]
+METRICS = (
+    "critic/score/mean", "critic/score/max", "critic/score/min", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss",
+    "actor/entropy", "actor/grad_norm", "actor/pg_clipfrac", "response_length/mean", "perf/throughput", "timing_s/step",
+    *(f"other/metric_{n}" for n in range(30)),
+)  # fmt: skip
+SIZE = (140, 45)
+_GOAL = "≤ 50 ms"
+_TIMES = 40
+
+
+def write_runs(folder: Path, count: int) -> list[str]:
+    """Write so many runs of 20 to 300 steps; return their names in the order of their numbers."""
+    names = [f"run-{number:03}" for number in range(count)]
+    for number, name in enumerate(names):
+        (folder / name).mkdir()
+        steps = random.Random(number).randint(20, 300)
+        with (folder / name / "train.jsonl").open("w") as file:
+            for step in range(1, steps + 1):
+                data = {key: 0.5 + 0.3 * math.sin(step / 50 + at + number) for at, key in enumerate(METRICS)}
+                file.write(json.dumps({"step": step, "data": data}) + "\n")
+    return names
+
+
+def timed(terminal: Terminal, key: str, expected: str) -> float:
+    """Press a key; return the ms until the screen shows a text."""
+    began = time.perf_counter()
+    terminal.press(key.encode())
+    assert terminal.read(10, lambda: terminal.shows(expected)), f"{key!r}: {expected} never came"
+    taken = (time.perf_counter() - began) * 1e3
+    terminal.read(0.15)  # what else belongs to the answer is over before the next key
+    return taken
+
+
+def at_work(terminal: Terminal, keys: bytes) -> float:
+    """Return the ms of processor time that each key costs: on a busy machine it says more than the clock."""
+    before = terminal.cpu
+    for at in range(len(keys)):
+        terminal.press(keys[at : at + 1])
+        terminal.read(0.3)
+    return (terminal.cpu - before) * 1e3 / len(keys)
+
+
+def answers(terminal: Terminal, names: list[str]) -> Iterator[tuple[str, list[float]]]:
+    """Yield what was pressed, and the ms of each answer."""
+    shown = [names[at % len(names)] for at in range(1, _TIMES + 1)]
+    yield "] next run", [timed(terminal, "]", f"verl-tui {name} ") for name in shown]
+    yield "y log scale", [timed(terminal, "y", ("log y", "charts")[at % 2]) for at in range(20)][::2]
+    yield "x another axis", [timed(terminal, "x", ("x: time", "x: relative", "charts")[at % 3]) for at in range(18)]
+    if len(names) > _TIMES:
+        yield from in_the_list(terminal, names[_TIMES:])
+
+
+def in_the_list(terminal: Terminal, names: list[str]) -> Iterator[tuple[str, list[float]]]:
+    """Yield the same of the keys that count in the list of runs; the first of the names is shown."""
+    terminal.press(b"\x1bOQ")  # f2: the list has the focus
+    terminal.read(1)
+    yield "j in the list", [timed(terminal, "j", f"verl-tui {name} ") for name in names[1:21]]
+    sorting = []
+    for _ in range(5):
+        sorting += [timed(terminal, "s", f"by {order}") for order in ("state", "name", "reward", "activity")]
+        terminal.press(b"s")
+        terminal.read(0.5)
+    yield "s sorts", sorting
+    marking = []
+    for count in (1, 2, 3, 4, 5, 6):
+        marking.append(timed(terminal, " ", f"{count} selected"))
+        terminal.press(b"j")
+        terminal.read(0.5)
+    yield "space, curves laid over each other", marking
+    opened = []
+    for _ in range(10):
+        opened.append(timed(terminal, "C", "compare 6 runs"))
+        terminal.press(b"\x1b")
+        terminal.read(0.8)
+    yield "C compares six", opened
+
+
+def measure(folder: Path, count: int) -> tuple[dict[str, list[float]], float]:
+    """Return the ms of all answers with so many runs loaded, and the processor time that a key costs."""
+    names = write_runs(folder, count)
+    terminal = Terminal([*APP, folder], SIZE)
+    assert terminal.read(60, lambda: terminal.shows("step "))
+    terminal.read(120, lambda: not terminal.shows("reading"))
+    terminal.read(2)
+    figures = dict(answers(terminal, names))
+    work = at_work(terminal, b"]" * _TIMES)
+    terminal.close()
+    return figures, work
+
+
+def main() -> None:
+    """Measure and print a table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    figures: dict[int, dict[str, list[float]]] = {}
+    work: dict[int, float] = {}
+    for many in (2, count):
+        with tempfile.TemporaryDirectory() as folder:
+            figures[many], work[many] = measure(Path(folder), many)
+    print(f"| key, {count} runs | goal | median | p95 | two runs, median |\n|---|---|---|---|---|")
+    for key, taken in figures[count].items():
+        worst = quantiles(taken, n=20)[-1] if len(taken) > 1 else taken[0]
+        alone = figures[2].get(key)
+        beside = f"{median(alone):.0f} ms" if alone else ""
+        print(f"| {key} | p95 {_GOAL} | {median(taken):.0f} ms | {worst:.0f} ms | {beside} |")
+    print(f"\n`]`, processor time: {work[count]:.0f} ms a key; with two runs {work[2]:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()

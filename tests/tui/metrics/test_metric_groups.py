@@ -1,0 +1,63 @@
+"""Metrics by prefix, and shelves of a grid."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.tui.metrics.groups import Group, grouped, natural, shelves
+
+KEYS = st.lists(st.text(alphabet="ab/1", max_size=8), unique=True, max_size=60)
+
+
+def test_by_the_first_part_of_the_name() -> None:
+    keys = (
+        "timing_s/gen",
+        "critic/score/max",
+        "actor/lr",
+        "critic/kl",
+        "timing_s/adv",
+        "actor/loss",
+        "perf/mfu",
+        "loss",
+    )
+    assert grouped(keys) == (
+        Group("actor", ("actor/loss", "actor/lr")),
+        Group("critic", ("critic/kl", "critic/score/max")),
+        Group("timing_s", ("timing_s/adv", "timing_s/gen")),
+        Group("other", ("loss", "perf/mfu")),
+    )
+
+
+def test_large_groups_are_divided() -> None:
+    keys = [f"val-aux/{data}/score/{n}" for data in ("math", "code") for n in range(15)] + ["val-aux/a/b", "val-aux/c"]
+    names = {group.name: len(group.keys) for group in grouped(keys)}
+    assert names == {"val-aux": 2, "val-aux/code": 15, "val-aux/math": 15}
+
+
+def test_a_large_group_without_further_parts_stays_whole() -> None:
+    (group,) = grouped([f"train/{n}" for n in range(40)])
+    assert group.name == "train"
+    assert group.keys[:3] == ("train/0", "train/1", "train/2")
+    assert group.short("train/7") == "7"
+
+
+def test_numbers_in_names_sort_as_numbers() -> None:
+    assert sorted(["layer10", "layer2", "Layer3", "layer"], key=natural) == ["layer", "layer2", "Layer3", "layer10"]
+
+
+@given(KEYS)
+def test_every_key_is_in_one_group(keys: list[str]) -> None:
+    groups = grouped(keys)
+    assert sorted(key for group in groups for key in group.keys) == sorted(keys)
+    assert all(group.keys for group in groups)
+    assert len({group.name for group in groups if group.name != "other"}) >= len(groups) - 2
+
+
+@given(KEYS, st.integers(1, 6))
+def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
+    groups = grouped(keys)
+    found = shelves(groups, columns)
+    assert [key for shelf in found for key in shelf.keys] == [key for group in groups for key in group.keys]
+    assert all(1 <= len(shelf.keys) <= columns for shelf in found)
+    assert all(shelf.keys[0] == shelf.group.keys[shelf.first] for shelf in found)

@@ -1,0 +1,240 @@
+"""Curves of selected runs over each other: which series, which marks, on which axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from panel_host import NOW, Host, make_run, make_view
+from textual.app import App
+
+from verl_tui.tui.panels.chart_plan import Look, chart_data, plan
+from verl_tui.tui.panels.overlaid import counterpart
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.selection import Selection
+from verl_tui.tui.widgets.drawing import Drawing
+from verl_tui.tui.widgets.zoomed import ZoomedChart
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from verl_tui.runs.run import Run
+    from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.chart_data import ChartData
+
+
+class Alone(App[None]):
+    """Nothing but one chart."""
+
+    def __init__(self, chart: ZoomedChart) -> None:
+        super().__init__()
+        self.chart = chart
+
+    def compose(self) -> ComposeResult:
+        yield self.chart
+
+
+def view_of(*runs: Run, selected: str = "", **more: Any) -> View:
+    selection = Selection()
+    for name in selected.split():
+        selection.toggle(name)
+    view = make_view(*runs, selection=selection, **more)
+    view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
+    view.monitor.guide.band = lambda *_: (0.0, 0.05)
+    return view
+
+
+def reward(view: View, look: Look | None = None) -> ChartData:
+    assert view.run is not None
+    found = next(one for one in plan(view.run, ()) if one.indicator == "reward")
+    return chart_data(found, view, look or Look())
+
+
+def lines(data: ChartData) -> list[tuple[str, str, str]]:
+    return [(line.sign, line.role, line.label) for line in data.lines]
+
+
+def three(**more: Any) -> tuple[Run, Run, Run]:
+    return make_run("x-grpo", 60), make_run("x-ppo", 90), make_run("x-dapo", 30, **more)
+
+
+@pytest.mark.parametrize("selected", ["", "x-grpo", "x-ppo"])
+def test_with_fewer_than_two_selected_a_chart_is_as_ever(selected: str) -> None:
+    assert lines(reward(view_of(*three(), selected=selected))) == [("", "line", "reward")]
+
+
+def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> None:
+    data = reward(view_of(*three(), selected="x-ppo x-grpo x-dapo"))
+    assert lines(data) == [("B", "run-2", "grpo"), ("A", "run-1", "ppo"), ("C", "run-3", "dapo")]
+    assert [len(line.points.steps) for line in data.lines] == [60, 90, 30]
+    assert data.band == (0.0, 0.05), "bands stay those of the shown run"
+
+
+def test_a_shown_run_that_is_not_selected_is_there_all_the_same() -> None:
+    data = reward(view_of(*three(), selected="x-ppo x-dapo"))
+    assert lines(data) == [("*", "line", "grpo"), ("A", "run-1", "ppo"), ("B", "run-2", "dapo")]
+
+
+def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
+    other = make_run("trl", 20, columns={"reward": [1.0] * 20, "other/x": [2.0] * 20})
+    plain = make_run("verl", 20, columns={"other/x": [3.0] * 20})
+    other._tables.pop("critic/score/mean")
+    other.revision += 1
+    data = reward(view_of(plain, other, selected="verl trl"))
+    assert [line.label for line in data.lines] == ["verl", "trl"]
+    assert set(data.lines[1].points.values) == {1.0}
+    found = counterpart(plain, "other/x", None, other)
+    assert found is not None
+    assert set(found.values) == {2.0}
+    assert counterpart(plain, "only/here", None, other) is None
+
+
+def test_what_is_counted_in_another_unit_is_not_held_against_it() -> None:
+    one = make_run("one", 9, columns={"perf/throughput": [100.0] * 9})
+    other = make_run("two", 9, columns={"reward/tps": [5.0] * 9})
+    assert one.indicators["throughput"] == "perf/throughput"
+    if "throughput" in other.indicators:
+        assert counterpart(one, "perf/throughput", "throughput", other) is None
+
+
+def test_beginnings_lie_over_each_other_on_the_relative_axis_only() -> None:
+    late, early = make_run("late", 60), make_run("early", 60, quiet=7200.0)
+    view = view_of(late, early, selected="late early")
+    relative = reward(view, Look(axis="relative"))
+    assert [line.points.steps[0] for line in relative.lines] == [relative.axis.zero] * 2
+    assert [line.points.steps[-1] for line in relative.lines] == [int(NOW)] * 2
+    of_day = reward(view, Look(axis="time"))
+    assert of_day.lines[0].points.steps[0] - of_day.lines[1].points.steps[0] == 7200
+    again = reward(view, Look(axis="relative"))
+    assert again.lines[1].points is relative.lines[1].points, "nothing is placed anew"
+
+
+def test_a_run_without_times_is_missing_where_times_are_asked_for() -> None:
+    timed, untimed = three()[0], make_run("untimed", 0)
+    data = reward(view_of(timed, untimed, selected="x-grpo untimed"), Look(axis="relative"))
+    assert lines(data) == [("", "line", "reward")]
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_letters_stand_on_the_lines_and_in_the_legend(ascii_only: bool) -> None:
+    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)]
+    view = view_of(*runs, selected=" ".join(run.name for run in runs))
+    found = next(one for one in plan(runs[0], ()) if one.key == "m")
+    drawn = Drawing(ascii_only=ascii_only).rows(chart_data(found, view, Look()), 100, 20)
+    title, *plot = ["".join(text for text, _ in row) for row in drawn]
+    assert "A 0  B 1  C 2  D 3  E 4  F 5" in title
+    for letter, role in zip("ABCDEF", (f"run-{n}" for n in range(1, 7)), strict=True):
+        stamped = [row for row in plot if letter in row]
+        assert len(stamped) == 1, "each run has its own height"
+        assert stamped[0].count(letter) >= 3
+        assert {style for row in drawn[1:] for text, style in row if letter in text} == {role}
+
+
+def test_the_line_of_the_shown_run_is_on_top() -> None:
+    runs = [make_run(name, 100, columns={"m": [1.0] * 100}) for name in ("a", "b")]
+    for shown in runs:
+        view = view_of(*runs, selected="a b")
+        view = type(view)(**{name: getattr(view, name) for name in view.__slots__} | {"run": shown})
+        found = next(one for one in plan(shown, ()) if one.key == "m")
+        drawn = Drawing().rows(chart_data(found, view, Look()), 60, 10)
+        dots = [style for row in drawn[1:] for text, style in row if any("⠁" <= c <= "⣿" for c in text)]
+        assert {style for style in dots if style.startswith("run")} == {f"run-{1 + runs.index(shown)}"}
+
+
+def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
+    one, other = (
+        make_run(n, 80, columns={"m": [(at * 7) % 11 + k for at in range(80)]}) for k, n in ((0, "a"), (90, "b"))
+    )
+    view = view_of(one, other, selected="a b")
+    found = next(plan_ for plan_ in plan(one, ()) if plan_.key == "m")
+    drawn = Drawing().rows(chart_data(found, view, Look(smoothing=0.9)), 80, 24)
+    upper, lower = drawn[1:11], drawn[11:]
+    assert not any(style == "raw" for row in upper for _, style in row)
+    assert any(style == "raw" for row in lower for _, style in row)
+
+
+async def test_the_large_chart_shows_the_same_letters() -> None:
+    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(3)]
+    view = view_of(*runs, selected="run-0 run-1 run-2")
+    found = next(one for one in plan(runs[0], ()) if one.key == "m")
+    app = Alone(ZoomedChart(chart_data(found, view, Look())))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        lines = [strip.text for strip in app.screen._compositor.render_strips()]
+        assert "A 0  B 1  C 2" in lines[0]
+        for letter in "ABC":
+            assert max(row.count(letter) for row in lines[1:]) >= 4
+
+
+# -- in the list of runs ----------------------------------------------------------------------------------------------
+
+
+async def test_space_marks_a_run_and_takes_the_mark_away() -> None:
+    app = Host(RunsPanel())
+    view = view_of(*three())
+    async with app.run_test(size=(36, 14)) as pilot:
+        app.panel.show(view)
+        await pilot.pause()
+        assert "1 ○ x-grpo" in app.text
+        await pilot.press("space", "j", "space")
+        await pilot.pause()
+        assert "1 ○ A x-grpo" in app.text
+        assert "2 ○ B x-ppo" in app.text
+        assert "3 ○   x-dapo" in app.text, "names stand in one column"
+        assert "2 selected" in app.subtitle_words
+        await pilot.press("space", "k", "space")
+        await pilot.pause()
+        assert "1 ○ x-grpo" in app.text
+        assert "selected" not in app.subtitle_words
+
+
+async def test_a_seventh_run_is_refused() -> None:
+    app = Host(RunsPanel())
+    view = view_of(*(make_run(f"run-{n}", 9) for n in range(7)), selected=" ".join(f"run-{n}" for n in range(1, 7)))
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.panel.show(view)
+        await pilot.press("space")
+        await pilot.pause()
+        assert len(view.selection) == 6
+        assert [note.message for note in app._notifications] == ["6 runs are compared at most"]
+
+
+async def test_s_sorts_and_the_cursor_stays_with_its_run() -> None:
+    app = Host(RunsPanel())
+    runs = (make_run("b", 50), make_run("a", 9), make_run("c", 500, quiet=9000.0))
+    async with app.run_test(size=(80, 6)) as pilot:
+        app.panel.show(view_of(*runs))
+        orders = []
+        for _ in range(5):
+            await pilot.pause()
+            orders.append("".join(line.split()[2] for line in app.lines[1:4]))
+            await pilot.press("s")
+        assert orders == ["bac", "bac", "abc", "cba", "bac"]
+        await pilot.press("s", "s")
+        await pilot.pause()
+        assert "by name" in app.subtitle_words
+        await pilot.press("j")
+        assert app.said == ["c"], "the list is gone through as it is shown"
+
+
+async def test_of_many_runs_only_those_in_sight_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    from verl_tui.tui.widgets import run_rows
+
+    written: list[str] = []
+    head = run_rows._head
+
+    def counted(entry: Any, *args: Any, **more: Any) -> Any:
+        written.append(entry.name)
+        return head(entry, *args, **more)
+
+    monkeypatch.setattr(run_rows, "_head", counted)
+    app = Host(RunsPanel())
+    view = view_of(*(make_run(f"run-{n}", 9) for n in range(200)))
+    async with app.run_test(size=(36, 12)) as pilot:
+        app.panel.show(view)
+        await pilot.pause()
+        assert 0 < len(set(written)) <= 12
+        await pilot.press("G")
+        await pilot.pause()
+        assert "run-199" in app.text
+        assert len(set(written)) <= 30

@@ -1,0 +1,178 @@
+"""Zooming and panning over steps, without a screen."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from panel_host import NOW, make_run
+
+from verl_tui.tui.panels.chart_plan import Look, plan
+from verl_tui.tui.panels.looking import KEYS, changed, following, step_at
+from verl_tui.tui.panels.partners import partner
+from verl_tui.tui.panels.span import Span, holding, panned, zoomed
+from verl_tui.tui.panels.time_axis import on_axis
+
+WHOLE = (1, 1000)
+wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("zoom"), st.sampled_from([0.5, 2.0]), st.none() | st.integers(-100, 10**6)),
+        st.tuples(st.just("pan"), st.sampled_from([-1, 1]), st.none()),
+        st.tuples(st.just("hold"), st.just(0), st.integers(-100, 10**6)),
+    ),
+    max_size=12,
+)
+
+
+@given(wholes, wholes, moves)
+def test_whatever_is_pressed_something_of_the_run_is_shown(before: Any, after: Any, pressed: Any) -> None:
+    span: Span | None = None
+    for number, (what, how, at) in enumerate(pressed):
+        whole = before if number < 6 else after  # the run has grown, or is another one
+        if what == "zoom":
+            span = zoomed(span, whole, how, at=at)
+        elif what == "pan":
+            span = panned(span, whole, how)
+        else:
+            span = holding(span, whole, at)
+        if span is not None:
+            for reach in (before, after):
+                first, last = span.shown(reach)
+                assert reach[0] <= first <= last <= reach[1]
+                assert last - first <= span.length + max(1, span.length // 4)
+
+
+def test_in_and_out_at_the_end() -> None:
+    once = zoomed(None, WHOLE, 0.5)
+    assert once is not None
+    assert once.shown(WHOLE)[1] == 1000
+    assert 500 <= 1000 - once.shown(WHOLE)[0] <= 625
+    assert once.follows
+    twice = zoomed(once, WHOLE, 0.5)
+    assert twice is not None
+    assert twice.length == 250
+    assert zoomed(twice, WHOLE, 2.0) == once
+    assert zoomed(once, WHOLE, 2.0) is None, "all of it is no zoom"
+
+
+def test_a_window_at_the_end_follows_and_jumps_seldom() -> None:
+    span = zoomed(None, WHOLE, 0.1)
+    assert span is not None
+    shown = [span.shown((1, last)) for last in range(1000, 1100)]
+    assert [last for _, last in shown] == list(range(1000, 1100))
+    assert len({first for first, _ in shown}) <= 6
+    assert all(100 <= last - first <= 126 for first, last in shown)
+
+
+def test_a_window_of_the_past_stays() -> None:
+    span = panned(zoomed(None, WHOLE, 0.25), WHOLE, -1)
+    assert span is not None
+    assert not span.follows
+    assert span.shown(WHOLE) == span.shown((1, 5000)) == (625, 875)
+    back = panned(span, WHOLE, 1)
+    assert back is not None
+    assert back.follows
+    assert panned(None, WHOLE, 1) is None
+
+
+def test_zooming_keeps_the_cursor_where_it_is() -> None:
+    span = zoomed(None, WHOLE, 0.5, at=251)
+    assert span is not None
+    first, last = span.shown(WHOLE)
+    assert abs((251 - first) / (last - first) - 0.25) < 0.01
+    near_the_end = zoomed(None, WHOLE, 0.5, at=990)
+    assert near_the_end is not None
+    assert near_the_end.follows
+    out_of_sight = zoomed(span, WHOLE, 0.5, at=900)
+    assert out_of_sight is not None
+    assert sum(out_of_sight.shown(WHOLE)) == pytest.approx(first + last, abs=2)
+
+
+def test_few_steps_are_enough() -> None:
+    span = zoomed(None, WHOLE, 0.5, least=400)
+    for _ in range(5):
+        span = zoomed(span, WHOLE, 0.5, at=500, least=400)
+    assert span is not None
+    assert span.length == 400
+
+
+def test_a_step_out_of_sight_is_brought_into_it() -> None:
+    span = zoomed(None, WHOLE, 0.1)
+    assert holding(span, WHOLE, 950) == span
+    moved = holding(span, WHOLE, 300)
+    assert moved is not None
+    assert moved.shown(WHOLE) == (250, 350)
+    assert holding(None, WHOLE, 300) is None
+
+
+# -- the look ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_key_changes_the_look_and_has_words_for_it() -> None:
+    run = make_run(steps=200)
+    for what, words in (("axis", "x: time"), ("log", "log y"), ("usual", "y without outliers")):
+        assert list(changed(Look(), what, run).words(run)) == [words]
+    near = changed(Look(), "in", run)
+    assert list(near.words(run)) == ["from step 100"]
+    past = changed(near, "earlier", run)
+    assert list(past.words(run)) == ["steps 50–150"]
+    assert changed(past, "later", run) == near
+    assert changed(near, "out", run) == Look()
+    assert {key.action for key in KEYS} == {
+        f"look('{what}')" for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
+    }
+
+
+@pytest.mark.parametrize("run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)])
+def test_there_may_be_nothing_to_zoom(run: Any) -> None:
+    for what in ("in", "out", "earlier", "later"):
+        assert changed(Look(), what, run, 5) == Look()
+    assert following(Look(span=Span(2, 5)), None, 9).span == Span(2, 5)
+
+
+def test_at_least_eight_points_stay_in_sight() -> None:
+    run, look = make_run(steps=1000), Look()
+    for _ in range(20):
+        look = changed(look, "in", run)
+    assert look.span is not None
+    assert look.span.length == 7
+
+
+def test_a_run_reaches_over_all_its_metrics() -> None:
+    assert make_run(steps=0).reach is None
+    assert make_run(steps=12).reach == (1, 12)
+
+
+def test_a_position_in_time_is_a_step() -> None:
+    run = make_run(steps=60)
+    key = "critic/score/mean"
+    series = run.series(key)
+    assert series is not None
+    for axis in ("time", "relative"):
+        along = on_axis(run, axis)
+        places = [along.place(series, step) for step in range(1, 61)]
+        assert [along.step(series, place) for place in places if place is not None] == list(range(1, 61))
+        assert step_at(run, key, Look(axis=axis), int(NOW)) == 60
+        assert step_at(run, key, Look(axis=axis), int(NOW) - 10**6) == 1, "nothing is earlier"
+        assert along.edge(series, 20) == along.place(series, 20)
+    assert step_at(run, key, Look(), 7) == 7
+    assert step_at(run, "not there", Look(), 7) is None
+    assert step_at(None, key, Look(), 7) is None
+
+
+# -- partners ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_goes_with_the_kl() -> None:
+    run = make_run(steps=3, columns={"actor/pg_loss": [1.0] * 3, "actor/ppo_kl": [0.1] * 3, "my/own": [1.0] * 3})
+    plans = {found.key: found for found in plan(run, ())}
+    every = list(plans.values())
+    assert partner(plans["actor/pg_loss"], every) == plans["actor/ppo_kl"]
+    assert partner(plans["actor/ppo_kl"], every) == plans["actor/pg_loss"]
+    assert partner(plans["my/own"], every) == plans["critic/score/mean"]
+    assert partner(plans["actor/pg_loss"], [plans["my/own"]]) is None
+    assert partner(cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every) == plans["critic/score/mean"]

@@ -1,0 +1,277 @@
+"""Runs side by side: figures, differences against the baseline, where they are aligned, and the screen at any size."""
+
+from __future__ import annotations
+
+import json
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from watching import NOW, check_layout, count_frames, loaded, press, settle, text
+
+from verl_tui.records import Batch, Rows, Settings, SourceStatus
+from verl_tui.runs.alignment import Alignment, Stop, extreme, recent, seconds_per_step, stops, value
+from verl_tui.runs.run import Run
+from verl_tui.tui.screens.compare import CompareScreen
+from verl_tui.tui.screens.compare_rows import fit_columns, heading_rows, longest, sections, share, table_rows, where
+from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+from types import SimpleNamespace
+
+SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
+REWARD, KL, LR = "critic/score/mean", "actor/ppo_kl", "actor_rollout_ref.actor.optim.lr"
+
+
+def run_of(
+    name: str,
+    rewards: Sequence[float],
+    *,
+    every: float | None = 30.0,
+    said: dict[str, Any] | None = None,
+    **more: float,
+) -> Run:
+    """Return a run whose steps take so many seconds each; None: nothing tells when they were."""
+    run, count = Run(name), len(rewards)
+    columns = {REWARD: list(rewards), **{key.replace("__", "/"): [value] * count for key, value in more.items()}}
+    times = None if every is None else [NOW - (count - at) * every for at in range(1, count + 1)]
+    rows = Rows(tuple(columns), range(1, count + 1), list(columns.values()), range(count), times)
+    records = (*([rows] if count else []), Settings(said or {}, "console"))
+    run.apply(Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW)
+    return run
+
+
+def view_of(*runs: Run, **more: Any) -> View:
+    monitor: Any = SimpleNamespace(runs={run.name: run for run in runs}, verdicts={})
+    return View(monitor, runs[0] if runs else None, NOW, **more)
+
+
+def table(view: View, width: int = 110, alignment: Alignment = Alignment.END, current: int = 0) -> list[str]:
+    runs = list(view.monitor.runs.values())
+    seen = fit_columns(len(runs), width, current).seen
+    found = sections(view, runs, alignment, seen)
+    columns = fit_columns(len(runs), width, current, longest(found))
+    rows = [
+        *heading_rows(view, runs, columns, current),
+        *table_rows(found, columns, width, ascii_only=view.ascii),
+    ]
+    assert all(sum(cell_len(part) for part, _ in row) <= width for row in rows)
+    return ["".join(part for part, _ in row).rstrip() for row in rows]
+
+
+def row(rows: list[str], label: str) -> list[str]:
+    return next(line[len(label) :].split() for line in rows if line.startswith(label))
+
+
+def two(**more: Any) -> View:
+    slow = run_of("x-slow", [0.1, 0.5, 0.4], every=60.0, actor__ppo_kl=0.02, said={LR: 1e-6, "data.seed": 1})
+    fast = run_of("x-fast", [0.2, 0.4, 0.6, 0.8, 0.6], actor__ppo_kl=0.05, said={LR: 5e-6, "data.seed": 1})
+    return view_of(slow, fast, **more)
+
+
+# -- up to where runs count -------------------------------------------------------------------------------------------
+
+
+def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
+    runs = list(two().monitor.runs.values())
+    assert stops(runs, Alignment.END) == [Stop(3, 120.0), Stop(5, 120.0)]
+    assert stops(runs, Alignment.STEP) == [Stop(3, 120.0), Stop(3, 60.0)]
+    assert stops(runs, Alignment.TIME) == [Stop(3, 120.0), Stop(5, 120.0)]
+    short = run_of("short", [0.1, 0.2, 0.3], every=20.0)
+    assert stops([*runs, short], Alignment.TIME) == [Stop(1, 0.0), Stop(2, 30.0), Stop(3, 40.0)]
+    assert where([*runs, short], Alignment.TIME) == "40s after their start"
+    assert where(runs, Alignment.STEP) == "at step 3"
+
+
+def test_a_run_without_a_step_or_without_times_holds_nobody_up() -> None:
+    runs = [run_of("a", [0.1, 0.2]), run_of("none", []), run_of("untimed", [0.1] * 9, every=None)]
+    assert [stop.step for stop in stops(runs, Alignment.STEP)] == [2, None, 2]
+    assert [stop.step for stop in stops(runs, Alignment.TIME)] == [2, None, None]
+    assert stops([], Alignment.TIME) == []
+
+
+def test_values_up_to_a_stop() -> None:
+    run = run_of("a", [0.3, 0.9, float("nan"), 0.1, 0.9, 2.0])
+    series = run.series(REWARD)
+    stop = Stop(5, None)
+    assert value(series, Stop(3, None)) == 0.9, "the newest number"
+    assert extreme(series, stop) == (2, 0.9), "the first of equals"
+    assert extreme(series, stop, lowest=True) == (4, 0.1)
+    assert recent(series, stop) == pytest.approx(0.55)
+    assert seconds_per_step(run, stop) == 30.0
+    for nothing in (Stop(None, None), Stop(0, None)):
+        assert value(series, nothing) is extreme(series, nothing) is recent(series, nothing) is None
+        assert seconds_per_step(run, nothing) is None
+
+
+@given(st.lists(st.floats(-1e300, 1e300) | st.just(float("nan")), min_size=1, max_size=60), st.integers(0, 70))
+def test_the_extreme_is_that_of_the_values_up_to_the_stop(values: list[float], step: int) -> None:
+    known = [one for one in values[:step] if not isnan(one)]
+    found = extreme(run_of("a", values).series(REWARD), Stop(step, None))
+    assert (found.value if found is not None else None) == max(known, default=None)
+    if found is not None:
+        assert found.step <= step
+        assert found.step - 1 == values.index(found.value)
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_figures_against_the_baseline() -> None:
+    rows = table(two())
+    assert rows[0].split() == ["▸slow", "fast"]
+    assert rows[1].split() == ["baseline"]
+    assert row(rows, "reward, last") == ["0.4", "0.6", "✓", "+0.2", "+50.0%"]
+    assert row(rows, "reward, best at step") == ["2", "4"]
+    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05", "✗", "+0.03", "+150%"]
+    assert row(rows, "step time, s") == ["60", "30", "✓", "-30", "-50.0%"]
+    assert row(rows, "learning rate") == ["1e-06", "5e-06"]
+    assert not any("seed" in line or LR in line for line in rows), "what is the same, or said already, is left out"
+    assert "✓ better, ✗ worse than the baseline; = the same" in rows
+
+
+def test_at_the_same_step_the_later_ones_do_not_count() -> None:
+    rows = table(two(), alignment=Alignment.STEP)
+    assert row(rows, "reward, last") == ["0.4", "0.6", "✓", "+0.2", "+50.0%"]
+    assert row(rows, "reward, best") == ["0.5", "0.6", "✓", "+0.1", "+20.0%"]
+    assert row(rows, "step") == ["3", "3"]
+
+
+def test_ascii_has_signs_of_its_own() -> None:
+    rows = table(two(ascii=True))
+    assert all(line.isascii() for line in rows)
+    assert row(rows, "reward, last") == ["0.4", "0.6", "o", "+0.2", "+50.0%"]
+    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05", "X", "+0.03", "+150%"]
+
+
+def test_where_only_one_run_has_room_it_is_held_against_the_baseline_all_the_same() -> None:
+    rows = table(two(), width=36, current=1)
+    assert rows[0].split() == ["▸fast"]
+    assert rows[1].split() == ["against", "slow"]
+    assert row(rows, "reward, last") == ["0.6", "✓", "+50.0%"]
+
+
+def test_columns_move_sideways_beside_the_baseline() -> None:
+    runs = [run_of(f"run-{n}", [0.1 * n]) for n in range(200)]
+    rows = table(view_of(*runs), width=100, current=150)
+    assert rows[0].split() == ["0", "148", "149", "▸150"]
+    assert fit_columns(200, 100, 199).seen == (0, 197, 198, 199)
+    assert fit_columns(200, 100, 0).seen == (0, 1, 2, 3)
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 299))
+def test_the_current_column_is_always_seen_and_all_that_are_fit(count: int, width: int, current: int) -> None:
+    current %= count
+    columns = fit_columns(count, width, current)
+    assert columns.seen[0] == 0
+    assert current in columns.of(columns.seen) or not current
+    assert len(set(columns.seen)) == len(columns.seen)
+    assert columns.label + len(columns.of(columns.seen)) * columns.size <= max(width, 8)
+
+
+@pytest.mark.parametrize(
+    ("change", "base", "said"),
+    [
+        *((0.05, 0.5, "+10.0%"), (-0.05, -0.5, "-10.0%"), (1.0, 0.0, ""), (1e9, 1.0, ">+999%"), (-99.0, 1.0, "<-999%")),
+        *((float("inf"), 1.0, ""), (5.0, 0.5, ">+999%"), (1.0, 0.5, "+200%")),
+    ],
+)
+def test_shares(change: float, base: float, said: str) -> None:
+    assert share(change, base) == said
+
+
+def test_other_frameworks_and_other_units_are_not_mixed() -> None:
+    one = run_of("one", [0.1] * 3, perf__throughput=100.0)
+    other = run_of("two", [0.1] * 3, train__tps=5.0)
+    rows = table(view_of(one, other))
+    assert row(rows, "reward, last") == ["0.1", "0.1", "="]
+
+
+NAMES = st.text(max_size=40)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(NAMES, st.lists(st.floats(), max_size=5), NAMES), min_size=1, max_size=5),
+    st.integers(1, 200),
+    st.sampled_from(Alignment),
+    st.booleans(),
+)
+def test_any_runs_at_any_width(made: list[Any], width: int, alignment: Alignment, ascii_only: bool) -> None:
+    runs = [run_of(f"{n}{name}", rewards, said={LR: said}) for n, (name, rewards, said) in enumerate(made)]
+    for current in range(len(runs)):
+        rows = table(view_of(*runs, ascii=ascii_only), max(20, width), alignment, current)
+        assert not ascii_only or all(line.isascii() for line in rows)
+
+
+# -- on the screen ----------------------------------------------------------------------------------------------------
+
+
+def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
+    for n in range(count):
+        folder = directory / f"gsm8k-run-{n}"
+        folder.mkdir(parents=True)
+        lines = (
+            {"step": step, "data": {REWARD: 0.1 * n + step / 100, KL: 0.01 * (n + 1), "timing_s/step": 20.0 + n}}
+            for step in range(1, steps + n)
+        )
+        (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return directory
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 5])
+async def test_any_size(tmp_path: Path, size: tuple[int, int], ascii_only: bool, count: int) -> None:
+    app = loaded(write(tmp_path, count), ascii_only=ascii_only)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "C", "right", "x", "x", "b", "right", "j", "G")
+        check_layout(app)
+        assert isinstance(app.screen, CompareScreen)
+        assert not ascii_only or text(app).isascii()
+
+
+async def test_selected_runs_are_compared_and_keys_do_what_they_say(tmp_path: Path) -> None:
+    app = loaded(write(tmp_path))
+    async with app.run_test(size=(140, 40)) as pilot:
+        await press(pilot, "f2")
+        await press(pilot, "j", "space", "j", "space", "C")
+        assert "compare 2 runs each at its end" in text(app)
+        assert "▸A 1" in text(app)
+        await press(pilot, "right", "b")
+        assert text(app).index("▸B 2") < text(app).index("A 1")
+        await press(pilot, "x")
+        assert "compare 2 runs at step 12" in text(app)
+        await press(pilot, "right", "enter")
+        assert not isinstance(app.screen, CompareScreen)
+        assert "verl-tui gsm8k-run-1 " in text(app)
+        await press(pilot, "C")
+        assert "▸B 2" in text(app), "the baseline is remembered"
+
+
+async def test_without_a_selection_the_listed_runs_are_compared(tmp_path: Path) -> None:
+    app = loaded(write(tmp_path))
+    async with app.run_test(size=(140, 40)) as pilot:
+        await press(pilot, "C")
+        assert "compare 5 runs" in text(app)
+        await press(pilot, "escape", "slash", *"run-3", "enter")
+        await settle(pilot)
+        await press(pilot, "C")
+        assert "▸gsm8k-run-3" in text(app)
+
+
+async def test_nothing_new_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = loaded(write(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "C")
+        await settle(pilot)
+        counts = count_frames(monkeypatch)
+        app._show()
+        await settle(pilot)
+        assert not counts["frames"]

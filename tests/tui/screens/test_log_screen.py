@@ -1,0 +1,357 @@
+"""The log over the full screen: at every size, on hostile text, followed, searched, from a finding to its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from watching import check_layout, count_frames, dashboard, lines, loaded, press, settle, text, until
+
+from verl_tui import worker
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.screens.log import LogRows, LogScreen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
+TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
+
+
+def console(count: int = 400, *, end: str = "") -> str:
+    """Return a console of some hundred lines with two errors and a warning in it."""
+    out = ["(TaskRunner pid=12) Started a local Ray instance"]
+    for step in range(1, count // 4 + 1):
+        out += [
+            f"{TASK}step:{step} - critic/score/mean:{0.5 + step / 1000} - actor/ppo_kl:0.02 - timing_s/step:9.0",
+            f"(WorkerDict pid={step}) loading shard {step}",
+            f"(WorkerDict pid={step + 1}) loading shard {step + 1} [repeated 7x across cluster]",
+            f"Training Progress:  {step}%|# | {step}/{count // 4} [00:01<00:09, 1.0s/it]",
+        ]
+        if step in (20, 60):
+            out += [f"ValueError: the value of {step} is wrong"]
+        if step == 40:
+            out += ["[2025-01-01 10:00:00,000][root][WARNING] - Token mismatch"]
+    return "\n".join(out) + "\n" + end
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "run_a" / "train.log"
+    path.parent.mkdir()
+    path.write_text(console())
+    return path
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has been read is told without a pause."""
+    monkeypatch.setattr(worker, "_PAUSE", 0.0)
+
+
+def told(pilot: Pilot[Any]) -> str:
+    """Return what is said in passing."""
+    return " ".join(notification.message for notification in pilot.app._notifications)
+
+
+async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
+    await press(pilot, *keys, "l")
+    screen = pilot.app.screen
+    assert isinstance(screen, LogScreen)
+    await until(pilot, lambda: screen._lines)
+    await quiet(pilot)
+    return screen
+
+
+async def quiet(pilot: Pilot[Any]) -> None:
+    """Wait until everything has been read and drawn."""
+    screen = pilot.app.screen
+    assert isinstance(screen, LogScreen)
+    await until(pilot, lambda: screen._reader.idle)
+    await pilot.pause(0.01)  # the last notice comes a moment after the last reading
+    await until(pilot, lambda: screen._reader.idle and screen._hunted is None)
+    await settle(pilot)
+
+
+def rows(pilot: Pilot[Any]) -> list[str]:
+    """Return the rows of the log, as they are on the screen."""
+    region = pilot.app.screen.query_one(LogRows).region
+    return [row.rstrip() for row in lines(pilot.app)[region.y : region.bottom]]
+
+
+def marked(pilot: Pilot[Any]) -> str:
+    chosen = pilot.app.screen.query_one(LogRows).chosen
+    assert chosen is not None
+    return rows(pilot)[chosen]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    app = loaded(log.parent, ascii_only=ascii_only)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        for keys in ((), ("w",), ("u",), ("g",), ("G", "w"), ("E",), ("slash", *"score", "enter"), ("N",), ("slash",)):
+            await pilot.press(*keys)
+            await quiet(pilot)
+            check_layout(app)
+            if ascii_only:
+                assert text(app).isascii()
+        await pilot.resize_terminal(30, 8)
+        await quiet(pilot)
+        check_layout(app)
+
+
+async def test_the_newest_lines_folded(log: Path) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 12)) as pilot:
+        await opened(pilot)
+        assert rows(pilot)[-4:] == [
+            "   400 Training Progress:  99%|# | 99/100 [00:01<00:09, 1.0s/it]",
+            "●  401 TaskRunner step:100 - critic/score/mean:0.6 - actor/ppo_kl:0.02 - timing_s/step:9.0",
+            "   402 WorkerDict ×8 loading shard 101",
+            "   404 Training Progress:  100%|# | 100/100 [00:01<00:09, 1.0s/it]",
+        ]
+        assert "train.log" in lines(app)[0]
+        assert "following" in lines(app)[0]
+        await pilot.press("u")
+        await settle(pilot)
+        assert "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]" in rows(pilot)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.screen is dashboard(app)
+
+
+async def test_errors_one_after_the_other(log: Path) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 14)) as pilot:
+        await opened(pilot)
+        said = []
+        for key in "eeeeEE":
+            await pilot.press(key)
+            await quiet(pilot)
+            said.append(marked(pilot)[7:20])
+        assert said == [
+            "ValueError: t",
+            "[2025-01-01 1",
+            "ValueError: t",
+            "ValueError: t",
+            "ValueError: t",
+            "[2025-01-01 1",
+        ]
+        assert "following" not in lines(app)[0]
+        assert "%" in lines(app)[0]
+
+
+async def test_search(log: Path) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 14)) as pilot:
+        await opened(pilot)
+        await pilot.press("slash", *"SHARD 50", "enter")
+        await quiet(pilot)
+        assert "no /SHARD 50/ in train.log" in told(pilot)
+        await pilot.press("slash")
+        await pilot.press(*["backspace"] * 8, *"shard 50$", "enter")
+        await quiet(pilot)
+        assert marked(pilot).endswith("loading shard 50"), "hits are not folded away"
+        first = rows(pilot)
+        await pilot.press("n")
+        await quiet(pilot)
+        assert marked(pilot).endswith("loading shard 50")
+        await pilot.press("N")
+        await quiet(pilot)
+        assert marked(pilot) in first
+        await pilot.press("slash", *"(a+)+b", "enter")
+        await settle(pilot)
+        assert "could take for ever" in told(pilot)
+        await pilot.press("escape", "escape")
+        await settle(pilot)
+        assert isinstance(app.screen, LogScreen)
+        assert app.screen._query is None
+
+
+async def test_follows_and_writes_only_what_is_new(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 20)) as pilot:
+        screen = await opened(pilot)
+        with log.open("a") as file:
+            file.write("the first to overflow\n")
+        screen._look()
+        await quiet(pilot)
+        assert "the first to overflow" in text(app)
+        frames = count_frames(monkeypatch)
+        for _ in range(3):
+            screen._look()
+            await quiet(pilot)
+            screen.show(screen._view)
+        assert frames["frames"] == 0, "nothing new, nothing sent"
+        refreshed: list[Any] = []
+        refresh = LogRows.refresh
+        monkeypatch.setattr(
+            LogRows,
+            "refresh",
+            lambda rows, *regions, **more: (refreshed.extend(regions), refresh(rows, *regions, **more))[1],
+        )
+        before = rows(pilot)
+        with log.open("a") as file:
+            file.write("a new line\n")
+        screen._look()
+        await quiet(pilot)
+        after = rows(pilot)
+        changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        assert [after[at].split(maxsplit=1)[1] for at in changed] == ["a new line"]
+        assert [region.y for region in refreshed] == changed
+
+
+async def test_stays_where_one_reads(log: Path) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 20)) as pilot:
+        screen = await opened(
+            pilot,
+        )
+        await pilot.press("pageup")
+        await quiet(pilot)
+        before = rows(pilot)
+        with log.open("a") as file:
+            file.write("more\n" * 100)
+        screen._look()
+        await quiet(pilot)
+        assert rows(pilot) == before
+        await pilot.press("f")
+        await quiet(pilot)
+        assert rows(pilot)[-1].endswith("×100 more")
+
+
+async def test_truncated_and_gone(log: Path) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 20)) as pilot:
+        screen = await opened(pilot)
+        log.write_text("begun anew\n")
+        screen._look()
+        await quiet(pilot)
+        assert rows(pilot)[0].endswith("begun anew")
+        assert not any(rows(pilot)[1:])
+        log.unlink()
+        screen._look()
+        await quiet(pilot)
+        assert "train.log: no such file or directory" in text(app)
+        for key in ("e", "n", "escape", "y", "j", "G", "w", "u", "f", "tab"):
+            await pilot.press(key)
+        check_layout(app)
+
+
+HOSTILE = (
+    b"\x1b]0;stolen title\x07\x1b[2J\x1b[31mred\x1b[0m \x9b31m \x00\x01\x7f [/red] [@click=app.quit]x[/]\n"
+    + b"x" * 1_000_000
+    + b"\n"
+    + "训练日志 ".encode() * 300
+    + b"\n"
+    + "\u202eright to left\u202c \u200b\u2028 e\u0301\U0001f468\u200d\U0001f469\n".encode()
+    + b"\xff\xfe\xc3\n\r\r\r\n\n"
+    + b"\r".join(b"Train: %d%%|##| %d/100" % (n, n) for n in range(100))
+    + b"\nTraceback (most recent call last):\n"
+    + b"\t\ttabs\there\n"
+    + b"no end"
+)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_hostile_text(log: Path, size: tuple[int, int]) -> None:
+    log.write_bytes(console(100).encode() + HOSTILE)
+    app = loaded(log.parent)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        for keys in (
+            ("g",),
+            ("w",),
+            ("pagedown",) * 5,
+            ("u",),
+            ("E",),
+            ("slash", *"x+", "enter"),
+            ("n",),
+            ("w",),
+            ("y",),
+        ):
+            await pilot.press(*keys)
+            await quiet(pilot)
+            check_layout(app)
+            assert not any(
+                sign < " " or "\x7f" <= sign < "\xa0" or sign in "\u202e\u200d" for sign in "".join(lines(app))
+            )
+
+
+CRASH = "Error executing job with overrides: ['x=1']\nTraceback (most recent call last):\nValueError: too bad\n"
+
+
+async def test_from_a_crash_to_its_line(log: Path) -> None:
+    log.write_text(console(800, end=CRASH + "clean up\n" * 300 + "\n".join("abcdefgh") * 60 + "\n"))
+    app = loaded(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "e")
+        finding = dashboard(app).query_one(HealthPanel).chosen
+        assert finding is not None
+        assert finding.id == "crash"
+        await opened(pilot)
+        line = int(finding.evidence[0].split(":")[0].removeprefix("line "))
+        assert marked(pilot).split()[:2] == ["✖", str(line)]
+        assert "too bad" in marked(pilot) or "Error executing" in marked(pilot)
+
+
+async def test_from_a_step_to_its_line(log: Path) -> None:
+    log.write_text(console(4000))
+    app = loaded(log.parent)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        app._cursor = 321
+        await opened(pilot)
+        assert "TaskRunner step:321 - " in marked(pilot)
+        await pilot.press("l")
+        await settle(pilot)
+        app._cursor = 77_777
+        await opened(pilot)
+        await until(pilot, lambda: "no line of step 77777 in train.log" in told(pilot))
+
+
+async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
+    (log.parent / "metrics.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    other = tmp_path / "run_b" / "train.log"
+    other.parent.mkdir()
+    other.write_text(console(40))
+    app = loaded(log.parent, other.parent)
+    async with app.run_test(size=(120, 20)) as pilot:
+        screen = await opened(pilot)
+        assert "train.log 1/2" in lines(app)[0]
+        await pilot.press("tab")
+        await quiet(pilot)
+        assert "metrics.jsonl 2/2" in lines(app)[0]
+        assert '{"step": 1, "data"' in rows(pilot)[0]
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "run_b" in lines(app)[0])
+        await until(pilot, lambda: any("step:10" in row for row in rows(pilot)))
+        assert screen is app.screen
+
+
+async def test_copies_the_line(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = loaded(log.parent)
+    copied: list[str] = []
+    monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
+    async with app.run_test(size=(100, 20)) as pilot:
+        await opened(pilot)
+        await pilot.press("slash", *"step:99 ", "enter")
+        await quiet(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert copied[0].startswith(f"{TASK}step:99 - critic"), "as it was printed"
+
+
+async def test_no_run_and_nothing_that_is_text(tmp_path: Path) -> None:
+    app = loaded(tmp_path)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await press(pilot, "l")
+        assert "No run yet." in text(app)
+        check_layout(app)
+        await pilot.press("e", "y", "slash", "a", "enter", "n", "escape", "escape")
+        await settle(pilot)
+        assert app.screen is dashboard(app)

@@ -1,0 +1,372 @@
+"""All metrics on a screen: charts and table, filter, sorting, pins, shapes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from watching import (
+    NOW,
+    check_layout,
+    count_frames,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    settle,
+    showing,
+    text,
+    until,
+    write_run,
+)
+
+from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.metric_grid import MetricGrid, Tile
+from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.state_file import StateFile, UserState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
+KEYS = tuple(f"{prefix}/m{n}" for prefix in ("actor", "critic", "val-core/gsm8k") for n in range(12))
+
+
+def write_metrics(directory: Path, name: str = "run", steps: int = 20, keys: tuple[str, ...] = KEYS) -> Path:
+    log = directory / name / "log.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "".join(
+            json.dumps({"step": step, "data": {key: float(step * n % 17) for n, key in enumerate(keys)}}) + "\n"
+            for step in range(1, steps + 1)
+        )
+    )
+    return log
+
+
+def screen(app: VerlApp) -> MetricsScreen:
+    assert isinstance(app.screen, MetricsScreen)
+    return app.screen
+
+
+def tiles(app: VerlApp) -> list[str]:
+    """Return the keys of the charts on the page, in order."""
+    return [tile.drawn[1] for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display]
+
+
+async def opened(pilot: Pilot[Any], *keys: str) -> None:
+    await press(pilot, "m", *keys)
+    await settle(pilot)
+    await drawn(pilot)
+
+
+async def drawn(pilot: Pilot[Any]) -> None:
+    """Wait for what there was no time to draw at once."""
+    app = pilot.app
+    assert isinstance(app.screen, MetricsScreen)
+    grid, table = app.screen._grid, app.screen._table
+    await until(pilot, lambda: grid._later is None and table._later is None)
+    await settle(pilot)
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "m"])
+async def test_opens_and_closes(demo: Monitor, key: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await opened(pilot)
+        assert "run_grpo_gsm8k" in lines(app)[0]
+        assert "page 1/" in lines(app)[0]
+        await press(pilot, key)
+        assert app.screen is dashboard(app)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
+    app = loaded(write_metrics(tmp_path), ascii_only=ascii_only)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        for size in [*SIZES, (1, 1), (5, 3), (120, 40)]:
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            for _ in range(2):
+                await pilot.press("v", "j")
+                await drawn(pilot)
+                if size > (1, 1):
+                    check_layout(app)
+                assert screen(app).chosen in KEYS
+                if ascii_only:
+                    assert text(app).isascii()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_chosen_metric_is_always_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        for key in ("j", "l", "pagedown", "k", "G", "h", "pageup", "g", "l"):
+            await pilot.press(key)
+            await drawn(pilot)
+            assert screen(app).chosen in tiles(app)
+            assert "▸" in text(app)
+        assert screen(app).chosen == sorted(KEYS)[1]
+        await pilot.press("v", "j")
+        await drawn(pilot)
+        assert screen(app)._table.chosen == "actor/m2"  # numbers sort as numbers
+
+
+async def test_groups_begin_shelves(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path, keys=(*KEYS, "alone", "odd/one")))
+    async with app.run_test(size=(140, 60)) as pilot:
+        await opened(pilot)
+        heads = [line.strip() for line in lines(app) if line.startswith(("actor  ", "critic  ", "val-core/gsm8k  "))]
+        assert heads[:2] == ["actor  1–3 of 12", "actor  4–6 of 12"]
+        await press(pilot, "G")
+        assert any(line.startswith("other  2") for line in lines(app))
+
+
+async def test_columns_and_rows(tmp_path: Path) -> None:
+    file = StateFile(tmp_path / "state.json")
+    app = loaded(write_metrics(tmp_path), state_file=file)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        grid = app.screen.query_one(MetricGrid)
+        columns, rows = grid.shape
+        for keys, shape in [
+            (("plus",), (columns + 1, rows)),
+            (("minus", "minus"), (columns - 1, rows)),
+            (("greater_than_sign",), (columns - 1, rows + 1)),
+            (("less_than_sign", "less_than_sign"), (columns - 1, rows - 1)),
+            (("minus",) * 9, (1, rows - 1)),
+            (("less_than_sign",) * 9, (1, 1)),
+        ]:
+            await pilot.press(*keys)
+            await drawn(pilot)
+            assert grid.shape == shape
+            assert len(tiles(app)) == shape[0] * shape[1]
+            check_layout(app)
+        await pilot.press("v")
+    again = loaded(tmp_path / "run", state_file=StateFile(tmp_path / "state.json"))
+    async with again.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        assert screen(again)._is_table
+        await press(pilot, "v")
+        await drawn(pilot)
+        assert again.screen.query_one(MetricGrid).shape == (1, 1)
+        await press(pilot, "0")
+        await drawn(pilot)
+        assert again.screen.query_one(MetricGrid).shape == (columns, rows)
+
+
+async def test_filter(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "slash", *"critic m1|m2 !m10")
+        await drawn(pilot)
+        assert "3 of 36" in lines(app)[0]
+        assert tiles(app) == ["critic/m1", "critic/m2", "critic/m11"]
+        await press(pilot, "enter", "g", "l")
+        assert screen(app).chosen == "critic/m2"
+        assert "filter: critic m1|m2 !m10" in lines(app)[0]
+        await press(pilot, "escape")
+        assert "36 metrics" in lines(app)[0]
+        await press(pilot, "escape")
+        assert app.screen is dashboard(app)
+
+
+async def test_a_bad_expression_says_so_and_keeps_what_is_shown(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "slash", *"critic /(/")
+        assert "/(/" in lines(app)[0]
+        assert tiles(app)[0] == "critic/m0"
+        await press(pilot, *["backspace"] * 4)
+        assert "12 of 36" in lines(app)[0]
+
+
+@pytest.mark.parametrize("view", ["", "v"])
+async def test_says_that_nothing_matches(tmp_path: Path, view: str) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, *view, "slash", *"zzz")
+        await drawn(pilot)
+        assert "no metric matches “zzz”" in text(app)
+        await press(pilot, "enter", "j", "l", "space", "enter", "G", "pagedown", "s", "plus")
+        assert isinstance(app.screen, MetricsScreen)
+        check_layout(app)
+
+
+async def test_sorting(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path, keys=("b", "a", "c")))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await opened(pilot, "v")
+        assert [line.split()[0] for line in lines(app)[2:5]] == ["a", "b", "c"]
+        await press(pilot, "s")
+        await drawn(pilot)
+        assert "last▼" in lines(app)[1]
+        assert [line.split()[:2] for line in lines(app)[2:5]] == [["c", "6"], ["a", "3"], ["b", "0"]]
+        await press(pilot, "S")
+        await drawn(pilot)
+        assert [line.split()[0] for line in lines(app)[2:5]] == ["b", "a", "c"]
+        await press(pilot, "s")
+        assert "trend▼" in lines(app)[1]
+        assert "by trend" in lines(app)[0]
+
+
+async def test_pinned_metrics_come_first_on_the_dashboard(demo: Monitor, tmp_path: Path) -> None:
+    app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
+    async with app.run_test(size=(140, 45)) as pilot:
+        await opened(pilot, "slash", *"timing_s/gen", "enter", "space", "escape")
+        await drawn(pilot)
+        assert "★" in text(app)
+        await press(pilot, "escape")
+        plans = [found.key for found in dashboard(app).query_one(ChartsPanel)._plans]
+        assert plans[0] == "timing_s/gen"
+        assert plans[1] == demo.runs["run_grpo_gsm8k"].indicators["reward"]
+    assert StateFile(tmp_path / "state.json").state.pins == ("timing_s/gen",)
+
+
+async def test_a_pinned_indicator_keeps_what_belongs_to_it(demo: Monitor) -> None:
+    app = showing(demo)
+    key = demo.runs["run_grpo_gsm8k"].indicators["policy_kl"]
+    async with app.run_test(size=(140, 45)) as pilot:
+        app.state_file.change(lambda state: state.with_pin(key))
+        app._paint()
+        await settle(pilot)
+        plans = dashboard(app).query_one(ChartsPanel)._plans
+        assert (plans[0].key, plans[0].indicator) == (key, "policy_kl")
+        assert [found.key for found in plans].count(key) == 1
+
+
+async def test_unpinned_again(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await opened(pilot, "v", "space", "space")
+        assert app.state_file.state == UserState(metrics_table=True)
+        assert "★" not in text(app)
+
+
+async def test_says_what_cannot_be_remembered(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    app = loaded(write_metrics(tmp_path), state_file=StateFile(tmp_path / "file" / "state.json"))
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await opened(pilot, "space")
+        await until(pilot, lambda: "not remembered" in text(app))
+        assert app.state_file.state.pins == (screen(app).chosen,)
+
+
+async def test_zoom_and_back(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        for view in ("", "v"):
+            await opened(pilot, *view, "j")
+            await press(pilot, "enter")
+            assert isinstance(app.screen, ZoomScreen)
+            await press(pilot, "escape")
+            assert isinstance(app.screen, MetricsScreen)
+            await press(pilot, "escape")
+
+
+async def test_follows_the_shown_run(tmp_path: Path) -> None:
+    write_metrics(tmp_path, "one", keys=("a/x", "a/y"))
+    write_metrics(tmp_path, "two", keys=("b/x", "b/y", "b/z"))
+    app = loaded(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await opened(pilot)
+        assert tiles(app) == ["a/x", "a/y"]
+        await press(pilot, "right_square_bracket")
+        await drawn(pilot)
+        assert tiles(app) == ["b/x", "b/y", "b/z"]
+        assert "two" in lines(app)[0]
+        await press(pilot, "v", "left_square_bracket")
+        await drawn(pilot)
+        assert "a/y" in text(app)
+        assert "b/y" not in text(app)
+
+
+@pytest.mark.parametrize("view", ["", "v"])
+async def test_nothing_new_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, *view)
+        counts = count_frames(monkeypatch)
+        for _ in range(3):
+            app._paint()
+            await settle(pilot)
+        assert not counts["frames"]
+
+
+@pytest.mark.parametrize("view", ["", "v"])
+async def test_a_new_step_shows(tmp_path: Path, view: str) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, *view)
+        assert "-777" not in text(app)
+        batch = Batch("log", SourceStatus("more.jsonl", "verl file logger"), (Rows(KEYS, [21], [[-777.0]] * 36, [99]),))
+        app._monitor.apply(batch, NOW)
+        app._paint()
+        await settle(pilot)
+        await drawn(pilot)
+        assert text(app).count("-777") >= 12
+
+
+async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path, keys=tuple(f"g/m{n}" for n in range(300))))
+    async with app.run_test(size=(120, 40)) as pilot:
+        while dashboard(app)._view is None:
+            await pilot.pause()
+        before = len(app._monitor.runs["log"]._series)
+        await opened(pilot)
+        count = len(tiles(app))
+        assert len(app._monitor.runs["log"]._series) <= before + count
+        await press(pilot, "v", "s", "s", "S")
+        await drawn(pilot)
+        assert len(app._monitor.runs["log"]._series) <= before + count + 3 * 40
+
+
+async def test_a_click_chooses(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        other = list(app.screen.query(Tile))[1]
+        await pilot.click(other, offset=(3, 3))
+        await settle(pilot)
+        assert other.drawn is not None
+        assert screen(app).chosen == other.drawn[1]
+
+
+async def test_hostile_names(tmp_path: Path) -> None:
+    hostile = ("[red]not red[/red] [/", "数学/强化学习" * 12, "n" * 200, "a\tb\x1b[31m\u202e", "x/y/" * 20)
+    app = loaded(write_metrics(tmp_path, keys=hostile))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        for key in ("l", "j", "space", "v", "j"):
+            await pilot.press(key)
+            await drawn(pilot)
+            check_layout(app)
+        assert "[red]not red[/red] [/" in text(app)
+
+
+async def test_before_the_first_step(tmp_path: Path) -> None:
+    app = loaded(tmp_path)
+    async with app.run_test(size=(60, 20)) as pilot:
+        await opened(pilot)
+        assert "no run yet" in text(app)
+        await press(pilot, "v", "j", "s", "space", "enter", "right_square_bracket")
+        await settle(pilot)
+        assert "no run yet" in text(app)
+
+
+async def test_looks_are_those_of_all_charts(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await opened(pilot, "y")
+        assert "log y" in lines(app)[0]
+        assert dashboard(app).query_one(ChartsPanel).look.log_y

@@ -1,0 +1,158 @@
+"""Which runs are selected, in which places and colours, in which order all are listed."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES
+
+from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
+from verl_tui.tui.selection import LETTERS, Selection, apart
+from verl_tui.tui.widgets.palette import DARK, LIGHT, RUNS
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+
+# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", 2009:
+# matrices for full protanopia, deuteranopia and tritanopia on linear RGB.
+SIGHT = {
+    "usual": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+WORDS = st.lists(st.text("ab_-/1 漢", max_size=8), min_size=1, max_size=6)
+
+
+def linear(colour: str) -> list[float]:
+    parts = (part / 255 for part in Color.parse(colour).rgb)
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = linear(colour)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def lab(colour: str, sight: str) -> tuple[float, float, float]:
+    """Return CIE L*a*b* of a colour as somebody sees it."""
+    seen = linear(colour)
+    r, g, b = (min(1.0, max(0.0, sum(m * c for m, c in zip(row, seen, strict=True)))) for row in SIGHT[sight])
+    parts = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b
+    x, y, z = (
+        part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116
+        for part in (*parts, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089)
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("colours", [DARK, LIGHT])
+def test_no_two_colours_look_alike_to_anybody(colours: tuple[str, ...], sight: str) -> None:
+    for one, other in combinations(colours, 2):
+        apart_by = sum((a - b) ** 2 for a, b in zip(lab(one, sight), lab(other, sight), strict=True)) ** 0.5
+        assert apart_by > 15, (one, other)  # a difference of 2.3 can just be seen
+
+
+@pytest.mark.parametrize("name", sorted(name for name in BUILTIN_THEMES if "ansi" not in name))
+def test_every_colour_stands_out_from_the_ground_of_every_theme(name: str) -> None:
+    theme = BUILTIN_THEMES[name]
+    grounds = theme.to_color_system().generate()
+    for colour in DARK if theme.dark else LIGHT:
+        for ground in (grounds["background"], grounds["surface"]):
+            low, high = sorted((luminance(colour), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 3, (colour, ground)
+
+
+def test_there_is_a_colour_for_every_letter() -> None:
+    assert len(LETTERS) == len(RUNS) == len(DARK) == len(LIGHT) == len({*LETTERS}) == 6
+
+
+def test_a_run_keeps_its_place_while_it_is_selected_and_gets_it_back() -> None:
+    selection = Selection()
+    for name in ("one", "two", "three"):
+        assert selection.toggle(name)
+    assert [selection.place(name) for name in ("one", "two", "three", "four")] == [0, 1, 2, None]
+    selection.toggle("one")
+    assert selection.names({"one", "two", "three"}) == ["two", "three"]
+    assert selection.place("two") == 1
+    selection.toggle("four")
+    assert selection.place("four") == 0
+    selection.toggle("one")
+    assert selection.place("one") == 3, "its place is taken"
+    selection.toggle("four")
+    selection.toggle("one")
+    selection.toggle("four")
+    assert selection.place("four") == 0
+    assert selection.names({"two", "four"}) == ["four", "two"], "a run that is gone is no column"
+
+
+def test_six_are_the_most() -> None:
+    selection = Selection()
+    assert all(selection.toggle(str(n)) for n in range(6))
+    before = selection.revision
+    assert not selection.toggle("6")
+    assert (selection.revision, len(selection)) == (before, 6)
+    assert selection.toggle("3")
+    assert selection.toggle("6")
+    assert selection.place("6") == 3
+    selection.clear()
+    assert not len(selection)
+
+
+def test_names_are_told_apart_by_their_ends() -> None:
+    assert apart(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == ["lr1e-6", "lr1e-5"]
+    assert apart(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
+    assert apart(["run_10", "run_11"]) == ["10", "11"]
+    assert apart(["run", "run-2"]) == ["run", "run-2"]
+    assert apart(["same", "same"]) == ["same", "same"]
+    assert apart([]) == []
+
+
+@given(WORDS)
+def test_names_told_apart_are_ends_of_the_names_and_differ_where_these_do(names: list[str]) -> None:
+    short = apart(names)
+    assert all(name.endswith(one) for name, one in zip(names, short, strict=True))
+    assert all(short) or not all(names)
+    assert len(set(names)) <= len(set(short)) + 1
+
+
+def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:
+    point = SimpleNamespace(value=reward)
+    series = SimpleNamespace(key="critic/score/mean", last_finite=point) if reward is not None else None
+    return cast("Run", SimpleNamespace(name=name, last_record=last, indicator=lambda _: series))
+
+
+def names(runs: list[Run]) -> str:
+    return " ".join(run.name for run in runs)
+
+
+def test_orders() -> None:
+    runs = [
+        run_of("run-10", 0.5, 30.0),
+        run_of("Run-9", 0.9, 10.0),
+        run_of("run-2", None, None),
+        run_of("a", 0.5, 20.0),
+    ]
+    assert names(ordered(runs, "as found", 0.0)) == "run-10 Run-9 run-2 a"
+    assert names(ordered(runs, "name", 0.0)) == "a run-2 Run-9 run-10"
+    assert names(ordered(runs, "reward", 0.0)) == "Run-9 run-10 a run-2"
+    assert names(ordered(runs, "activity", 0.0)) == "run-10 a Run-9 run-2"
+    assert set(ORDERS) == {"as found", "name", "reward", "activity", "state"}
+
+
+def test_a_filter_that_names_no_run_is_meant_for_metrics() -> None:
+    runs = [run_of("GRPO"), run_of("ppo")]
+    assert names(matching(runs, "gr")) == "GRPO"
+    assert names(matching(runs, "kl")) == names(matching(runs, "")) == "GRPO ppo"
+
+
+@given(st.lists(st.text(max_size=12), max_size=8))
+def test_any_names_can_be_sorted(names_: list[str]) -> None:
+    assert len(ordered([run_of(name) for name in names_], "name", 0.0)) == len(names_)

@@ -1,0 +1,108 @@
+"""What is remembered from one start to the next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from verl_tui.tui.state_file import ENVIRONMENT, StateFile, UserState, state_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_remembers(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "state.json"
+    file = StateFile(path)
+    assert file.state == UserState()
+    assert file.change(lambda state: replace(state.with_pin("actor/kl"), metrics_columns=3)) == ""
+    assert StateFile(path).state == UserState(pins=("actor/kl",), metrics_columns=3)
+    assert [item.name for item in path.parent.iterdir()] == ["state.json"]
+
+
+def test_pins_come_and_go() -> None:
+    state = UserState().with_pin("a").with_pin("b")
+    assert state.pins == ("a", "b")
+    assert state.with_pin("a").pins == ("b",)
+
+
+def test_two_apps_do_not_forget_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    one, other = StateFile(path), StateFile(path)
+    one.change(lambda state: state.with_pin("a"))
+    other.change(lambda state: state.with_pin("b"))
+    one.change(lambda state: replace(state, metrics_rows=2))
+    assert one.state == StateFile(path).state == UserState(pins=("a", "b"), metrics_rows=2)
+
+
+def test_keeps_what_a_newer_version_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text('{"colour": "mauve", "pins": ["a"]}')
+    StateFile(path).change(lambda state: state.with_pin("b"))
+    assert json.loads(path.read_text()) == {**asdict(UserState()), "colour": "mauve", "pins": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"pins": "a"}', '{"pins": [1]}', '{"metrics_columns": true}', '{"metrics_columns": -1}',
+     '{"metrics_rows": 1e99}', '{"metrics_table": 1}', "[" * 100_000, "\x00\xff"],
+)  # fmt: skip
+def test_damage_costs_what_is_damaged(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(text, encoding="latin-1")
+    file = StateFile(path)
+    assert file.state == UserState()
+    assert file.change(lambda state: state.with_pin("a")) == ""
+    assert StateFile(path).state.pins == ("a",)
+
+
+def test_one_bad_value_leaves_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text('{"pins": ["a", "a"], "metrics_columns": "3"}')
+    assert StateFile(path).state == UserState(pins=("a",))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "state.json"
+    path.write_bytes(data)
+    assert isinstance(StateFile(path).state, UserState)
+
+
+def test_says_why_it_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    file = StateFile(tmp_path / "file" / "state.json")
+    assert "not remembered" in file.change(lambda state: state.with_pin("a"))
+    assert file.state.pins == ("a",)
+
+
+def test_nothing_is_left_behind_where_writing_fails(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.mkdir()
+    assert "not remembered" in StateFile(path).change(lambda state: state.with_pin("a"))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(ENVIRONMENT, "")
+    assert state_path() is None
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mine.json"))
+    assert state_path() == tmp_path / "mine.json"
+    monkeypatch.delenv(ENVIRONMENT)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    found = state_path()
+    assert found is not None
+    assert found.name == "state.json"
+
+
+def test_without_a_file_it_lasts_as_long_as_the_app() -> None:
+    file = StateFile()
+    assert file.change(lambda state: state.with_pin("a")) == ""
+    assert file.state.pins == ("a",)
+    assert StateFile().state == UserState()

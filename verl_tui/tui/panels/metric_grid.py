@@ -1,0 +1,285 @@
+"""All metrics as charts: a page of shelves, each with charts of one group."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container, Horizontal, Vertical
+from textual.message import Message
+
+from verl_tui.metrics import describe
+from verl_tui.tui.metrics.groups import shelves
+from verl_tui.tui.metrics.shown import BUDGET
+from verl_tui.tui.panels.chart_plan import Plan, chart_data
+from verl_tui.tui.widgets.chart import Chart, ChartData
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.words import middle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from verl_tui.tui.metrics.groups import Group, Shelf
+    from verl_tui.tui.metrics.shown import Shown
+    from verl_tui.tui.widgets.braille import Text
+
+_GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
+"""Cells of a chart, and of a shelf with its heading, that are aimed at."""
+_LEAST_WIDTH, _LEAST_HEIGHT = 12, 3
+"""Cells below which there is nothing to see."""
+_MOST = 12
+"""Columns and rows that can be asked for."""
+
+
+class Tile(Chart, can_focus=False, inherit_bindings=False):
+    """A chart of the grid, or an empty place. Its keys are the grid's."""
+
+    class Clicked(Message):
+        """The mouse chose a chart."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, *, ascii_only: bool) -> None:
+        super().__init__(ascii_only=ascii_only or None)
+        self.drawn: tuple[object, str] | None = None
+        """Run and key of the metric that is shown, None for an empty place."""
+        self._chosen = False
+
+    def choose(self, chosen: bool) -> None:
+        """Look chosen, or no longer; a class or the focus would have the styles of all charts worked out anew."""
+        if chosen != self._chosen:
+            self._chosen = chosen
+            self._redraw()
+
+    def clear(self) -> None:
+        """Be an empty place."""
+        if self.drawn is not None or self._data.empty:
+            self.drawn, self._chosen = None, False
+            self.show(ChartData("", empty=""))
+
+    def _draw(self, width: int, height: int) -> list[Text]:
+        rows = self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=self._chosen)
+        if self._chosen and rows:
+            rows[0] = tuple((text, "cursor" if role == "title" else role) for text, role in rows[0])
+        return rows
+
+    def on_click(self, event: events.Click) -> None:
+        """Be chosen; no values are read here."""
+        event.stop()
+        if self.drawn is not None:
+            self.post_message(self.Clicked(self.drawn[1]))
+
+
+class _Row(Vertical):
+    """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost a layout."""
+
+    DEFAULT_CSS = """
+    _Row {
+        height: 1fr;
+        & > Horizontal { height: 1fr; }
+        & Tile { margin: 0 1 0 0; }
+    }
+    """
+
+    def __init__(self, *, ascii_only: bool) -> None:
+        super().__init__()
+        self.heading = Line()
+        self.tiles: list[Tile] = []
+        self._charts = Horizontal()
+        self._ascii = ascii_only
+
+    def compose(self) -> ComposeResult:
+        """The heading stands above its charts."""
+        yield self.heading
+        yield self._charts
+
+    def have(self, columns: int) -> list[Tile]:
+        """Return so many charts; those to spare wait out of sight."""
+        if len(self.tiles) < columns:
+            fresh = [Tile(ascii_only=self._ascii) for _ in range(columns - len(self.tiles))]
+            self.tiles += fresh
+            self.call_later(self._charts.mount_all, fresh)
+        for number, tile in enumerate(self.tiles):
+            tile.display = number < columns
+        return self.tiles[:columns]
+
+
+class MetricGrid(Container):
+    """Charts in columns and rows, as many as the user wants; one of them is chosen.
+
+    It never has the focus, its keys are the screen's: with the focus the styles of all charts would be worked out anew.
+    """
+
+    DEFAULT_CSS = "MetricGrid { height: 1fr; }"
+
+    class Moved(Message):
+        """Another chart was chosen, or another page is shown."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.chosen: str | None = None
+        """Key of the chosen metric."""
+        self._shown: Shown | None = None
+        self._shelves: tuple[Shelf, ...] = ()
+        self._shape = (1, 1)
+        """Columns and rows."""
+        self._rows: list[_Row] = []
+        self._places: dict[str, tuple[Tile, Group]] = {}
+        """Where the metrics of the page are."""
+        self._waiting: Iterator[str] = iter(())
+        self._later: Timer | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Columns and rows that are shown."""
+        return self._shape
+
+    @property
+    def pages(self) -> tuple[int, int]:
+        """The page that is shown, from 1, and how many there are."""
+        rows = self._shape[1]
+        return self._at() // rows + 1, max(1, -(-len(self._shelves) // rows))
+
+    def show(self, shown: Shown) -> None:
+        """Draw the page of the chosen metric."""
+        self._shown = shown
+        width, height = self.size
+        if width < 1 or height < 1 or not self.is_attached:
+            return
+        self._shape = _fitting(width, height, shown.user.metrics_columns, shown.user.metrics_rows)
+        self._shelves = shelves(shown.groups, self._shape[0])
+        keys = shown.keys
+        if self.chosen not in keys:
+            self.chosen = keys[0] if keys else None
+        self._fill(shown)
+
+    def _fill(self, shown: Shown) -> None:
+        columns, rows = self._shape
+        while len(self._rows) < rows:
+            self._rows.append(_Row(ascii_only=shown.view.ascii))
+            self.call_later(self.mount, self._rows[-1])
+        top = self._at() // rows * rows
+        page = self._shelves[top : top + rows]
+        tall = self.size.height // rows > _LEAST_HEIGHT and any(group.name for group in shown.groups)
+        self._places = {}
+        for number, row in enumerate(self._rows):
+            row.display = number < rows
+            row.heading.display = tall
+            shelf = page[number] if number < min(len(page), rows) else None
+            row.heading.show(_heading(shelf, self.size.width, ascii_only=shown.view.ascii))
+            tiles = row.have(columns) if number < rows else row.tiles
+            for place, tile in enumerate(tiles):
+                if shelf is not None and place < len(shelf.keys):
+                    self._places[shelf.keys[place]] = (tile, shelf.group)
+                elif number or place or page:
+                    tile.clear()
+                else:
+                    tile.drawn = None
+                    tile.show(ChartData("", label="metrics", empty=shown.otherwise))
+        self._begin(shown)
+
+    def _begin(self, shown: Shown) -> None:
+        """Draw as many charts as there is time for, the chosen one first, and the others a moment later."""
+        run = shown.view.run
+        for key, (tile, group) in self._places.items():
+            if tile.drawn != (run, key):
+                tile.drawn = (run, key)
+                tile.show(ChartData(key, label=group.short(key), empty=""))
+            tile.choose(key == self.chosen)
+        self._waiting = iter(sorted(self._places, key=lambda key: key != self.chosen))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._later is not None:
+            self._later.stop()
+            self._later = None
+        shown, until = self._shown, monotonic() + BUDGET
+        if shown is None or shown.view.run is None:
+            return
+        named = {key: name for name, key in shown.view.run.indicators.items()}
+        for key in self._waiting:
+            tile, group = self._places[key]
+            mark = ("* " if shown.view.ascii else "★ ") if key in shown.user.pins else ""
+            plan = Plan(key, mark + group.short(key), describe(key).unit, named.get(key))
+            tile.show(chart_data(plan, shown.view, shown.look))
+            if monotonic() > until:
+                self._later = self.set_timer(0.001, self._go_on)
+                return
+
+    def _at(self) -> int:
+        """Return the shelf of the chosen metric."""
+        return next((at for at, shelf in enumerate(self._shelves) if self.chosen in shelf.keys), 0)
+
+    def on_resize(self) -> None:
+        """Make as many charts as fit now."""
+        if self._shown is not None:
+            self.call_after_refresh(self.show, self._shown)
+
+    @on(Tile.Clicked)
+    def _clicked(self, message: Tile.Clicked) -> None:
+        message.stop()
+        self._choose(message.key)
+
+    # -- moving ---------------------------------------------------------------------------------------------------
+
+    def move(self, by: int) -> None:
+        """Choose the chart before or behind."""
+        keys = self._shown.keys if self._shown is not None else ()
+        if self.chosen in keys:
+            self._choose(keys[min(max(0, keys.index(self.chosen) + by), len(keys) - 1)])
+
+    def shelf(self, by: int) -> None:
+        """Choose the chart below or above."""
+        if not self._shelves:
+            return
+        at = self._at()
+        column = self._shelves[at].keys.index(self.chosen) if self.chosen in self._shelves[at].keys else 0
+        keys = self._shelves[min(max(0, at + by), len(self._shelves) - 1)].keys
+        self._choose(keys[min(column, len(keys) - 1)])
+
+    def page(self, way: int) -> None:
+        """Turn the page."""
+        self.shelf(way * self._shape[1])
+
+    def end(self, way: int) -> None:
+        """Choose the first or last chart."""
+        keys = self._shown.keys if self._shown is not None else ()
+        if keys:
+            self._choose(keys[0 if way < 0 else -1])
+
+    def _choose(self, key: str) -> None:
+        if key == self.chosen or self._shown is None:
+            return
+        before, self.chosen = self.chosen, key
+        if key not in self._places:
+            self._fill(self._shown)
+        else:
+            for one in (before, key):
+                if one in self._places:
+                    self._places[one][0].choose(one == key)
+        self.post_message(self.Moved())
+
+
+def _fitting(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
+    """Return columns and rows: those that are wanted as far as there is room, else as many as fit well."""
+    most = max(1, min(_MOST, width // _LEAST_WIDTH)), max(1, min(_MOST, height // _LEAST_HEIGHT))
+    usual = max(1, width // _GOOD_WIDTH), max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5))
+    return min(most[0], columns or usual[0]), min(most[1], rows or usual[1])
+
+
+def _heading(shelf: Shelf | None, width: int, *, ascii_only: bool) -> list[tuple[str, str]]:
+    """Return what stands above a shelf: its group, and which of it these are."""
+    if shelf is None:
+        return []
+    count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)
+    places = f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}" if len(shelf.keys) > 1 else f"{stop}"
+    part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
+    name = middle(shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only)
+    return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]

@@ -1,0 +1,146 @@
+"""All metrics as a table."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.containers import Container
+from textual.strip import Strip
+
+from verl_tui.tui.metrics.shown import BUDGET
+from verl_tui.tui.metrics.table import ROLES, heading, layout, row
+from verl_tui.tui.widgets.cell_rows import CellRows
+from verl_tui.tui.widgets.lazy import LazyStrips
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import wrapped
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from verl_tui.tui.metrics.shown import Shown
+    from verl_tui.tui.metrics.table import Layout
+    from verl_tui.tui.widgets.words import Pieces
+
+_WITH_HEAD = 6
+"""Rows from which on the columns have names."""
+
+
+class MetricTable(Container):
+    """One row for each metric; rows are made when they come into sight."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"metrics--{role}" for role in ROLES}
+    DEFAULT_CSS = """
+    MetricTable {
+        height: 1fr;
+        & > #metrics-head { height: 1; }
+        & > #metrics-rows { height: 1fr; scrollbar-gutter: stable; }
+        & > .metrics--heading { color: $text-muted; text-style: bold; }
+        & > .metrics--prefix { color: $text-muted; }
+        & > .metrics--name { color: $foreground; }
+        & > .metrics--value { color: $foreground; }
+        & > .metrics--dim { color: $text-muted; }
+        & > .metrics--spark { color: $text-primary; }
+        & > .metrics--odd { color: $text-error; text-style: bold; }
+        & > .metrics--pin { color: $text-warning; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._head = Rows(id="metrics-head")
+        self._head.can_focus = False
+        self._rows = CellRows(choosing=True, id="metrics-rows")
+        self._shown: Shown | None = None
+        self._keys: tuple[str, ...] = ()
+        self._until = 0.0
+        """Until when rows are made; the others wait."""
+        self._later: Timer | None = None
+        self._made_of: tuple[object, ...] = ()
+        self._made: dict[str, Strip] = {}
+        """Rows made of that, by key."""
+        self._stale: dict[str, Strip] = {}
+        """Rows of the steps before."""
+        self._styles_by_role: dict[str, Style] = {}
+
+    def compose(self) -> ComposeResult:
+        """The names of the columns stay in sight."""
+        yield self._head
+        yield self._rows
+
+    @property
+    def rows(self) -> Rows:
+        """The list itself."""
+        return self._rows
+
+    @property
+    def chosen(self) -> str | None:
+        """Key of the chosen metric."""
+        at = self._rows.chosen
+        return self._keys[at] if at is not None and at < len(self._keys) else None
+
+    def show(self, shown: Shown, chosen: str | None) -> None:
+        """Draw the rows in sight, the chosen metric among them."""
+        self._shown, self._keys = shown, shown.keys
+        width = self._rows.width
+        if width < 1 or not self.is_attached:
+            return
+        if not self._styles_by_role:
+            self._styles_by_role = {role: self.get_component_rich_style(f"metrics--{role}") for role in ROLES}
+        at = (self._keys.index(chosen) if chosen in self._keys else 0) if self._keys else None
+        self._draw(shown, width)
+        if at != self._rows.chosen:
+            self._rows.chosen = at
+        if at is not None:
+            self._rows.reveal(at)
+
+    def _draw(self, shown: Shown, width: int) -> None:
+        ascii_only = shown.view.ascii
+        columns = layout(width, max(map(cell_len, self._keys), default=0))
+        self._head.display = bool(self._keys) and self.size.height >= _WITH_HEAD
+        self._head.set_strips([self._strip(heading(columns, shown.order, ascii_only=ascii_only))])
+        if not self._keys:
+            said = wrapped(shown.otherwise, width, ascii_only=ascii_only)
+            self._rows.set_strips([self._strip([(part, "dim")]) for part in said])
+            return
+        run = shown.view.run
+        made_of = (run, run.revision if run is not None else 0, columns, shown.user.pins, ascii_only)
+        if made_of != self._made_of:
+            self._stale = {**self._stale, **self._made} if (made_of[0], made_of[2]) == self._made_of[:3:2] else {}
+            self._made, self._made_of = {}, made_of
+        self._until = monotonic() + BUDGET
+        keys = self._keys
+        self._rows.set_strips(LazyStrips(len(keys), lambda at: self._row(keys[at], shown, columns)))
+
+    def _row(self, key: str, shown: Shown, columns: Layout) -> Strip:
+        """Return a row; where there is no time to make it now, the old one, or the name alone."""
+        made, run = self._made.get(key), shown.view.run
+        if made is not None:
+            return made
+        pinned, ascii_only = key in shown.user.pins, shown.view.ascii
+        if monotonic() > self._until:
+            if self._later is None:
+                self._later = self.set_timer(0.001, self._go_on)
+            return self._stale.get(key) or self._strip(row(key, None, columns, pinned=pinned, ascii_only=ascii_only))
+        series = run.series(key) if run is not None else None
+        self._made[key] = self._strip(row(key, series, columns, pinned=pinned, ascii_only=ascii_only))
+        return self._made[key]
+
+    def _go_on(self) -> None:
+        """Make the rows that there was no time for."""
+        self._later = None
+        if self._shown is not None and self.display and self._rows.width > 0:
+            self._draw(self._shown, self._rows.width)
+
+    def _strip(self, pieces: Pieces) -> Strip:
+        return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in pieces if text])
+
+    def notify_style_update(self) -> None:
+        """Take the colours of another theme."""
+        super().notify_style_update()
+        self._styles_by_role = {}
+        self._made_of = ()

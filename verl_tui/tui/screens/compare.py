@@ -1,0 +1,216 @@
+"""Several runs side by side, held against one of them, over the dashboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.content import Content
+
+from verl_tui.runs.alignment import Alignment
+from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, longest, sections, table_rows, where
+from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.widgets.palette import rules
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import printable, wrapped
+from verl_tui.tui.widgets.wrap import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.runs.run import Run
+    from verl_tui.tui.view import View
+
+_FLAT = 8
+"""Rows below which the baseline has no row of its own: it is the first column in any case."""
+_KEYS = "← → run · b baseline · x align · enter shows the run · esc closes"
+_NONE = "No run yet, so there is nothing to compare."
+
+
+class _Table(Rows):
+    """Rows that scroll; sideways the columns move, which are the screen's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "screen.column(-1)", show=False),
+        Binding("right,l", "screen.column(1)", show=False),
+    ]
+
+
+class ComparePanel(TextPanel):
+    """The table, with the names of the runs above it."""
+
+    PREFIX = "compare"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"compare--{role}" for role in ROLES}
+    DEFAULT_CSS = """
+    ComparePanel {
+        border: round $accent;
+        border-title-color: $accent;
+        background: $surface;
+        & > #compare-head { height: 2; }
+        & > #compare-table { height: 1fr; scrollbar-gutter: stable; }
+        & > .compare--heading { color: $text-accent; text-style: bold; }
+        & > .compare--label { color: $foreground; }
+        & > .compare--value { color: $foreground; }
+        & > .compare--current { color: $text-accent; text-style: bold; }
+        & > .compare--dim { color: $text-muted; }
+        & > .compare--better { color: $text-success; }
+        & > .compare--worse { color: $text-error; }
+        & > .compare--differs { color: $text-warning; }
+    }
+    """ + rules("ComparePanel", "compare")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._head = Rows(id="compare-head")
+        self._table = _Table(id="compare-table")
+        self._head.can_focus = False
+        self._view: View | None = None
+        self._runs: Sequence[Run] = ()
+        self._current = 0
+        self._alignment = Alignment.END
+
+    def compose(self) -> ComposeResult:
+        """The names stay while the table scrolls."""
+        yield self._head
+        yield self._table
+
+    def show_runs(self, view: View, runs: Sequence[Run], current: int, alignment: Alignment) -> None:
+        """Draw these runs, the baseline first."""
+        self._view, self._runs, self._current, self._alignment = view, runs, current, alignment
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Write the rows of what was shown last."""
+        view, runs, width = self._view, self._runs, self._table.width
+        if view is None or width < 1:
+            return
+        head = 1 if self.size.height < _FLAT else 2
+        if self._head.styles.height is None or self._head.styles.height.value != head:
+            self._head.styles.height = head
+        if not runs:
+            self._head.set_rows([])
+            self._table.set_rows(self.texts([[(part, "dim")] for part in wrapped(_NONE, width)]))
+            return
+        seen = fit_columns(len(runs), width, self._current).seen
+        found = sections(view, runs, self._alignment, seen)
+        columns = fit_columns(len(runs), width, self._current, longest(found))
+        names = heading_rows(view, runs, columns, self._current)[:head]
+        body = table_rows(found, columns, width, ascii_only=view.ascii)
+        texts = self.texts([*names, *body])
+        self._head.set_rows(texts[: len(names)])
+        self._table.set_rows(texts[len(names) :])
+
+
+class CompareScreen(Overlay[None]):
+    """The selected runs in columns; where none is selected, those of the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
+        Binding("left,h", "column(-1)", "Previous column", id="compare.left"),
+        Binding("right,l", "column(1)", "Next column", id="compare.right"),
+        Binding("b", "baseline", "Hold the others against this run", id="compare.baseline"),
+        Binding("x", "align", "Align: at the end, the same step, the same time", id="compare.align"),
+        Binding("enter", "open", "Show this run", id="compare.open"),
+    ]
+    DEFAULT_CSS = """
+    CompareScreen {
+        align: center middle;
+        overflow: hidden hidden;
+        &.-wide > ComparePanel { margin: 1 2; }
+    }
+    """
+
+    def __init__(self, listed: Callable[[View], Sequence[Run]]) -> None:
+        """Make the screen.
+
+        Args:
+            listed: Returns the runs that are compared where none is selected.
+        """
+        super().__init__()
+        self._listed = listed
+        self._panel = ComparePanel()
+        self._view: View | None = None
+        self._current: str | None = None
+        """Name of the run that the cursor is at."""
+        self._alignment = Alignment.END
+
+    def compose(self) -> ComposeResult:
+        """The panel is all there is."""
+        yield self._panel
+
+    def on_mount(self) -> None:
+        """Listen to the keys at once."""
+        self._panel.query_one(_Table).focus()
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._draw)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._draw()
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that are compared, the baseline first."""
+        view = self._view
+        if view is None:
+            return []
+        runs = view.selected or list(self._listed(view))
+        return sorted(runs, key=lambda run: run.name != view.selection.baseline)
+
+    def _at(self, runs: Sequence[Run]) -> int:
+        """Return the column of the cursor, the first one where its run is gone."""
+        return next((at for at, run in enumerate(runs) if run.name == self._current), 0)
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None or not self._panel.is_mounted:
+            return
+        runs = self.runs
+        self._panel.set_class(view.ascii, "-ascii")
+        words = f"compare {len(runs)} runs {where(runs, self._alignment)}" if len(runs) > 1 else "compare"
+        title = Content(fit(printable(words), max(1, self.size.width - 8)))
+        if self._panel.border_title != title.markup:
+            self._panel.border_title = title
+        self._panel.subtitle(_KEYS if self.has_class("-wide") else "")
+        self._panel.show_runs(view, runs, self._at(runs), self._alignment)
+
+    # -- keys -----------------------------------------------------------------------------------------------------
+
+    def action_column(self, way: int) -> None:
+        """Go to the next or previous run."""
+        runs = self.runs
+        if runs:
+            self._current = runs[min(max(0, self._at(runs) + way), len(runs) - 1)].name
+            self._draw()
+
+    def action_baseline(self) -> None:
+        """Hold the others against the run of the current column."""
+        runs = self.runs
+        if runs and self._view is not None:
+            self._current = self._view.selection.baseline = runs[self._at(runs)].name
+            self._draw()
+
+    def action_align(self) -> None:
+        """Compare at each run's end, at the last step all have, or after the same time."""
+        kinds = list(Alignment)
+        self._alignment = kinds[(kinds.index(self._alignment) + 1) % len(kinds)]
+        self._draw()
+
+    def action_open(self) -> None:
+        """Show the run of the current column on the dashboard."""
+        runs = self.runs
+        if runs:
+            self.app.post_message(RunsPanel.Picked(runs[self._at(runs)].name))
+        self.dismiss()

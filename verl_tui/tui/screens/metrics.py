@@ -1,0 +1,366 @@
+"""Every metric of the shown run: charts by group, or a table; filtered, sorted, pinned to the dashboard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual import on
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Input
+
+from verl_tui.metrics import describe
+from verl_tui.text import one_line
+from verl_tui.tui.metrics.filter import Filter, parse
+from verl_tui.tui.metrics.listing import Order, listing
+from verl_tui.tui.metrics.shown import Shown
+from verl_tui.tui.panels.chart_plan import Plan
+from verl_tui.tui.panels.metric_grid import MetricGrid
+from verl_tui.tui.panels.metric_table import MetricTable
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import middle, printable
+from verl_tui.tui.widgets.wrap import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.tui.metrics.groups import Group
+    from verl_tui.tui.panels.charts import ChartsPanel
+    from verl_tui.tui.state_file import StateFile, UserState
+    from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.line import Piece
+
+_WITH_DETAIL = 10
+"""Rows of the screen from which on one says what the chosen metric is."""
+_WITH_FOOTER = (80, 18)
+"""Columns and rows from which on the keys are named."""
+
+
+class MetricsScreen(Screen[None]):
+    """All metrics of the shown run."""
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="metrics.back"),
+        Binding("q,m", "dismiss", "Close", show=False, id="metrics.close"),
+        Binding("v", "turn", "Table or charts", id="metrics.view"),
+        Binding("slash", "filter", "Filter", key_display="/", id="metrics.filter"),
+        Binding("s", "sort", "Sort", id="metrics.sort"),
+        Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
+        Binding("space", "pin", "Pin", id="metrics.pin"),
+        Binding("enter", "zoom", "Zoom", id="metrics.zoom"),
+        Binding("plus,equals_sign", "shape('columns', 1)", "More columns", show=False, id="metrics.more_columns"),
+        Binding("minus", "shape('columns', -1)", "Fewer columns", show=False, id="metrics.fewer_columns"),
+        Binding("greater_than_sign", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"),
+        Binding("less_than_sign", "shape('rows', -1)", "Fewer rows", show=False, id="metrics.fewer_rows"),
+        Binding("0", "reset", "As many as fit, no filter", show=False, id="metrics.reset"),
+        Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="metrics.axis"),
+        Binding("y", "look('log')", "Log scale", show=False, id="metrics.log"),
+        Binding("h,left", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
+        Binding("l,right", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
+        Binding("j,down", "grid('shelf', 1)", "Row below", show=False, id="metrics.down"),
+        Binding("k,up", "grid('shelf', -1)", "Row above", show=False, id="metrics.up"),
+        Binding("pagedown", "grid('page', 1)", "Next page", show=False, id="metrics.page_down"),
+        Binding("pageup", "grid('page', -1)", "Page before", show=False, id="metrics.page_up"),
+        Binding("g,home", "grid('end', -1)", "First", show=False, id="metrics.first"),
+        Binding("G,end", "grid('end', 1)", "Last", show=False, id="metrics.last"),
+        Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
+        Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
+    ]
+    DEFAULT_CSS = """
+    MetricsScreen {
+        overflow: hidden hidden;
+        & > #metrics-status { background: $panel; padding: 0 1; }
+        & > #metrics-detail { padding: 0 1; }
+        & > #metrics-filter { height: 1; border: none; padding: 0 1; display: none; }
+        &.-narrow > #metrics-status, &.-narrow > #metrics-detail { padding: 0; }
+        & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
+    }
+    """
+
+    class Pinned(Message):
+        """What is pinned has changed: the dashboard begins with other charts."""
+
+    def __init__(self, view: View, charts: ChartsPanel, state_file: StateFile) -> None:
+        """Make the screen.
+
+        Args:
+            view: The state of everything.
+            charts: The dashboard's charts; all charts are drawn alike.
+            state_file: What is remembered of the user.
+        """
+        super().__init__()
+        self._view = view
+        self._charts = charts
+        self._file = state_file
+        self._filter, self._problem = Filter(), ""
+        self._order = Order()
+        self._groups: tuple[Group, ...] = ()
+        self._listed: object = None
+        """What the groups were made of."""
+        self._drawn: object = None
+        """What the screen was drawn from."""
+        self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
+        self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
+        self._footer = Footer(show_command_palette=False)
+        self._box = Input(
+            id="metrics-filter", placeholder="words a|b !not /regex/ · enter keeps, esc clears", compact=True
+        )
+
+    def compose(self) -> ComposeResult:
+        """What is listed, the metrics, what the chosen one is."""
+        yield self._status
+        yield self._grid
+        yield self._table
+        yield self._detail
+        yield self._box
+        yield self._footer
+
+    def on_mount(self) -> None:
+        """Begin with the view that was left last."""
+        self._footer.compact = True
+        self._show_list()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._anew())
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self._anew()
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self._arrange()
+        self._anew()
+
+    def _arrange(self) -> None:
+        """Give up lines where there are few. No classes: they would have the styles of all charts worked out anew."""
+        width, height = self.size
+        self._detail.display = height >= _WITH_DETAIL
+        self._footer.display = width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._draw()
+
+    @property
+    def _user(self) -> UserState:
+        return self._file.state
+
+    @property
+    def _is_table(self) -> bool:
+        return self._user.metrics_table
+
+    @property
+    def chosen(self) -> str | None:
+        """Key of the chosen metric."""
+        return self._table.chosen if self._is_table else self._grid.chosen
+
+    # -- drawing --------------------------------------------------------------------------------------------------
+
+    def _anew(self) -> None:
+        self._drawn = None
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        """Draw, unless nothing is new."""
+        view, run = self._view, self._view.run
+        if not self.is_mounted or not self.size.width:
+            return
+        state = (run, run.revision if run is not None else 0, view.cursor, view.verdict, view.loading)
+        drawn = (*state, self._filter, self._problem, self._order, self._charts.look, self._user)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._list()
+        shown = Shown(view, self._groups, self._order, self._charts.look, self._user, self._otherwise())
+        if self._is_table:
+            self._table.show(shown, self._grid.chosen)
+        else:
+            self._grid.show(shown)
+        self._tell()
+
+    def _list(self) -> None:
+        """List the metrics anew where others are there or wanted; numbers that change change no order."""
+        run = self._view.run
+        made_of = (run, len(run.keys) if run is not None else 0, self._filter, self._order)
+        if made_of != self._listed:
+            self._listed = made_of
+            self._groups = listing(run.keys, self._filter, self._order, run.tail) if run is not None else ()
+
+    def _otherwise(self) -> str:
+        """Return what to say where nothing is listed."""
+        run = self._view.run
+        if run is None:
+            return "no run yet"
+        return f"no metric matches “{self._filter.text}”" if run.keys else "no step yet"
+
+    def _tell(self) -> None:
+        """Write the lines above and below."""
+        self._status.show(*self._status_words())
+        self._detail.show(self._detail_words())
+
+    def _status_words(self) -> tuple[list[Piece], list[Piece]]:
+        run, ascii_only = self._view.run, self._view.ascii
+        if self._problem:
+            return [(fit(printable(self._problem, ascii_only=ascii_only), self.size.width - 2), "warning")], []
+        listed, known = sum(len(group.keys) for group in self._groups), len(run.keys) if run is not None else 0
+        name = middle(one_line(run.name), max(8, self.size.width // 3), ascii_only=ascii_only) if run else "no run"
+        left: list[Piece] = [
+            (name, "strong"),
+            (f"  {listed} metrics" if listed == known else f"  {listed} of {known}", ""),
+        ]
+        if self._filter.clauses:
+            left.append((f"  filter: {printable(self._filter.text, ascii_only=ascii_only)}", "accent"))
+        right: list[Piece] = []
+        if self._order != Order():
+            right.append((f" by {self._order.by}{' reversed' if self._order.reverse else ''}", "accent"))
+        right += [(f" {word}", "accent") for word in self._charts.look.words() if not self._is_table]
+        if not self._is_table and listed:
+            page, pages = self._grid.pages
+            right.append((f" page {page}/{pages}", "dim"))
+        return left, right
+
+    def _detail_words(self) -> list[Piece]:
+        key, ascii_only = self.chosen, self._view.ascii
+        if key is None:
+            return []
+        metric = describe(key)
+        name = middle(key, self.size.width - 2, ascii_only=ascii_only)
+        told = [metric.label if metric.label != key else "", metric.unit, metric.note]
+        words = (" - " if ascii_only else " · ").join(one for one in told if one)
+        room = self.size.width - 4 - cell_len(name)
+        about = fit(printable(words, ascii_only=ascii_only), room, "~" if ascii_only else "…")
+        return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]
+
+    @on(MetricGrid.Moved)
+    def _moved(self) -> None:
+        self._tell()
+
+    @on(Rows.Chosen)
+    def _row_chosen(self) -> None:
+        self._grid.chosen = self._table.chosen
+        self._tell()
+
+    # -- keys -----------------------------------------------------------------------------------------------------
+
+    def action_back(self) -> None:
+        """Drop the filter; without one, close."""
+        if self._box.display or self._box.value:
+            self._box.value = ""
+            self._close_filter()
+        else:
+            self.dismiss()
+
+    def action_grid(self, way: str, by: int) -> None:
+        """Choose another chart; in a table the list itself has these keys."""
+        if not self._is_table:
+            moves = {"move": self._grid.move, "shelf": self._grid.shelf, "page": self._grid.page, "end": self._grid.end}
+            moves[way](by)
+
+    def action_turn(self) -> None:
+        """Show the table, or the charts."""
+        self._change(lambda user: replace(user, metrics_table=not user.metrics_table))
+        self._show_list()
+        self._anew()
+
+    def _show_list(self) -> None:
+        """Show table or charts, and let them have the keys."""
+        self._grid.display, self._table.display = not self._is_table, self._is_table
+        self.set_focus(self._table.rows if self._is_table else None, scroll_visible=False)
+
+    def action_sort(self) -> None:
+        """Sort by the next thing."""
+        self._sort(self._order.next())
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        self._sort(self._order._replace(reverse=not self._order.reverse))
+
+    def _sort(self, order: Order) -> None:
+        self._order = order
+        self._grid.chosen = None  # whoever sorts wants to see what comes first now
+        self._draw()
+
+    def action_pin(self) -> None:
+        """Pin the chosen metric, or let go of it."""
+        key = self.chosen
+        if key is not None:
+            self._change(lambda user: user.with_pin(key))
+            self.post_message(self.Pinned())
+
+    def action_zoom(self) -> None:
+        """Draw the chosen metric over the full screen."""
+        key, run = self.chosen, self._view.run
+        if key is not None and run is not None:
+            metric = describe(key)
+            indicator = next((name for name, of in run.indicators.items() if of == key), None)
+            plan = Plan(key, metric.label, metric.unit, indicator)
+            self.app.push_screen(ZoomScreen(plan, self._charts.look, self._view))
+
+    def action_shape(self, what: str, by: int) -> None:
+        """Have more or fewer columns or rows."""
+        columns, rows = self._grid.shape
+        if self._is_table:
+            return
+        if what == "columns":
+            self._change(lambda user: replace(user, metrics_columns=max(1, columns + by)))
+        else:
+            self._change(lambda user: replace(user, metrics_rows=max(1, rows + by)))
+
+    def action_reset(self) -> None:
+        """Go back to as many charts as fit well, in the order of keys, without a filter."""
+        self._order = Order()
+        self._box.value = ""
+        self._close_filter()
+        self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
+
+    def action_look(self, what: str) -> None:
+        """Change how charts are drawn, here and on the dashboard."""
+        self._charts.change_look(what)
+        self._draw()
+
+    def action_other(self, way: int) -> None:
+        """Look at the next or previous run."""
+        run, names = self._view.run, list(self._view.monitor.runs)
+        if run is not None:
+            self.post_message(RunsPanel.Picked(names[(names.index(run.name) + way) % len(names)]))
+
+    def _change(self, change: Callable[[UserState], UserState]) -> None:
+        """Change what is remembered, and draw what comes of it."""
+        problem = self._file.change(change)
+        if problem:
+            self.app.clear_notifications()
+            self.notify(fit(printable(problem), max(16, self.size.width - 8)), timeout=4, markup=False)
+        self._draw()
+
+    # -- filter ---------------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Ask for a filter."""
+        self._box.display = True
+        self._arrange()
+        self.set_focus(self._box)
+
+    @on(Input.Changed, "#metrics-filter")
+    def _typed(self, event: Input.Changed) -> None:
+        try:
+            self._filter, self._problem = parse(event.value), ""
+        except ValueError as error:
+            self._problem = str(error)
+        self._draw()
+
+    @on(Input.Submitted, "#metrics-filter")
+    def _close_filter(self) -> None:
+        self._box.display = False
+        self._arrange()
+        self._show_list()
+        self._anew()

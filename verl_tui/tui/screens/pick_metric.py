@@ -1,0 +1,105 @@
+"""Asks for one metric by a few letters of its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.binding import Binding
+from textual.containers import Container
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import printable
+from verl_tui.tui.widgets.wrap import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.tui.panels.chart_plan import Plan
+
+
+def matching(plans: Sequence[Plan], text: str) -> list[Plan]:
+    """Return the charts whose key or label holds every word, in any case."""
+    words = text.lower().split()
+    return [one for one in plans if all(word in f"{one.key}\n{one.label}".lower() for word in words)]
+
+
+class PickMetric(ModalScreen["Plan | None"]):
+    """A filter and what it leaves; gives the metric that was chosen, None where nobody chose."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Back", show=False),
+        Binding("down", "move(1)", "Next", show=False),
+        Binding("up", "move(-1)", "Previous", show=False),
+    ]
+    DEFAULT_CSS = """
+    PickMetric {
+        align: center middle;
+        & > Container {
+            width: 72;
+            max-width: 100%;
+            height: 60%;
+            min-height: 6;
+            max-height: 100%;
+            border: round $accent;
+            border-title-color: $accent;
+            background: $surface;
+            &.-ascii { border: ascii $accent; }
+        }
+        & Input { height: 1; border: none; padding: 0 1; }
+        & Rows { padding: 0 1; }
+    }
+    """
+
+    def __init__(self, plans: Sequence[Plan], *, ascii_only: bool = False) -> None:
+        super().__init__()
+        self._plans = plans
+        self._found = list(plans)
+        self._ascii = ascii_only
+
+    def compose(self) -> ComposeResult:
+        """A line to write in, and the metrics."""
+        with Container(classes="-ascii" if self._ascii else "") as frame:
+            frame.border_title = "second metric, axis at the right"
+            yield Input(placeholder="a few letters, enter takes", compact=True)
+            rows = Rows(choosing=True)
+            rows.can_focus = False
+            yield rows
+
+    def on_mount(self) -> None:
+        """Begin with all of them."""
+        self.call_after_refresh(self._list)
+
+    def on_resize(self) -> None:
+        """Write the rows for the new width."""
+        self.call_after_refresh(self._list)
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        self._found = matching(self._plans, event.value)
+        self._list()
+
+    def _list(self) -> None:
+        rows = self.query_one(Rows)
+        width, mark = max(1, rows.width), "~" if self._ascii else "…"
+        rows.set_rows([Text(fit(printable(_words(one)), width, mark)) for one in self._found])
+        rows.chosen = min(rows.chosen or 0, len(self._found) - 1) if self._found else None
+
+    @on(Input.Submitted)
+    def _take(self) -> None:
+        chosen = self.query_one(Rows).chosen
+        self.dismiss(self._found[chosen] if chosen is not None and chosen < len(self._found) else None)
+
+    def action_move(self, way: int) -> None:
+        """Choose the next or previous one."""
+        self.query_one(Rows).action_move(way)
+
+
+def _words(found: Plan) -> str:
+    return found.key if found.label == found.key else f"{found.label}  {found.key}"

@@ -1,0 +1,250 @@
+"""A list of samples and one of them side by side; or, in place of both, the answers to one prompt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from textual.containers import Horizontal, Vertical
+from textual.strip import Strip
+
+from verl_tui.tui.samples import digest, document, table
+from verl_tui.tui.samples.document import Document
+from verl_tui.tui.samples.words import sample_words
+from verl_tui.tui.widgets.document_rows import DocumentRows
+from verl_tui.tui.widgets.lazy import LazyStrips
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.style import Style
+    from textual.app import ComposeResult
+
+    from verl_tui.records import Sample
+    from verl_tui.tui.samples.browse import Browse
+    from verl_tui.tui.samples.digest import Item
+    from verl_tui.tui.samples.table import Row
+    from verl_tui.tui.samples.words import Pieces
+
+_ROLES = dict.fromkeys((*document.ROLES, *table.ROLES))
+
+
+class SideBySide(Horizontal):
+    """Draws what is browsed, each part only where it has changed; its class says which parts are wanted.
+
+    That is `-digest` for the answers to one prompt, and `-list` where the list goes before the sample if there is room
+    for one of them.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"browse--{role}" for role in _ROLES}
+    DEFAULT_CSS = """
+    SideBySide {
+        height: 1fr;
+        & #side { width: 3fr; max-width: 72; border-right: vkey $panel-lighten-2; }
+        & #titles { padding: 0; }
+        & #list, & #digest { height: 1fr; scrollbar-gutter: stable; }
+        & #main { width: 5fr; }
+        & #text { height: 1fr; scrollbar-gutter: stable; padding: 0 0 0 1; }
+        & #sample { padding: 0 1; }
+        & #digest { display: none; }
+        &.-digest {
+            & #digest { display: block; width: 1fr; }
+            & #side, & #main { display: none; }
+        }
+        & > .browse--heading { color: $text-accent; text-style: bold; }
+        & > .browse--strong { color: $foreground; text-style: bold; }
+        & > .browse--dim { color: $text-muted; }
+        & > .browse--prompt { color: $foreground; }
+        & > .browse--response { color: $foreground; }
+        & > .browse--truth { color: $text-primary; }
+        & > .browse--fields { color: $foreground; }
+        & > .browse--field { color: $foreground; }
+        & > .browse--good { color: $text-success; }
+        & > .browse--warning { color: $text-warning; }
+        & > .browse--critical { color: $text-error; }
+        & > .browse--even { color: $text-muted; }
+        & > .browse--token { color: $text-disabled; text-style: dim; }
+        & > .browse--tag { color: $text-accent; text-style: italic; }
+        & > .browse--repeated { color: $text-warning; text-style: underline; }
+        & > .browse--hit { color: $text-primary; text-style: reverse; }
+        & > .browse--here { color: $text-warning; text-style: bold reverse; }
+    }
+    """
+
+    def __init__(self, browse: Browse, *, id: str | None = None) -> None:
+        """Make it.
+
+        Args:
+            browse: What is to be seen.
+            id: As of every widget.
+        """
+        super().__init__(id=id)
+        self._browse = browse
+        self._titles = Rows(id="titles")
+        self._titles.can_focus = False
+        self._titles.styles.height = 1
+        self.list = Rows(choosing=True, id="list")
+        self._line = Line(id="sample")
+        self.text = DocumentRows(id="text")
+        self.digest = Rows(choosing=True, id="digest")
+        self._items: Sequence[Callable[[], Item]] = ()
+        """The answers that are drawn."""
+        self._styles_by_role: dict[str, Style] = {}
+        self._drawn_list: object = None
+        """What the list was drawn from."""
+        self._drawn_text: object = None
+
+    def compose(self) -> ComposeResult:
+        """The list on the left, the sample on the right."""
+        with Vertical(id="side"):
+            yield self._titles
+            yield self.list
+        with Vertical(id="main"):
+            yield self._line
+            yield self.text
+        yield self.digest
+
+    def notify_style_update(self) -> None:
+        """Take the colours of another theme."""
+        super().notify_style_update()
+        self._styles_by_role = {}
+
+    # -- drawing ----------------------------------------------------------------------------------------------------
+
+    def draw(self, *, ascii: bool) -> None:
+        """Draw what is in sight of what is browsed."""
+        self._know_styles()
+        if self._browse.answers:
+            self._draw_digest(ascii=ascii)
+        else:
+            self._draw_list(ascii=ascii)
+            self._draw_sample(ascii=ascii)
+
+    def draw_instead(self, rows: Sequence[Row]) -> None:
+        """Draw these rows in place of a sample."""
+        self._know_styles()
+        if self._drawn_text != rows:
+            self._drawn_text = rows
+            self.text.show(None, {})
+            self.text.set_strips([self._strip(row) for row in rows])
+
+    def _know_styles(self) -> None:
+        if not self._styles_by_role:
+            self._styles_by_role = {role: self.get_component_rich_style(f"browse--{role}") for role in _ROLES}
+
+    def _strip(self, row: Row) -> Strip:
+        return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in row if text])
+
+    def _draw_list(self, *, ascii: bool) -> None:
+        rows, listing, order = self.list, self._browse.listing, self._browse.order
+        width = rows.width
+        if not rows.display or width < 2:
+            return
+        key = (listing.revision, order, width, ascii, tuple(self._styles_by_role.values()))
+        if key != self._drawn_list:
+            self._drawn_list = key
+            shown = table.columns(listing.fields, len(listing.facts), order, width)
+            self._titles.set_strips([self._strip(table.heading(shown, order, ascii=ascii))])
+            # What is drawn later is drawn from what holds now: the listing goes on.
+            facts, visible, standing, groups = listing.facts, listing.visible, listing.standing, listing.groups
+            rows.set_strips(
+                LazyStrips(
+                    len(visible),
+                    lambda at: self._strip(table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)),
+                )
+            )
+        at = listing.place_of(self._browse.index)
+        if at != rows.chosen:
+            rows.chosen = at
+            if at is not None:
+                rows.reveal(at)
+
+    def _draw_sample(self, *, ascii: bool) -> None:
+        browse = self._browse
+        if browse.index is None:
+            nothing = "nothing matches" if browse.listing.complete else "looking ..." if ascii else "looking …"
+            self._line.show([(nothing, "dim")])
+            self._drawn_text = None
+            self.text.show(None, {})
+            return
+        sample = browse.read()
+        said = sample_words(browse.index, browse.fact, browse.listing, reading=sample is None, ascii=ascii)
+        self._line.show(said, self._hit_words() if sample is not None else [])
+        if sample is not None and self.text.display:
+            self._draw_text(sample, ascii=ascii)
+
+    def _hit_words(self) -> Pieces:
+        shown = self.text.document
+        if shown is None or shown.here is None:
+            return []
+        return [(f"hit {shown.hits.index(shown.here) + 1:,}/{len(shown.hits):,}", "accent")]
+
+    def _draw_text(self, sample: Sample, *, ascii: bool) -> None:
+        browse = self._browse
+        width, height = self.text.width - 1, self.text.size.height
+        searches, styles = browse.query.searches, tuple(self._styles_by_role.values())
+        key = (browse.shown, sample, width, height, browse.folded, searches, ascii, styles)
+        if width > 0 and key != self._drawn_text:
+            self._drawn_text = key
+            laid = Document(sample, width, height, folded=browse.folded, searches=searches, ascii=ascii)
+            self.text.show(laid, self._styles_by_role)
+
+    def _draw_digest(self, *, ascii: bool) -> None:
+        rows, steps = self.digest, self._browse.history is not None
+        width = rows.width
+        if width < 2 or self._browse.page is None:
+            return
+        items = self._items = self._browse.items(ascii=ascii)
+        rows.set_strips(
+            LazyStrips(len(items), lambda at: self._strip(digest.row(items[at](), width, with_step=steps, ascii=ascii)))
+        )
+        if rows.chosen is None or rows.chosen >= len(items):
+            rows.chosen = self._own_item() if items else None
+            if rows.chosen is not None:
+                rows.reveal(rows.chosen)
+
+    def _own_item(self) -> int:
+        """Return where the sample that one came from stands among the answers."""
+        places = [(item.place, item.row) for item in (make() for make in self._items)]
+        return places.index(self._browse.shown) if self._browse.shown in places else 0
+
+    # -- what keys do here ------------------------------------------------------------------------------------------
+
+    @property
+    def item(self) -> Item | None:
+        """The answer that is chosen."""
+        at = self.digest.chosen
+        return self._items[at]() if at is not None and at < len(self._items) else None
+
+    @property
+    def part(self) -> str | None:
+        """The part of the sample at the top."""
+        return self.text.document.part_at(self.text.scroll_offset.y) if self.text.document is not None else None
+
+    def scroll_to_top(self) -> None:
+        """Show the sample from its beginning."""
+        self.text.scroll_home(animate=False, immediate=True)
+
+    def take_turns(self) -> None:
+        """Show the answers or the sample, as what is browsed has it, and give it the focus."""
+        self.set_class(self._browse.answers, "-digest")
+        self.digest.chosen = None
+        (self.digest if self._browse.answers else self.text).focus(scroll_visible=False)
+
+    def hit(self, by: int, *, ascii: bool) -> bool:
+        """Go to the next or previous hit in the sample, unfold what it is in; return whether there is any."""
+        shown = self.text.document
+        if shown is None or not shown.hits or self._browse.answers:
+            return False
+        at = shown.hits.index(shown.here) + by if shown.here in shown.hits else 0 if by > 0 else -1
+        hit = shown.hits[at % len(shown.hits)]
+        if shown.name_of(hit) in self._browse.folded:
+            self._browse.fold(shown.name_of(hit))
+            self._draw_sample(ascii=ascii)
+            shown = self.text.document or shown
+        shown.here = hit
+        self.text.show(shown, self._styles_by_role)
+        self.text.go_to(shown.row_of(hit))
+        return True
