@@ -188,7 +188,10 @@ class SideBySide(Horizontal):
         key = (browse.shown, sample, width, height, browse.folded, searches, ascii, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
+            before = self.text.document
             laid = Document(sample, width, height, folded=browse.folded, searches=searches, ascii=ascii)
+            if before is not None and before.sample is sample and before.here in laid.hits:
+                laid.here = before.here  # it was laid out anew only, for another size or another fold
             self.text.show(laid, self._styles_by_role)
 
     def _draw_digest(self, *, ascii: bool) -> None:
