@@ -196,7 +196,7 @@ def test_other_frameworks_and_other_units_are_not_mixed() -> None:
 NAMES = st.text(max_size=40)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.tuples(NAMES, st.lists(st.floats(), max_size=5), NAMES), min_size=1, max_size=5),
     st.integers(1, 200),

@@ -299,6 +299,7 @@ def heading_rows(view: View, runs: Sequence[Run], columns: Columns, current: int
         row += [(" " + pointer, "current"), (letter, "" if place is None else RUNS[place])]
         row.append((set_cell_size(name, room), "current" if at == current else "label"))
         word = f"against {names[0]}" if columns.hidden else "baseline" if not at else ""
+        word = printable(word, ascii_only=view.ascii)
         below.append((" " * _GAP + _sized(word, columns.size - _GAP, ascii_only=view.ascii), "dim"))
     return [row, below]
 
