@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.health import Judge, load_guide
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
+
+_NEARLY = 0.99
+"""As much as is said to have been read while there are files that nothing has been heard of."""
 
 News = Batch | Discovery | GpuReading
 """What reaches the monitor from the reading threads."""
@@ -34,6 +38,8 @@ class Monitor:
         self.waiting: tuple[str, ...] = ()
         self.revision = 0
         """Grows with every change."""
+        self._read = True
+        """Whether all that was found has been read once: before that a run may seem silent that has long ended."""
         self._judges: dict[str, Judge] = {}
         self._judged: dict[str, int] = {}
 
@@ -50,7 +56,7 @@ class Monitor:
         elif isinstance(news, GpuReading):
             self.gpus = news
         else:
-            self.problems, self.waiting = news.problems, news.waiting
+            self.problems, self.waiting, self._read = news.problems, news.waiting, news.read
 
     def judge(self, now: float) -> bool:
         """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
@@ -66,7 +72,8 @@ class Monitor:
         """Return how much of what lies on disk has been read, 0..1."""
         status = [state.status for run in self.runs.values() for state in run.sources.values()]
         size = sum(s.size for s in status)
-        return min(1.0, sum(min(s.bytes_read, s.size) for s in status) / size) if size else 1.0
+        share = min(1.0, sum(min(s.bytes_read, s.size) for s in status) / size) if size else 1.0
+        return share if self._read else min(share, _NEARLY)
 
     def _run(self, name: str) -> Run:
         run = self.runs.get(name)
@@ -86,10 +93,12 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     """
     monitor = Monitor(config)
     feed = Feed(specs)
-    monitor.apply(feed.scan(), now)
+    discovery = feed.scan()
+    monitor.apply(discovery, now)
     for batch in feed.read():
         monitor.apply(batch, now)
     for batch in feed.finish():
         monitor.apply(batch, now)
+    monitor.apply(replace(discovery, read=True), now)
     monitor.judge(now)
     return monitor

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import NOW, drain, values
 
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Restart, Rows, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.sources import filelogger, lines, tail
+from verl_tui.sources.discovery import Discovery
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.jsonl import JsonDecoder
 from verl_tui.sources.lines import LineReader
@@ -22,8 +25,6 @@ from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from verl_tui.sources.discovery import Discovery
 
 
 def line(step: int, value: float = 0.5) -> str:
@@ -306,3 +307,21 @@ def test_rows_are_handed_on_in_blocks(log):
     rows = [record for record in log.read() if isinstance(record, Rows)]
     assert sum(len(r.steps) for r in rows) == 500
     assert len(rows) == 1
+
+
+def test_nothing_counts_as_loaded_before_every_file_has_been_looked_at(tmp_path):
+    (tmp_path / "train.log").write_text("step:1 - a:1.0\n")
+    (tmp_path / "exp.jsonl").write_text(line(1) * 10_000)
+    monitor, shares = Monitor(Config()), []
+    stop = threading.Event()
+
+    def deliver(news):
+        monitor.apply(news, 0.0)
+        shares.append(monitor.loaded())
+        if isinstance(news, Discovery) and news.read:
+            stop.set()
+
+    Feed([str(tmp_path)]).follow(stop, deliver, clock=lambda: 0.0)
+    assert len(shares) > 3
+    assert shares[-1] == 1.0
+    assert max(shares[:-1]) < 1.0

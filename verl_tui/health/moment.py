@@ -65,7 +65,9 @@ def moment(run: Run, guide: Guide, now: float, gpus: GpuReading | None = None) -
 
 
 def minutes(seconds: float) -> str:
-    """Return a rough duration: `50 s`, `40 min`, `3.5 h`, `2.1 days`."""
+    """Return a rough duration: `0.5 s`, `50 s`, `40 min`, `3.5 h`, `2.1 days`."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 120 * 60:

@@ -40,6 +40,8 @@ class Discovery:
     """Paths that lead nowhere and why, one sentence each."""
     waiting: tuple[str, ...]
     """Paths that may lead to something later, one sentence each."""
+    read: bool = False
+    """Whether all that lay there when it was found has been read and handed on."""
 
 
 class Finder:

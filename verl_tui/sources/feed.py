@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
@@ -129,11 +130,13 @@ class Feed:
         while not stop.is_set():
             if clock() >= next_scan:
                 discovery = self.scan()
-                if discovery != told:
+                changed, told = discovery != told, discovery
+                if changed:
                     deliver(discovery)
-                    told = discovery
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
+                if changed:
+                    deliver(replace(discovery, read=True))
             for added in self._wait(stop):
                 if added:
                     next_scan = clock()

@@ -54,7 +54,7 @@ class Hang(Diagnosis):
         if due is None:
             beside, usual = "the usual gap is not known", []
         else:
-            beside = f"{quiet / due.seconds:.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
+            beside = f"{quiet / due.seconds:,.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
         held = ["no step", *(["the log is silent"] if log_silent else []), *(["GPUs are idle"] if gpus_idle else [])]
         return Finding(
