@@ -119,7 +119,7 @@ async def test_every_size(run: Path, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await press(pilot, "o")
         await until(pilot, lambda: screen(app).browse.listing.complete)
-        for keys in ("n", "tab", "n", "tab", "a", "escape", "h", "escape", "slash", "escape", "G", "s", "t"):
+        for keys in ("n", "tab", "n", "tab", "a", "escape", "h", "escape", "slash", "escape", "G", "s", "v"):
             await pilot.press(keys)
             await settle(pilot)
             check_layout(app)
@@ -212,8 +212,8 @@ async def test_walks_through_samples_and_steps(run: Path) -> None:
         for key, place in [
             *(("n", (4, False, 1)), ("p", (4, False, 0)), ("N", (3, False, 0)), ("b", (3, False, 1))),
             *(("b", (3, False, 3)), ("w", (3, False, 4)), ("N", (2, False, 4)), ("P", (3, False, 4))),
-            *(("n", (3, False, 5)), ("n", (2, False, 0)), ("p", (3, False, 5)), ("t", (4, True, 0))),
-            *(("N", (2, True, 0)), ("N", (2, True, 0)), ("t", (2, False, 0)), ("f", (4, False, 0))),
+            *(("n", (3, False, 5)), ("n", (2, False, 0)), ("p", (3, False, 5)), ("v", (4, True, 0))),
+            *(("N", (2, True, 0)), ("N", (2, True, 0)), ("v", (2, False, 0)), ("f", (4, False, 0))),
         ]:
             await pilot.press(key)
             await until(pilot, lambda place=place: at(app) == place)
@@ -237,7 +237,7 @@ async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
         grow(5)
         await until(pilot, lambda: "answer 5-0" in text(app))
         await press(pilot, "n")
-        assert "f follows" in lines(app)[0]
+        await until(pilot, lambda: "f follows" in lines(app)[0])
         grow(6)
         await settle(pilot)
         assert at(app) == (5, False, 1)
@@ -385,7 +385,7 @@ async def test_the_same_prompt_at_other_steps(run: Path) -> None:
         assert "validated" not in text(app)
         await press(pilot, "g", "enter")
         await until(pilot, lambda: at(app) == (1, False, 0))
-        await press(pilot, "t", "h")
+        await press(pilot, "v", "h")
         await until(pilot, lambda: "validated 4-1" in text(app))
         await press(pilot, "h")
         await until(pilot, lambda: at(app) == (2, True, 0))

@@ -63,7 +63,7 @@ class SamplesPanel(Panel):
         Binding("P", "step(-1)", "Newer step", show=False, id="samples.newer"),
         Binding("b", "extreme('best')", "Best sample", id="samples.best"),
         Binding("w", "extreme('worst')", "Worst sample", show=False, id="samples.worst"),
-        Binding("t", "kind", "Training or validation", show=False, id="samples.kind"),
+        Binding("v", "kind", "Training or validation", show=False, id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
         Binding("u", "unfold", "Unfold the prompt", id="samples.unfold"),
         Binding("enter", "open", "All samples", show=False, id="samples.enter"),

@@ -58,7 +58,7 @@ class SamplesScreen(Screen["Chosen | None"]):
         Binding("2", "fold('response')", "Fold or unfold the response", show=False, id="samples.fold_response"),
         Binding("3", "fold('truth')", "Fold or unfold the ground truth", show=False, id="samples.fold_truth"),
         Binding("4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"),
-        Binding("t", "kind", "Training or validation", id="samples.kind"),
+        Binding("v", "kind", "Training or validation", id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
         Binding("y", "copy(False)", "Copy the sample", show=False, id="samples.copy"),
         Binding("Y", "copy(True)", "Copy the response", show=False, id="samples.copy_response"),
