@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
-SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
+SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 KEYS = tuple(f"{prefix}/m{n}" for prefix in ("actor", "critic", "val-core/gsm8k") for n in range(12))
 
 

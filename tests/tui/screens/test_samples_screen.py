@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from verl_tui.tui.app import VerlApp
 
-SIZES = [(140, 45), (80, 24), (79, 24), (40, 12), (20, 6), (5, 3), (300, 80)]
+SIZES = [(140, 45), (79, 24), (40, 12), (20, 6)]
 NAMES = {
     " ": "space",
     "/": "slash",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.tui.app import VerlApp
     from verl_tui.tui.widgets.chart import Chart
 
-SIZES = [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)]
+SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 STEPS = 400
 SPIKE = 200
 
