@@ -250,3 +250,9 @@ def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(columns: d
         assert all(part.seconds >= 0 for part in found.parts)
         bubble(run, found)
         history(run, found, 8)
+
+
+def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:
+    found = breakdown(training({"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]}))
+    assert found is not None
+    assert [part.share for part in found.parts] == [100.0]

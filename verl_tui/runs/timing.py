@@ -38,6 +38,10 @@ _COMPARED = 10
 """Newest occasions that tell whether the step's own time includes a part."""
 
 
+_LARGEST_SHARE = 100.0
+"""A part a hundred times as long as its step says only that the step's own time is wrong."""
+
+
 class Part(NamedTuple):
     """One part of the step."""
 
@@ -46,7 +50,7 @@ class Part(NamedTuple):
     seconds: float
     """A step, as a mean over all steps of the window."""
     share: float
-    """Of the whole, 0..1."""
+    """Of the whole, 0..1; more where it runs beside a step that is shorter."""
     each: float
     """Seconds where it happens."""
     times: int
@@ -187,7 +191,7 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
             name,
             parts[name].key,
             taken[name],
-            taken[name] / every if every > 0 else 0.0,
+            min(taken[name] / every, _LARGEST_SHARE) if every > 0 else 0.0,
             _average(found.values()),
             len(found),
             trend(parts[name], steps[0]),

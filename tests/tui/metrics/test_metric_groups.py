@@ -29,6 +29,11 @@ def test_by_the_first_part_of_the_name() -> None:
     )
 
 
+def test_figures_of_machines_come_last() -> None:
+    keys = ["system/cpu", "system/gpu.0.gpu", "train/loss", "train/kl", "epoch"]
+    assert [group.name for group in grouped(keys)] == ["train", "other", "system"]
+
+
 def test_large_groups_are_divided() -> None:
     keys = [f"val-aux/{data}/score/{n}" for data in ("math", "code") for n in range(15)] + ["val-aux/a/b", "val-aux/c"]
     names = {group.name: len(group.keys) for group in grouped(keys)}

@@ -150,6 +150,13 @@ def test_everything_fits(width: int) -> None:
             assert cell_len("".join(text for text, _ in row)) <= width
 
 
+def test_a_note_that_is_cut_says_so() -> None:
+    columns = {"timing_s/step": [20.0] * 6, "perf/total_num_tokens": [1000.0] * 6}
+    whole = next(line for line in texts(view_of(timed(columns, 50)), 120) if line.endswith("/ timing_s/step"))
+    cut = next(line for line in texts(view_of(timed(columns, 50)), len(whole) - 1) if whole[:40] in line)
+    assert cut == whole[: len(whole) - 2] + "…"
+
+
 NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "timing_s/" + "x" * 80, "perf/throughput",
                          "trainer/idle_ratio", "perf/total_num_tokens", "timing_s/testing"])  # fmt: skip
 

@@ -15,6 +15,8 @@ _MANY = 24
 """Keys from which on a group is divided by the next part of their names."""
 _FEW = 3
 """Keys that such a part needs for a group of its own."""
+_MACHINES = "system"
+"""Prefix of what W&B and the tutorials log of GPUs, processors, disks and networks."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -42,19 +44,22 @@ class Shelf:
 
 
 def grouped(keys: Iterable[str]) -> tuple[Group, ...]:
-    """Return all keys by their prefixes: both in the order in which people look for names, the loners last."""
+    """Return all keys by their prefixes: both in the order in which people look for names, then the loners.
+
+    Figures of the machines come after all others: W&B logs a dozen of each GPU.
+    """
     groups: list[Group] = []
+    machines: list[Group] = []
     loners: list[str] = []
     for prefix, members in _by_prefix(sorted(keys, key=natural), 1).items():
         if len(members) == 1 or not prefix:
             loners += members
-        elif len(members) < _MANY:
-            groups.append(Group(prefix, tuple(members)))
-        else:
-            groups += _divided(prefix, members)
+            continue
+        found = _divided(prefix, members) if len(members) >= _MANY else [Group(prefix, tuple(members))]
+        (machines if prefix == _MACHINES else groups).extend(found)
     if loners:
         groups.append(Group(OTHER, tuple(sorted(loners, key=natural))))
-    return tuple(groups)
+    return (*groups, *machines)
 
 
 def _divided(prefix: str, members: list[str]) -> Iterator[Group]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.content import Content
 
 from verl_tui.runs.alignment import Alignment
 from verl_tui.tui.panels.panel import TextPanel
@@ -14,8 +13,7 @@ from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, 
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.palette import rules
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import printable, wrapped
-from verl_tui.tui.widgets.wrap import fit
+from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,40 +123,19 @@ class CompareScreen(Overlay[None]):
     }
     """
 
+    _panel: ComparePanel
+
     def __init__(self, listed: Callable[[View], Sequence[Run]]) -> None:
         """Make the screen.
 
         Args:
             listed: Returns the runs that are compared where none is selected.
         """
-        super().__init__()
+        super().__init__(ComparePanel())
         self._listed = listed
-        self._panel = ComparePanel()
-        self._view: View | None = None
         self._current: str | None = None
         """Name of the run that the cursor is at."""
         self._alignment = Alignment.END
-
-    def compose(self) -> ComposeResult:
-        """The panel is all there is."""
-        yield self._panel
-
-    def on_mount(self) -> None:
-        """Listen to the keys at once."""
-        self._panel.query_one(_Table).focus()
-
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
-    def show(self, view: View) -> None:
-        """Draw the newest state."""
-        self._view = view
-        self._draw()
 
     @property
     def runs(self) -> list[Run]:
@@ -173,16 +150,10 @@ class CompareScreen(Overlay[None]):
         """Return the column of the cursor, the first one where its run is gone."""
         return next((at for at, run in enumerate(runs) if run.name == self._current), 0)
 
-    def _draw(self) -> None:
-        view = self._view
-        if view is None or not self._panel.is_mounted:
-            return
+    def draw(self, view: View) -> None:
+        """Draw the newest state."""
         runs = self.runs
-        self._panel.set_class(view.ascii, "-ascii")
-        words = f"compare {len(runs)} runs {where(runs, self._alignment)}" if len(runs) > 1 else "compare"
-        title = Content(fit(printable(words), max(1, self.size.width - 8)))
-        if self._panel.border_title != title.markup:
-            self._panel.border_title = title
+        self.entitle(f"compare {len(runs)} runs {where(runs, self._alignment)}" if len(runs) > 1 else "compare")
         self._panel.subtitle(_KEYS if self.has_class("-wide") else "")
         self._panel.show_runs(view, runs, self._at(runs), self._alignment)
 
@@ -193,20 +164,20 @@ class CompareScreen(Overlay[None]):
         runs = self.runs
         if runs:
             self._current = runs[min(max(0, self._at(runs) + way), len(runs) - 1)].name
-            self._draw()
+            self._again()
 
     def action_baseline(self) -> None:
         """Hold the others against the run of the current column."""
         runs = self.runs
         if runs and self._view is not None:
             self._current = self._view.selection.baseline = runs[self._at(runs)].name
-            self._draw()
+            self._again()
 
     def action_align(self) -> None:
         """Compare at each run's end, at the last step all have, or after the same time."""
         kinds = list(Alignment)
         self._alignment = kinds[(kinds.index(self._alignment) + 1) % len(kinds)]
-        self._draw()
+        self._again()
 
     def action_open(self) -> None:
         """Show the run of the current column on the dashboard."""

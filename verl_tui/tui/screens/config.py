@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
-from textual.content import Content
 from textual.widgets import Input
 
 from verl_tui.text import one_line
@@ -152,10 +151,10 @@ class ConfigScreen(Overlay[None]):
     }
     """
 
+    _panel: ConfigPanel
+
     def __init__(self) -> None:
-        super().__init__()
-        self._panel = ConfigPanel()
-        self._view: View | None = None
+        super().__init__(ConfigPanel())
         self._query = ""
         self._comparing = False
         self._drawn: object = None
@@ -165,37 +164,17 @@ class ConfigScreen(Overlay[None]):
 
     def compose(self) -> ComposeResult:
         """The list, and a place to type a filter."""
-        yield self._panel
+        yield from super().compose()
         yield Input(id="config-filter", placeholder="part of a name or a value · enter keeps, esc clears", compact=True)
 
-    def on_mount(self) -> None:
-        """Listen to the keys at once."""
-        self._panel.query_one(SettingsList).focus()
-
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
-    def show(self, view: View) -> None:
+    def draw(self, view: View) -> None:
         """Draw the newest state."""
-        self._view = view
-        self._draw()
-
-    def _draw(self) -> None:
-        view = self._view
-        if view is None or not self._panel.is_mounted:
-            return
         runs = self._runs(view)[: compared(self._panel.width) if self._comparing else 1]
         known = tuple((run.name, run.config.revision, len(run.keys)) for run in runs)
         drawn = (known, len(view.monitor.runs), self._query, self._comparing, self.size, self._panel.width, view.ascii)
         if drawn == self._drawn:
             return  # settings seldom change, and there may be a thousand of them
         self._drawn = drawn
-        self._panel.set_class(view.ascii, "-ascii")
         self._write_frame(view.run)
         page = difference_page(runs, self._query) if self._comparing else settings_page(view.run, self._query)
         self._panel.show_page(page, ascii_only=view.ascii)
@@ -204,7 +183,7 @@ class ConfigScreen(Overlay[None]):
         """Write the frame."""
         words = "difference" if self._comparing else "configuration"
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
-        self._panel.border_title = Content(fit(printable(words), max(1, self.size.width - 8)))
+        self.entitle(words)
         filtered = f"filter: {self._query} · " if self._query else ""
         self._panel.subtitle(f"{filtered}{_KEYS}" if self.has_class("-wide") else filtered)
 
@@ -223,7 +202,7 @@ class ConfigScreen(Overlay[None]):
         if self.has_class("-filtering") or self._query:
             self.query_one("#config-filter", Input).value = self._query = ""
             self._close_filter()
-            self._draw()
+            self._again()
         elif self._comparing:
             self.action_difference()
         else:
@@ -232,13 +211,13 @@ class ConfigScreen(Overlay[None]):
     def action_difference(self) -> None:
         """Show in what the run differs from others, or its whole configuration again."""
         self._comparing = not self._comparing
-        self._draw()
+        self._again()
 
     def action_other(self, way: int) -> None:
         """Hold the run against the next one, or look at the next one."""
         if self._comparing:
             self._first_other += way
-            self._draw()
+            self._again()
         else:
             super().action_other(way)
 
@@ -262,7 +241,7 @@ class ConfigScreen(Overlay[None]):
     @on(Input.Changed, "#config-filter")
     def _typed(self, event: Input.Changed) -> None:
         self._query = event.value.strip()
-        self._draw()
+        self._again()
 
     @on(Input.Submitted, "#config-filter")
     def _close_filter(self) -> None:

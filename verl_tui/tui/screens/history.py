@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.content import Content
 
 from verl_tui.health.finding import Severity
 from verl_tui.tui.panels.panel import TextPanel
@@ -107,40 +106,16 @@ class HistoryScreen(Overlay["Episode | None"]):
     }
     """
 
+    _panel: HistoryPanel
+
     def __init__(self) -> None:
-        super().__init__()
-        self._panel = HistoryPanel()
-        self._view: View | None = None
+        super().__init__(HistoryPanel())
 
-    def compose(self) -> ComposeResult:
-        """The list is all there is."""
-        yield self._panel
-
-    def on_mount(self) -> None:
-        """Listen to the keys at once."""
-        self._panel.query_one(Entries).focus()
-
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
-    def show(self, view: View) -> None:
-        """Draw the newest state."""
-        self._view = view
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._view is not None and self._panel.is_mounted:
-            self._panel.set_class(self._view.ascii, "-ascii")
-            keys = " · enter goes there · esc closes" if self.has_class("-wide") else ""
-            title = Content(f"{self._panel.TITLE}{keys}")
-            if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
-                self._panel.border_title = title
-            self._panel.show(self._view)
+    def draw(self, view: View) -> None:
+        """List what has happened so far."""
+        keys = " · enter goes there · esc closes" if self.has_class("-wide") else ""
+        self.entitle(f"{self._panel.TITLE}{keys}")
+        self._panel.show(view)
 
     def on_entries_opened(self, message: Entries.Opened) -> None:
         """Close, and say which episode was chosen."""

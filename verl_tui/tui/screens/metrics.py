@@ -10,7 +10,7 @@ from textual import on
 from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from verl_tui.metrics import describe
 from verl_tui.text import one_line
@@ -22,6 +22,7 @@ from verl_tui.tui.panels.metric_grid import MetricGrid
 from verl_tui.tui.panels.metric_table import MetricTable
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import middle, printable
@@ -111,7 +112,7 @@ class MetricsScreen(Screen[None]):
         """What the screen was drawn from."""
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
-        self._footer = Footer(show_command_palette=False)
+        self._keys = Keys()
         self._box = Input(
             id="metrics-filter", placeholder="words a|b !not /regex/ · enter keeps, esc clears", compact=True
         )
@@ -123,11 +124,10 @@ class MetricsScreen(Screen[None]):
         yield self._table
         yield self._detail
         yield self._box
-        yield self._footer
+        yield self._keys
 
     def on_mount(self) -> None:
         """Begin with the view that was left last."""
-        self._footer.compact = True
         self._show_list()
         self.app.theme_changed_signal.subscribe(self, lambda _: self._anew())
 
@@ -144,7 +144,7 @@ class MetricsScreen(Screen[None]):
         """Give up lines where there are few. No classes: they would have the styles of all charts worked out anew."""
         width, height = self.size
         self._detail.display = height >= _WITH_DETAIL
-        self._footer.display = width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
+        self._keys.display = width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
 
     def show(self, view: View) -> None:
         """Draw the newest state."""

@@ -1,16 +1,22 @@
-"""What all screens over the dashboard share: keys that hold everywhere, and the way to other runs."""
+"""What all screens over the dashboard share: one framed widget, keys that hold everywhere, the way to other runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
+from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
 
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import printable
+from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
+    from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.widget import Widget
 
     from verl_tui.tui.view import View
 
@@ -28,7 +34,51 @@ class Overlay(ModalScreen[ScreenResultType]):
         Binding("ctrl+z", "app.suspend_process", show=False, id="suspend"),
     ]
 
-    _view: View | None = None
+    def __init__(self, panel: Widget) -> None:
+        """Make the screen.
+
+        Args:
+            panel: What it shows; the first rows in it have the keys.
+        """
+        super().__init__()
+        self._panel = panel
+        self._view: View | None = None
+
+    def compose(self) -> ComposeResult:
+        """The panel is all there is."""
+        yield self._panel
+
+    def on_mount(self) -> None:
+        """Listen to the keys at once."""
+        next(rows for rows in self.query(Rows) if rows.can_focus).focus()
+
+    def on_screen_resume(self) -> None:
+        """Draw when the size is known."""
+        self.call_after_refresh(self._again)
+
+    def on_resize(self) -> None:
+        """Lay out anew."""
+        self.call_after_refresh(self._again)
+
+    def show(self, view: View) -> None:
+        """Draw the newest state."""
+        self._view = view
+        self._again()
+
+    def draw(self, view: View) -> None:
+        """Write what the panel shows; changes nothing that is as it was."""
+        raise NotImplementedError
+
+    def entitle(self, words: str) -> None:
+        """Write the panel's title, cut where the frame ends."""
+        title = Content(fit(printable(words), max(1, self.size.width - 8)))
+        if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
+            self._panel.border_title = title
+
+    def _again(self) -> None:
+        if self._view is not None and self._panel.is_mounted:
+            self._panel.set_class(self._view.ascii, "-ascii")
+            self.draw(self._view)
 
     def action_other(self, way: int) -> None:
         """Look at the next or previous run."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from verl_tui.tui.panels.sample_rows import empty_rows
 from verl_tui.tui.samples import query, words
@@ -15,6 +15,7 @@ from verl_tui.tui.samples.browse import Browse
 from verl_tui.tui.samples.clipping import clipping
 from verl_tui.tui.samples.export import Export
 from verl_tui.tui.samples.query import Query
+from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.side_by_side import SideBySide
@@ -73,18 +74,18 @@ class SamplesScreen(Screen["Chosen | None"]):
         & > Line { padding: 0 1; }
         & > #place { background: $panel; }
         & > #query { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
-        & > Footer { dock: bottom; }
+        & > Keys { dock: bottom; }
         &.-single {
             & > Line, & #text, & #sample { padding: 0; }
             & #side { display: none; border-right: none; }
             & #main { width: 1fr; }
-            & > Footer { display: none; }
+            & > Keys { display: none; }
             & > .-list #side { display: block; width: 1fr; max-width: 100%; }
             & > .-list #main { display: none; }
             & > .-digest #side { display: none; }
         }
-        &.-flat { & > #standing, & > Footer { display: none; } }
-        &.-filtering { & > #query { display: block; } & > Footer { display: none; } }
+        &.-flat { & > #standing, & > Keys { display: none; } }
+        &.-filtering { & > #query { display: block; } & > Keys { display: none; } }
         &.-ascii #side { border-right: ascii $panel-lighten-2; }
         & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     }
@@ -116,11 +117,10 @@ class SamplesScreen(Screen["Chosen | None"]):
         yield self._standing
         yield self._body
         yield self._box
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Draw what is known, as soon as the size is."""
-        self.query_one(Footer).compact = True
         self.watch(self._body.text, "scroll_y", self._scrolled, init=False)
         self.app.theme_changed_signal.subscribe(self, lambda _: self._later())
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.style import Style
-    from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.records import SourceStatus
@@ -84,47 +83,26 @@ class SourcesScreen(Overlay[None]):
     }
     """
 
+    _panel: SourceRows
+
     def __init__(self, view: View | None = None) -> None:
         """Make the screen.
 
         Args:
             view: What to show first; without it the screen is empty until `show`.
         """
-        super().__init__()
+        super().__init__(SourceRows())
         self._view = view
-        self._rows = SourceRows()
-
-    def compose(self) -> ComposeResult:
-        """All of it scrolls together."""
-        yield self._rows
 
     def on_mount(self) -> None:
-        """Name the screen."""
-        self._rows.border_subtitle = Content("j k scroll · [ ] run · esc closes")
-        self._rows.focus()
+        """Name the keys."""
+        self._panel.border_subtitle = Content("j k scroll · [ ] run · esc closes")
 
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
-    def show(self, view: View) -> None:
+    def draw(self, view: View) -> None:
         """Draw the newest state."""
-        self._view = view
-        self._draw()
-
-    def _draw(self) -> None:
-        view = self._view
-        if view is None or not self._rows.is_mounted or self._rows.width < 1:
-            return
-        run = view.run
-        title = Content(f"sources of {one_line(run.name, 80)}" if run is not None else "sources")
-        if self._rows.border_title != title.markup:
-            self._rows.border_title = title
-        self._rows.show(source_rows(view, self._rows.width))
+        if self._panel.width > 0:
+            self.entitle(f"sources of {one_line(view.run.name, 80)}" if view.run is not None else "sources")
+            self._panel.show(source_rows(view, self._panel.width))
 
 
 def source_rows(view: View, width: int) -> list[Row]:

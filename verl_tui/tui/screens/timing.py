@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.content import Content
 
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.screens.timing_rows import ROLES, timing_rows
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -80,40 +77,13 @@ class TimingScreen(Overlay[None]):
     }
     """
 
+    _panel: TimingPanel
+
     def __init__(self) -> None:
-        super().__init__()
-        self._panel = TimingPanel()
-        self._view: View | None = None
+        super().__init__(TimingPanel())
 
-    def compose(self) -> ComposeResult:
-        """The panel is all there is."""
-        yield self._panel
-
-    def on_mount(self) -> None:
-        """Listen to the keys at once."""
-        self._panel.query_one(Rows).focus()
-
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
-    def show(self, view: View) -> None:
+    def draw(self, view: View) -> None:
         """Draw the newest state."""
-        self._view = view
-        self._draw()
-
-    def _draw(self) -> None:
-        view = self._view
-        if view is None or not self._panel.is_mounted:
-            return
-        self._panel.set_class(view.ascii, "-ascii")
-        words = f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing"
-        title = Content(fit(printable(words), max(1, self.size.width - 8)))
-        if self._panel.border_title != title.markup:
-            self._panel.border_title = title
+        self.entitle(f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing")
         self._panel.subtitle("j k scroll · [ ] run · esc closes" if self.has_class("-wide") else "")
         self._panel.show(view)

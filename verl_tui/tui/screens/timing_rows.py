@@ -47,8 +47,8 @@ def timing_rows(view: View, width: int) -> list[Pieces]:
     parts = (
         _where(run, found, width, ascii_only=view.ascii),
         _progress(run, view.now, width),
-        _figures("yield", list(throughput(run, found)), width),
-        _figures("generating and waiting", _waits(run, found), width),
+        _figures("yield", list(throughput(run, found)), width, ascii_only=view.ascii),
+        _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii),
         _each_step(run, found, width, ascii_only=view.ascii),
     )
     filled = [part for part in map(list, parts) if part]
@@ -251,7 +251,7 @@ def _waits(run: Run, found: Breakdown | None) -> list[Figure]:
     return [*([share] if share is not None else []), *waiting(run, found)]
 
 
-def _figures(heading: str, figures: Sequence[Figure], width: int) -> Iterator[Pieces]:
+def _figures(heading: str, figures: Sequence[Figure], width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     if not figures:
         return
     yield _heading(heading)
@@ -268,7 +268,8 @@ def _figures(heading: str, figures: Sequence[Figure], width: int) -> Iterator[Pi
                 if figure.label.startswith("MFU") and figure.value == 0
                 else printable(figure.key)
             )
-            row.append((f"  {note}", "dim"))
+            left = width - sum(cell_len(text) for text, _ in row) - 2
+            row.append((f"  {fit(note, left, '~' if ascii_only else '…')}", "dim"))
         yield row
 
 

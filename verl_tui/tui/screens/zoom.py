@@ -75,8 +75,8 @@ class ZoomScreen(Screen[Look]):
         yield Keys()
 
     def on_mount(self) -> None:
-        """Say where the numbers come from."""
-        self._tell()
+        """Draw what has come since the chart was made, and say where the numbers come from."""
+        self.show(self._view)
 
     def on_resize(self) -> None:
         """Read in as many rows as that takes now."""
@@ -114,8 +114,9 @@ class ZoomScreen(Screen[Look]):
             if view.cursor != self._view.cursor:
                 self._look = following(self._look, view.run, view.cursor)
             self._view = view
-        self.query_one(ZoomedChart).show(self._data())
-        self._tell()
+        if self.is_mounted:  # numbers may come in before the chart is there
+            self.query_one(ZoomedChart).show(self._data())
+            self._tell()
 
     @on(ZoomedChart.CursorMoved)
     def _read(self, event: ZoomedChart.CursorMoved) -> None:
