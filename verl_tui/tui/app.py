@@ -24,9 +24,9 @@ from verl_tui.text import one_line
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.attention import Attention
 from verl_tui.tui.notice import notices
-from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens.catalog import SCREENS, Desk
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.selection import Selection
 from verl_tui.tui.state_file import StateFile
@@ -64,16 +64,14 @@ class VerlApp(App[int]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (18, "-low"), (30, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
-        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+        *(
+            Binding(
+                one.key, f"look_at('{one.name}')", one.words, key_display=one.label, show=bool(one.label), id=one.id
+            )
+            for one in SCREENS.values()
+        ),
         Binding("p", "pause", "Pause", id="pause"),
         Binding("r", "reload", "Read everything again", show=False, id="reload"),
-        Binding("o", "samples", "Samples of this step", show=False, id="samples.open"),
-        Binding("i", "sources", "Sources", show=False, id="sources"),
-        Binding("c", "config", "Configuration, difference to other runs", show=False, id="config"),
-        Binding("t", "timing", "Timing: where a step's time goes", show=False, id="timing"),
-        Binding("C", "compare", "Compare runs side by side", show=False, id="compare"),
-        Binding("m", "metrics", "All metrics", show=False, id="metrics"),
-        Binding("l", "log", "Log: the console as text", show=False, id="log"),
         Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
     ]
@@ -338,72 +336,18 @@ class VerlApp(App[int]):
         self._paint()
 
     @on(SamplesPanel.Opened)
-    def action_samples(self) -> None:
-        """Show the samples of the step that the charts' cursor or the samples panel is at."""
-        from verl_tui.tui.screens.samples import SamplesScreen
+    def _open_samples(self) -> None:
+        self.action_look_at("samples")
 
-        if isinstance(self.screen, SamplesScreen):
-            return
-        view, panel = self._view(self._clock()), self._dashboard.query_one(SamplesPanel)
-        panel.show(view)  # it may be out of sight
-        self.push_screen(SamplesScreen(view, panel.chosen), panel.go_on)
-
-    def action_sources(self) -> None:
-        """Show how the sources of the run are doing, with the lines nobody understood."""
-        from verl_tui.tui.screens.sources import SourcesScreen
-
-        screen = SourcesScreen()
-        self.push_screen(screen)
-        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
-
-    def action_config(self) -> None:
-        """Show the run's configuration, and in what it differs from others."""
-        from verl_tui.tui.screens.config import ConfigScreen
-
-        screen = ConfigScreen()
-        self.push_screen(screen)
-        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
-
-    def action_timing(self) -> None:
-        """Show where the time of a step goes, and when the run is done."""
-        from verl_tui.tui.screens.timing import TimingScreen
-
-        screen = TimingScreen()
-        self.push_screen(screen)
-        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
-
-    def action_compare(self) -> None:
-        """Show the selected runs side by side, all that are listed where none is selected."""
-        from verl_tui.tui.screens.compare import CompareScreen
-
-        screen = CompareScreen(self._dashboard.query_one(RunsPanel).listed)
-        self.push_screen(screen)
-        self.call_after_refresh(lambda: screen.show(self._view(self._clock())))
-
-    def action_metrics(self) -> None:
-        """Show every metric of the run, as charts or as a table."""
-        from verl_tui.tui.screens.metrics import MetricsScreen
-
-        charts = self._dashboard.query_one(ChartsPanel)
-        self.push_screen(MetricsScreen(self._view(self._clock()), charts, self.state_file))
+    def action_look_at(self, name: str) -> None:
+        """Open a screen over the one in front, unless that is it."""
+        opened = SCREENS[name].open(Desk(self._dashboard, self._view(self._clock()), self.state_file))
+        if not isinstance(self.screen, type(opened.screen)):
+            self.push_screen(opened.screen, opened.left)
 
     def on_metrics_screen_pinned(self) -> None:
         """Have the dashboard begin with what is pinned now."""
         self._paint()
-
-    def action_log(self) -> None:
-        """Show the run's console as text, at the line of the chosen finding or of the charts' cursor."""
-        from verl_tui.tui.log.aim import aim
-        from verl_tui.tui.screens.log import LogScreen
-
-        view = self._view(self._clock())
-        self.push_screen(LogScreen(view, aim(view.run, self._dashboard.chosen_finding, view.cursor)))
-
-    def action_help(self) -> None:
-        """Show all keys."""
-        from verl_tui.tui.screens.help import HelpScreen
-
-        self.push_screen(HelpScreen())
 
     def action_redraw(self) -> None:
         """Write the whole screen again, for terminals that have lost some of it."""

@@ -125,13 +125,14 @@ class CompareScreen(Overlay[None]):
 
     _panel: ComparePanel
 
-    def __init__(self, listed: Callable[[View], Sequence[Run]]) -> None:
+    def __init__(self, listed: Callable[[View], Sequence[Run]], view: View | None = None) -> None:
         """Make the screen.
 
         Args:
             listed: Returns the runs that are compared where none is selected.
+            view: What to draw first.
         """
-        super().__init__(ComparePanel())
+        super().__init__(ComparePanel(), view)
         self._listed = listed
         self._current: str | None = None
         """Name of the run that the cursor is at."""

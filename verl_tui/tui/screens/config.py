@@ -153,8 +153,8 @@ class ConfigScreen(Overlay[None]):
 
     _panel: ConfigPanel
 
-    def __init__(self) -> None:
-        super().__init__(ConfigPanel())
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(ConfigPanel(), view)
         self._query = ""
         self._comparing = False
         self._drawn: object = None

@@ -10,9 +10,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
-from verl_tui.runs.state import State, remaining, silence, state
-from verl_tui.text import one_line
-from verl_tui.times import age, duration
 from verl_tui.tui.panels import looking
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -20,27 +17,19 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens.status import status
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.line import Line, Piece
-from verl_tui.tui.widgets.words import middle, printable
+from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.tui.view import View
-
-_STATE_ROLES = {
-    State.RUNNING: "good",
-    State.FINISHED: "accent",
-    State.STALLED: "warning",
-    State.CRASHED: "critical",
-}
 
 
 class Dashboard(Screen[None]):
@@ -66,7 +55,6 @@ class Dashboard(Screen[None]):
         Binding("e", "finding(1)", "Next finding", id="finding.next"),
         Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
         Binding("a", "acknowledge", "Acknowledge finding (this session)", show=False, id="finding.acknowledge"),
-        Binding("A", "history", "Finding history", show=False, id="finding.history"),
         *looking.KEYS,
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
@@ -166,7 +154,7 @@ class Dashboard(Screen[None]):
         self._view = view
         if self.app.screen is not self:
             return  # a row that shines through costs all rows: Textual writes the screen in front anew
-        self.query_one("#status", Line).show(*_status(view, self.size.width))
+        self.query_one("#status", Line).show(*status(view, self.size.width))
         # Nothing is known of GPUs in most side panes: no room is given to saying so.
         known = bool(view.monitor.gpus and view.monitor.gpus.gpus)
         if known != self.has_class("-gpus"):
@@ -358,18 +346,10 @@ class Dashboard(Screen[None]):
             self._say(f"{'' if known else 'no longer '}acknowledged: {finding.id}")
         self._again()
 
-    def action_history(self) -> None:
-        """Show all that was ever found about the run."""
-        from verl_tui.tui.screens.history import HistoryScreen
-
-        def follow(episode: Episode | None) -> None:
-            if episode is not None:
-                self._look_at(self._key(episode), episode.since_step)
-
-        if self._view is not None:
-            screen = HistoryScreen()
-            self.app.push_screen(screen, follow)
-            screen.show(self._view)
+    def follow_episode(self, episode: Episode | None) -> None:
+        """Look at the beginning of what was chosen in the history, if anything was."""
+        if episode is not None:
+            self._look_at(self._key(episode), episode.since_step)
 
     def _key(self, episode: Episode) -> str | None:
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
@@ -427,47 +407,3 @@ class Dashboard(Screen[None]):
         self.query_one(ChartsPanel).filter = text.strip()
         self.query_one(RunsPanel).filter = text.strip()
         self._again()
-
-
-_BRANDED = 60
-"""Columns from which on the first line has room for more than the run."""
-
-
-def _status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the first line of the screen: the shown run at a glance."""
-    left: list[Piece] = [("verl-tui ", "dim")] if width >= _BRANDED else []
-    if view.run is not None:
-        left.extend(_run_pieces(view, width))
-    elif view.monitor.waiting or view.monitor.problems:
-        sentence = one_line("; ".join((*view.monitor.problems, *view.monitor.waiting)), 400)
-        room = width - 20 if width >= _BRANDED else width
-        left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
-    elif view.loading:
-        left.append(("looking for logs …", "dim"))
-    right: list[Piece] = []
-    if view.paused:
-        right.append((" PAUSED, p goes on ", "warning"))
-    if view.loading and view.run is not None:
-        right.append((f" reading {view.monitor.loaded():.0%}", "dim"))
-    unreadable = view.run.unreadable if view.run is not None else 0
-    if unreadable:
-        right.append((f" {unreadable:,} unreadable lines (i)", "warning"))
-    if width >= _BRANDED:
-        right.append((" ? help", "dim"))
-    return left, right
-
-
-def _run_pieces(view: View, width: int) -> Iterator[Piece]:
-    run, now = view.run, view.now
-    assert run is not None
-    current = state(run, now)
-    yield run.name, "strong"
-    yield f"  {current.value}", _STATE_ROLES.get(current, "dim")
-    if run.step is not None:
-        total = run.total_steps
-        word = "step " if width >= _BRANDED else ""
-        yield f"  {word}{run.step}" + (f"/{total} {int(100 * min(1.0, run.step / total))}%" if total else ""), ""
-    if (left := remaining(run, now)) is not None:
-        yield f"  ETA {duration(left)}", ""
-    if (quiet := silence(run, now)) is not None:
-        yield f"  last record {age(quiet)}" + (" ago" if quiet >= 10 else ""), "dim"

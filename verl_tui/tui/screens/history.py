@@ -108,8 +108,8 @@ class HistoryScreen(Overlay["Episode | None"]):
 
     _panel: HistoryPanel
 
-    def __init__(self) -> None:
-        super().__init__(HistoryPanel())
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(HistoryPanel(), view)
 
     def draw(self, view: View) -> None:
         """List what has happened so far."""

@@ -29,20 +29,21 @@ class Overlay(ModalScreen[ScreenResultType]):
         Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
         Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
         # A modal screen hides the app's keys. Without a description: the help has them under `everywhere`.
-        Binding("question_mark", "app.help", show=False, id="help"),
+        Binding("question_mark", "app.look_at('help')", show=False, id="help"),
         Binding("ctrl+l", "app.redraw", show=False, id="redraw"),
         Binding("ctrl+z", "app.suspend_process", show=False, id="suspend"),
     ]
 
-    def __init__(self, panel: Widget) -> None:
+    def __init__(self, panel: Widget, view: View | None) -> None:
         """Make the screen.
 
         Args:
             panel: What it shows; the first rows in it have the keys.
+            view: What to draw first; without it the screen is empty until `show`.
         """
         super().__init__()
         self._panel = panel
-        self._view: View | None = None
+        self._view = view
 
     def compose(self) -> ComposeResult:
         """The panel is all there is."""

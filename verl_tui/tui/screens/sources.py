@@ -91,8 +91,7 @@ class SourcesScreen(Overlay[None]):
         Args:
             view: What to show first; without it the screen is empty until `show`.
         """
-        super().__init__(SourceRows())
-        self._view = view
+        super().__init__(SourceRows(), view)
 
     def on_mount(self) -> None:
         """Name the keys."""

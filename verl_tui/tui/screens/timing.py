@@ -79,8 +79,8 @@ class TimingScreen(Overlay[None]):
 
     _panel: TimingPanel
 
-    def __init__(self) -> None:
-        super().__init__(TimingPanel())
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(TimingPanel(), view)
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""

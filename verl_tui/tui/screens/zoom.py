@@ -66,12 +66,14 @@ class ZoomScreen(Screen[Look]):
         """What the y axis at the right is of."""
         self._look = look
         self._view = view
+        self._chart = ZoomedChart(self._data(), ascii_only=view.ascii or None)
+        self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
-        yield ZoomedChart(self._data(), ascii_only=self._view.ascii or None)
-        yield ReadOut(id="reading")
-        yield Line(id="origin")
+        yield self._chart
+        yield self._reading
+        yield self._origin
         yield Keys()
 
     def on_mount(self) -> None:
@@ -87,10 +89,12 @@ class ZoomScreen(Screen[Look]):
         return data if self._right is None else with_right(data, chart_data(self._right, self._view, self._look))
 
     def _tell(self) -> None:
+        if not self._reading.is_attached:
+            return  # numbers and sizes may come before the rows are there, and when they are gone
         self._tell_origin()
         height, mark = self.size.height, "~" if self._view.ascii else "…"
-        told = self.query_one(ZoomedChart).readings()
-        self.query_one(ReadOut).show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
+        told = self._chart.readings()
+        self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
 
     def _tell_origin(self) -> None:
         run = self._view.run
@@ -106,7 +110,7 @@ class ZoomScreen(Screen[Look]):
         if run is not None and series is not None and (times := on_axis(run, self._look.axis).origin(series)):
             pieces.append((f"x by {times}", "dim"))
         joined = [(f"{separator}{one}" if at else one, role) for at, (one, role) in enumerate(pieces)]
-        self.query_one("#origin", Line).show(joined)
+        self._origin.show(joined)
 
     def show(self, view: View) -> None:
         """Draw the newest state of the run that was zoomed."""
@@ -114,9 +118,8 @@ class ZoomScreen(Screen[Look]):
             if view.cursor != self._view.cursor:
                 self._look = following(self._look, view.run, view.cursor)
             self._view = view
-        if self.is_mounted:  # numbers may come in before the chart is there
-            self.query_one(ZoomedChart).show(self._data())
-            self._tell()
+        self._chart.show(self._data())
+        self._tell()
 
     @on(ZoomedChart.CursorMoved)
     def _read(self, event: ZoomedChart.CursorMoved) -> None:
