@@ -142,10 +142,23 @@ def test_what_is_missing_and_what_is_waited_for(tmp_path):
     discovery = Finder([str(tmp_path / name) for name in ("gone", "empty", "blank.log", "later_*")]).scan()
     assert discovery.problems == (f"{tmp_path}/gone: no such file or directory",)
     assert [sentence.split(": ", 1)[1] for sentence in discovery.waiting] == [
-        "no log in this directory yet (*.jsonl, *.log, *.out, *.txt, *.csv)",
+        "no log in this directory yet: looking for *.jsonl, *.log, *.out, *.txt, *.csv",
         "empty so far",
         "nothing matches yet",
     ]
+
+
+def test_a_directory_without_a_log_tells_what_was_looked_at(tmp_path):
+    (tmp_path / "config.yaml").write_text("a: 1\n")
+    (tmp_path / "train.log").touch()
+    for n in range(5):
+        (tmp_path / f"notes{n}.txt").write_text("nothing to see\n")
+    discovery = Finder([str(tmp_path)]).scan()
+    assert discovery.runs == ()
+    assert discovery.waiting == (
+        f"{tmp_path}: no log in this directory yet: train.log is empty so far, "
+        "notes0.txt, notes1.txt, notes2.txt and 2 more are of no known format",
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

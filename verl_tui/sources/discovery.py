@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
+_MOST_NAMED = 3
+"""Files named in one sentence."""
 _SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ""}
-_EXPORTED = re.compile(r"verl-tui-.+-samples?(?:-\d+)*\.jsonl")
-"""Samples that the app itself has written: read only where they are named."""
+_EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)")
+"""What the app itself has written, samples, tables and its screen as text: read only where it is named."""
 _SKIPPED = {"node_modules", "__pycache__", "site-packages", *HOMES}
 
 
@@ -105,8 +107,8 @@ class Finder:
             if len(found) == 1:
                 found[0].name = path.resolve().name
             folders.extend(found)
-            if not found:
-                waiting.append(f"{name}: no log in this directory yet (*.jsonl, *.log, *.out, *.txt, *.csv)")
+            if not any(file.format for folder in found for file in (*folder.anchors, *folder.extras)):
+                waiting.append(f"{name}: {self._no_log(path)}")
             return
         self.directories.add(path.parent)
         path = _first_half(path)
@@ -118,6 +120,18 @@ class Finder:
         folder.anchors.extend(_halves(folder))
         folder.extras = self._beside(file)
         folders.append(folder)
+
+    def _no_log(self, top: Path) -> str:
+        """Return that there is no log below a directory yet, and what of the files there was looked at."""
+        sizes = {
+            str(path.relative_to(top)): size for path, (size, _) in self._recognised.items() if top in path.parents
+        }
+        told = {
+            "empty so far": sorted(name for name, size in sizes.items() if size == 0),
+            "of no known format": sorted(name for name, size in sizes.items() if size > 0),
+        }
+        said = [f"{_some(names)} {'is' if len(names) == 1 else 'are'} {why}" for why, names in told.items() if names]
+        return "no log in this directory yet: " + (", ".join(said) or "looking for *.jsonl, *.log, *.out, *.txt, *.csv")
 
     def _explicit(self, path: Path) -> tuple[FoundFile | None, str, bool]:
         """Return a file named by the user, or why it cannot be read and whether that may change."""
@@ -215,6 +229,12 @@ class Finder:
         known = next((one for one in FORMATS if begin.strip() and one.matches(plain(path), begin)), None)
         self._recognised[path] = (size, known)
         return known
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

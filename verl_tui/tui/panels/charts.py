@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.containers import Grid
 
+from verl_tui.exporters.new_file import named
 from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
+from verl_tui.tui.panels.chart_values import in_sight, reading
 from verl_tui.tui.panels.looking import changed, following, step_at
 from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.takeaway import take_table
+from verl_tui.tui.why import nothing_yet
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
@@ -155,8 +159,8 @@ class ChartsPanel(Panel):
     def _fitting(self) -> tuple[int, int]:
         """Return how many columns and rows of charts fit."""
         width, height = self.content_size
-        if width < 2 * _LEAST_WIDTH - 4:
-            return 1, max(1, height)  # a column of single lines
+        if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
+            return max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)  # columns of single lines
         columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
         rows = height // _GOOD_HEIGHT
         if columns * rows < _ENOUGH:
@@ -232,6 +236,17 @@ class ChartsPanel(Panel):
         run = self._view.run if self._view is not None else None
         return step_at(run, plot.data.key, self.look, position)
 
+    def clip(self) -> str:
+        """Return what the focused chart says where the cursor is, else last."""
+        found = self.focused_plan()
+        return reading(found, None, self._view, self.look) if found is not None and self._view is not None else ""
+
+    def write_table(self) -> None:
+        """Write the points of the focused chart to a file."""
+        found, view = self.focused_plan(), self._view
+        if found is not None and view is not None and view.run is not None:
+            take_table(self.app, named(view.run.name, found.key), in_sight(found, None, view, self.look))
+
     def focused_plan(self) -> Plan | None:
         """Return what the focused chart shows, the first chart's if none has the focus."""
         slot = next((i for i, chart in enumerate(self.charts) if chart.has_focus), 0)
@@ -244,9 +259,7 @@ def _empty(view: View, filter_: str) -> ChartData:
 
     if filter_:
         return ChartData("", label=f"no metric matches “{filter_}”", empty="")
-    if view.run is None:
-        return ChartData("", label="charts", empty="no run yet")
-    return ChartData("", label=view.run.name, empty="no step yet")
+    return ChartData("", label="charts" if view.run is None else view.run.name, empty=nothing_yet(view))
 
 
 if TYPE_CHECKING:

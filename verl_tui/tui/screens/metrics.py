@@ -9,19 +9,23 @@ from rich.cells import cell_len
 from textual import on
 from textual.binding import Binding
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
 
+from verl_tui.exporters.new_file import named
 from verl_tui.metrics import describe
 from verl_tui.text import one_line
 from verl_tui.tui.metrics.filter import Filter, parse
 from verl_tui.tui.metrics.listing import Order, listing
 from verl_tui.tui.metrics.shown import Shown
-from verl_tui.tui.panels.chart_plan import Plan
+from verl_tui.tui.panels.chart_plan import Look, Plan
+from verl_tui.tui.panels.chart_values import listed, reading
 from verl_tui.tui.panels.metric_grid import MetricGrid
 from verl_tui.tui.panels.metric_table import MetricTable
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.takeaway import take_table
+from verl_tui.tui.why import nothing_yet
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
@@ -46,7 +50,7 @@ _WITH_FOOTER = (80, 18)
 """Columns and rows from which on the keys are named."""
 
 
-class MetricsScreen(Screen[None]):
+class MetricsScreen(StillScreen[None]):
     """All metrics of the shown run."""
 
     AUTO_FOCUS = ""
@@ -66,6 +70,7 @@ class MetricsScreen(Screen[None]):
         Binding("0", "reset", "As many as fit, no filter", show=False, id="metrics.reset"),
         Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="metrics.axis"),
         Binding("y", "look('log')", "Log scale", show=False, id="metrics.log"),
+        Binding("W", "write_table", "Write all that are listed to a CSV file", show=False, id="metrics.table"),
         Binding("h,left", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
         Binding("l,right", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
         Binding("j,down", "grid('shelf', 1)", "Row below", show=False, id="metrics.down"),
@@ -199,9 +204,7 @@ class MetricsScreen(Screen[None]):
     def _otherwise(self) -> str:
         """Return what to say where nothing is listed."""
         run = self._view.run
-        if run is None:
-            return "no run yet"
-        return f"no metric matches “{self._filter.text}”" if run.keys else "no step yet"
+        return f"no metric matches “{self._filter.text}”" if run is not None and run.keys else nothing_yet(self._view)
 
     def _tell(self) -> None:
         """Write the lines above and below."""
@@ -299,12 +302,30 @@ class MetricsScreen(Screen[None]):
 
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
-        key, run = self.chosen, self._view.run
-        if key is not None and run is not None:
-            metric = describe(key)
-            indicator = next((name for name, of in run.indicators.items() if of == key), None)
-            plan = Plan(key, metric.label, metric.unit, indicator)
+        plan = self._plan()
+        if plan is not None:
             self.app.push_screen(ZoomScreen(plan, self._charts.look, self._view))
+
+    def _plan(self) -> Plan | None:
+        """Return the chart of the chosen metric alone."""
+        key, run = self.chosen, self._view.run
+        if key is None or run is None:
+            return None
+        metric = describe(key)
+        indicator = next((name for name, of in run.indicators.items() if of == key), None)
+        return Plan(key, metric.label, metric.unit, indicator)
+
+    def clip(self) -> str:
+        """Return what the chosen metric is where the cursor is, else last."""
+        plan = self._plan()
+        return reading(plan, None, self._view, self._charts.look) if plan is not None else ""
+
+    def action_write_table(self) -> None:
+        """Write all metrics that are listed to a file: the steps in sight, all where there are no charts."""
+        run, look = self._view.run, Look() if self._is_table else self._charts.look
+        if run is not None:
+            keys = [key for group in self._groups for key in group.keys]
+            take_table(self.app, named(run.name, "metrics"), listed(keys, self._view, look))
 
     def action_shape(self, what: str, by: int) -> None:
         """Have more or fewer columns or rows."""

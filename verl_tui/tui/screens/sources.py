@@ -19,6 +19,7 @@ from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.words import size_text
 from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
 
 if TYPE_CHECKING:
@@ -192,9 +193,9 @@ def _aligned(facts: Sequence[str], widths: Sequence[int]) -> str:
 def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
     """Return the columns of one source, see `_COLUMNS`."""
     up, down = ("+ up", "! down") if view.ascii else ("● up", "✗ down")
-    read = size = _bytes(status.size)
+    read = size = size_text(status.size)
     if status.bytes_read < status.size:
-        read = f"{_bytes(status.bytes_read)} / {size}"
+        read = f"{size_text(status.bytes_read)} / {size}"
     return (
         status.format,
         up if status.problem is None else down,
@@ -234,16 +235,6 @@ def _sayings(status: SourceStatus, width: int) -> Iterator[Row]:
     for sentence, role in ((status.problem, "down"), (status.note, "dim")):
         if sentence is not None:
             yield from ([("  " + line, role)] for line in wrap(one_line(sentence, 500), width - 2))
-
-
-def _bytes(count: int) -> str:
-    """Return a size as `812 B`, `4.1 kB`, `12 MB`."""
-    size, units = float(count), iter(("B", "kB", "MB", "GB"))
-    for unit in units:
-        if size < 999.5:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"
 
 
 # -- unreadable lines ---------------------------------------------------------------------------------------------

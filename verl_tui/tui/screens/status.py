@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.runs.state import State, remaining, silence, state
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
+from verl_tui.tui.why import standing
 from verl_tui.tui.widgets.words import middle
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
         right.append((" PAUSED, p goes on ", "warning"))
     if view.loading and view.run is not None:
         right.append((f" reading {view.monitor.loaded():.0%}", "dim"))
-    unreadable = view.run.unreadable if view.run is not None else 0
-    if unreadable:
-        right.append((f" {unreadable:,} unreadable lines (i)", "warning"))
+    elif view.run is not None:
+        right += standing(view.run)
     if width >= _BRANDED:
         right.append((" ? help", "dim"))
     return left, right

@@ -15,12 +15,11 @@ from verl_tui.tui.widgets.labels import (
     Symbols,
     axis_rows,
     beyond,
-    fit,
     gutter,
     layered,
     one_line,
     right_gutter,
-    sentence,
+    sentences,
     spark_row,
     stamps,
     title_row,
@@ -67,7 +66,7 @@ class Drawing:
             return [one_line(data, width, cursor, self.symbols, focus=focus)]
         title = title_row(data, width, cursor, self.symbols, focus=focus)
         if shown is None:
-            return [title, *sentence(fit(data.empty, width, self.symbols), width, height - 1)]
+            return [title, *sentences(data.empty, width, height - 1, self.symbols)]
         if height == 2:
             return [title, spark_row(data, width, self.symbols)]
         rows = [title, *self._plot(data, shown, width, height - 1, cursor)]

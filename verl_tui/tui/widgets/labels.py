@@ -13,7 +13,7 @@ from verl_tui.tui.widgets.braille import join
 from verl_tui.tui.widgets.columns import trend, value_at
 from verl_tui.tui.widgets.numbers import compact
 from verl_tui.tui.widgets.spark import BROKEN, spark_column, sparkline
-from verl_tui.tui.widgets.words import middle
+from verl_tui.tui.widgets.words import middle, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,7 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
     used = sum(cell_len(text) for text, _ in reading)
     mark = f"{symbols.focus} " if focus else ""
     name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
-    parts = [(name, "title")]
+    parts = [(name, "focused" if focus else "title")]
     if reading:
         parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
     room = width - sum(cell_len(text) for text, _ in parts)
@@ -113,7 +113,8 @@ def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, 
     name = fit((f"{symbols.focus} " if focus else "") + data.title, name_width, symbols)
     spark = spark_row(data, room, symbols)
     gap = width - name_width - 1 - room - sum(cell_len(text) for text, _ in reading)
-    return ((set_cell_size(name, name_width + 1), "title"), *spark, (" " * gap, ""), *reading)
+    title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
+    return (title, *spark, (" " * gap, ""), *reading)
 
 
 def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
@@ -138,9 +139,14 @@ def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:
     return text if len(text) * 4 <= cells else arrow[:cells]
 
 
-def sentence(text: str, width: int, rows: int) -> list[Text]:
-    """Write a sentence in the middle of `rows` rows."""
-    return [((text.center(width) if y == (rows - 1) // 2 else " " * width, "key"),) for y in range(rows)]
+def sentences(text: str, width: int, rows: int, symbols: Symbols) -> list[Text]:
+    """Write sentences, a line each, in the middle of `rows` rows; what does not fit is wrapped, then left out."""
+    lines = [line for one in text.split("\n") for line in wrapped(one, width, ascii_only=symbols is ASCII)]
+    if len(lines) > rows:
+        lines = [*lines[: rows - 1], fit(lines[rows - 1] + " " * width, width - 1, symbols)] if rows else []
+    above = (rows - len(lines)) // 2
+    filled = [""] * above + lines + [""] * (rows - above - len(lines))
+    return [((set_cell_size(" " * ((width - cell_len(line)) // 2) + line, width), "key"),) for line in filled]
 
 
 def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:

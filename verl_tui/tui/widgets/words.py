@@ -59,3 +59,13 @@ def cut(pieces: Pieces, cells: int) -> Pieces:
         room -= cell_len(shown)
         row.append((shown, role))
     return row
+
+
+def size_text(count: int) -> str:
+    """Return a size as `812 B`, `4.1 kB`, `12 MB`."""
+    size, units = float(count), iter(("B", "kB", "MB", "GB"))
+    for unit in units:
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

@@ -1,0 +1,62 @@
+"""Why a screen shows nothing, or not all: what is said of sources."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from watching import NOW
+
+from verl_tui.records import Batch, SourceStatus, Unreadable
+from verl_tui.runs.run import Run
+from verl_tui.tui.view import View
+from verl_tui.tui.why import nothing_yet, standing
+
+if TYPE_CHECKING:
+    from verl_tui.monitor import Monitor
+
+LOG = SourceStatus("logs/a/train.log", "verl console", bytes_read=1500, size=4000, modified=NOW - 200)
+GONE = SourceStatus("logs/a/m.jsonl", "verl file logger", problem="vanished", size=10)
+HOME = SourceStatus("logs/a", "checkpoints")
+
+
+def run_of(*statuses: SourceStatus) -> Run:
+    run = Run("a")
+    for status in statuses:
+        broken = tuple(Unreadable(n + 1, "no JSON", "x") for n in range(status.unreadable))
+        run.apply(Batch("a", status, broken), NOW)
+    return run
+
+
+def view_of(run: Run | None, **more: Any) -> View:
+    said = {"problems": ("x: gone",), "waiting": ("y: nothing matches yet",)}
+    return View(cast("Monitor", SimpleNamespace(runs={}, verdicts={}, **said)), run, NOW, **more)
+
+
+def test_without_a_run_what_was_looked_for() -> None:
+    assert nothing_yet(view_of(None)) == "no run yet\nx: gone\ny: nothing matches yet"
+    assert nothing_yet(view_of(None, loading=True)).startswith("looking for logs")
+
+
+def test_without_a_step_what_each_source_has_brought() -> None:
+    assert nothing_yet(view_of(run_of(LOG, HOME, GONE))).split("\n") == [
+        "no step yet",
+        "train.log: verl console, 1.5 kB read of 4.0 kB · last written 3m ago",
+        "m.jsonl: vanished",
+    ]
+
+
+def test_of_many_sources_the_first() -> None:
+    many = [SourceStatus(f"d/{n}.log", "verl console", size=1, bytes_read=1, modified=NOW) for n in range(9)]
+    lines = nothing_yet(view_of(run_of(*many))).split("\n")
+    assert len(lines) == 6
+    assert lines[1] == "0.log: verl console, 1 B read · written just now"
+    assert lines[-1] == "and 5 more sources (i)"
+
+
+def test_the_status_line_says_what_is_wrong_first() -> None:
+    assert list(standing(run_of(LOG, HOME))) == [(" 1 source ok", "dim")]
+    bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
+    assert list(standing(run_of(LOG, bad))) == [(" 1,200 unreadable lines (i)", "warning")]
+    assert list(standing(run_of(LOG, GONE))) == [(" m.jsonl: vanished (i)", "critical")]
+    assert list(standing(run_of(HOME))) == []
