@@ -1,0 +1,161 @@
+"""One look at runs as data for programs, and as an exit code for cron."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.health.finding import Verdict
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.runs.best import best
+from verl_tui.runs.identity import as_data, identity
+from verl_tui.runs.state import silence, state
+from verl_tui.runs.targets import targets_of
+from verl_tui.sources import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.health.finding import Episode, Finding
+    from verl_tui.monitor import Monitor
+    from verl_tui.records import SourceStatus
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.targets import Target
+
+VERSION = 1
+"""Of the report's schema: grows when a field changes its meaning or goes, not when one is added."""
+
+HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
+"""Exit codes."""
+
+
+class BestBy(NamedTuple):
+    """By which metric the best checkpoint is looked for."""
+
+    metric: str = "reward"
+    """An indicator's id or the log's own key."""
+    lowest: bool | None = None
+    """Whether less is better; None: as the metric has it."""
+
+
+def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any]:  # noqa: B008 - it is immutable
+    """Return what is known of all runs, ready for JSON: no value is NaN or infinite.
+
+    Args:
+        monitor: Has read and judged.
+        now: Seconds since the epoch.
+        by: By which metric the best checkpoint is looked for.
+    """
+    runs = [_run(run, monitor, now, by) for run in monitor.runs.values()]
+    return {"version": VERSION, "runs": runs}
+
+
+def exit_code(report: Mapping[str, Any]) -> int:
+    """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for nothing readable."""
+    logs = {format.name for format in FORMATS}
+    sources = [source for run in report["runs"] for source in run["sources"]]
+    if not any(source["records"] for source in sources if source["format"] in logs):
+        return NOTHING_READABLE
+    found = {finding["severity"] for run in report["runs"] for finding in run["findings"]}
+    return CRITICAL if "critical" in found else WARNING if "warning" in found else HEALTHY
+
+
+def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
+    quiet = silence(run, now)
+    verdict = monitor.verdicts.get(run.name, Verdict())
+    return {
+        "name": run.name,
+        "paths": list(run.paths),
+        "dialect": run.dialect,
+        "state": state(run, now).value,
+        "step": run.step,
+        "total_steps": run.total_steps,
+        "last_record_age_s": None if quiet is None else round(quiet, 3),
+        "indicators": _indicators(run),
+        "findings": [_finding(finding) for finding in verdict.findings],
+        "not_judged": [{"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged],
+        "sources": [_source(source.status) for source in run.sources.values()],
+        "best": _best(run, by),
+        "targets": [_target(target) for target in targets_of(run, monitor.config.targets)],
+        "history": [_episode(episode) for episode in verdict.history],
+        "identity": dict(as_data(identity(run))),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "severity": finding.severity.word,
+        "step": finding.step,
+        "since_step": finding.since_step,
+        "message": finding.message,
+        "evidence": list(finding.evidence),
+        "advice": finding.advice,
+        "source": finding.source,
+    }
+
+
+def _episode(episode: Episode) -> dict[str, Any]:
+    return {
+        "id": episode.id,
+        "severity": episode.severity.word,
+        "since_step": episode.since_step,
+        "raised_step": episode.raised_step,
+        "cleared_step": episode.cleared_step,
+        "message": episode.message,
+    }
+
+
+def _source(status: SourceStatus) -> dict[str, Any]:
+    return {
+        "path": status.path,
+        "format": status.format,
+        "records": status.records,
+        "unreadable": status.unreadable,
+    }
+
+
+def _indicators(run: Run) -> dict[str, dict[str, Any]]:
+    found = {}
+    for id in INDICATORS:
+        series = run.indicator(id)
+        if series is not None and (last := series.last) is not None:
+            found[id] = {"key": series.key, **_value(last.value, factor(id, series.key)), "step": last.step}
+    return found
+
+
+def _value(value: float, factor: float) -> dict[str, Any]:
+    """Return a value for JSON, which knows neither NaN nor infinity."""
+    if not math.isfinite(value):
+        return {"value": None, "finite": False}
+    return {"value": value if factor == 1 else value * factor}
+
+
+def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
+    """Return where the metric was best, first of equals, with the checkpoints of that step, next to it, and newest."""
+    found = best(run, by.metric, lowest=by.lowest)
+    if found is None:
+        return None
+    return {
+        "indicator": found.metric,
+        "key": found.key,
+        "step": found.step,
+        "value": found.value,
+        "checkpoint": None if found.checkpoint is None else found.checkpoint.path,
+        "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
+        "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
+        "called_best": list(run.called_best),
+    }
+
+
+def _target(target: Target) -> dict[str, Any]:
+    return {
+        "metric": target.metric,
+        "key": target.key,
+        "target": target.target,
+        "reached_step": None if target.reached is None else target.reached.step,
+        "value": None if target.last is None else target.last.value,
+        "step": None if target.last is None else target.last.step,
+        "best": None if target.best is None else target.best.value,
+        "best_step": None if target.best is None else target.best.step,
+    }
