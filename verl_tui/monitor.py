@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health import Judge, load_guide
 from verl_tui.records import Batch, GpuReading
+from verl_tui.runs.devices import DeviceHistory
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery import Discovery
 from verl_tui.sources.feed import Feed
@@ -34,6 +35,7 @@ class Monitor:
         """By name, in the order they were found."""
         self.verdicts: dict[str, Verdict] = {}
         self.gpus: GpuReading | None = None
+        self.gpu_history = DeviceHistory()
         self.problems: tuple[str, ...] = ()
         self.waiting: tuple[str, ...] = ()
         self.revision = 0
@@ -55,6 +57,7 @@ class Monitor:
             self._run(news.run).apply(news, now)
         elif isinstance(news, GpuReading):
             self.gpus = news
+            self.gpu_history.note(news)
         else:
             self.problems, self.waiting, self._read = news.problems, news.waiting, news.read
 

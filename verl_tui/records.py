@@ -195,6 +195,25 @@ class Batch:
     """True where the records were appended while we watched, so that their arrival time is their time."""
 
 
+POWER_CAP = "power cap"
+"""A board that holds its own power limit: usual at full load in a data centre, unlike all other throttling."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process that computes on a device, as far as this host shows it."""
+
+    pid: int
+    name: str = ""
+    """What runs, e.g. `python -m verl.trainer.main_ppo`; empty where it cannot be seen (containers hide it)."""
+    memory: int | None = None
+    """Bytes."""
+    cwd: str = ""
+    """Directory it works in, empty where it cannot be seen."""
+    files: frozenset[str] = frozenset()
+    """Files that it, what started it, or a `tee` behind these writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """One reading of one device. None = the device or driver does not tell."""
@@ -214,6 +233,10 @@ class Gpu:
     """Watts."""
     power_limit: float | None = None
     """Watts."""
+    throttle: tuple[str, ...] | None = None
+    """What holds its clocks down: `thermal`, `power brake`, `hw slowdown`, or `POWER_CAP`; empty where nothing does."""
+    processes: tuple[GpuProcess, ...] | None = None
+    """What computes on it, the greatest memory first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +247,5 @@ class GpuReading:
     gpus: tuple[Gpu, ...] = ()
     problem: str | None = None
     """A sentence, e.g. `no NVIDIA driver here`; None while devices are read."""
+    host: str = ""
+    """Name of this host."""

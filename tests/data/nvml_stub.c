@@ -3,7 +3,8 @@
  *   cc -shared -fPIC -o DIR/libnvidia-ml.so.1 nvml_stub.c      then start Python with LD_LIBRARY_PATH=DIR
  *
  * Build flags, each leaving symbols out as drivers of some age do:
- *   OLD_DRIVER   no memory v2, no temperature V, no MIG, no enforced limit
+ *   OLD_DRIVER   no memory v2, no temperature V, no MIG, no enforced limit, throttle reasons and processes v2 by their
+ *                old names
  *   NO_INIT      no nvmlInitWithFlags
  *
  * Environment, looked up anew at each call, so a test may change it between two readings:
@@ -12,6 +13,8 @@
  *   STUB_FAIL    failing calls: "GetName:15,GetPowerUsage@2:3" = code 15 for all devices, code 3 for device 2 alone
  *   STUB_NAME    name of all devices, "NVIDIA H100 80GB HBM3" unless told
  *   STUB_MIG     "1:5" = device 1 is in MIG mode and its slots are the set bits of 5, i.e. 0 and 2
+ *   STUB_THROTTLE  "3:64,5:8" = bits of the clocks' event reasons of devices 3 and 5, none for others
+ *   STUB_PROCESSES "0:1234:500,0:99:-1" = process 1234 holds 500 MiB on device 0, 99 an amount that is not told
  *   STUB_VALUES  a file with lines "device utilization% used-MiB celsius watts" that replace the defaults
  *   STUB_JOURNAL a file that gets a line "init" or "shutdown" for each such call
  */
@@ -19,18 +22,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEVICES 16
+#define MAX_DEVICES 64
 #define MAX_SLOTS 7
 #define MIB (1ULL << 20)
 #define RESERVED (600 * MIB)
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, WRONG_VERSION = 25 };
+enum { INSUFFICIENT_SIZE = 7 };
 
 struct device { int index, slot; }; /* slot -1: the whole device */
 struct utilization { unsigned gpu, memory; };
 struct memory { unsigned long long total, free, used; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 struct temperature { unsigned version; int sensor, celsius; };
+struct process { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; }; /* v2 and v3 */
 struct values { unsigned utilization, celsius; unsigned long long used; double watts; };
 
 static struct device devices[MAX_DEVICES][MAX_SLOTS + 1];
@@ -172,7 +177,63 @@ int nvmlDeviceGetPowerUsage(struct device *device, unsigned *milliwatts) {
     return SUCCESS;
 }
 
-#ifndef OLD_DRIVER
+static int reasons_of(const struct device *device, unsigned long long *reasons) {
+    const char *entry = getenv("STUB_THROTTLE");
+    int index;
+    unsigned long long bits;
+    *reasons = 0;
+    while (entry && *entry) {
+        if (sscanf(entry, "%d:%llu", &index, &bits) == 2 && index == device->index) *reasons = bits;
+        entry = strchr(entry, ',');
+        if (entry) entry++;
+    }
+    return SUCCESS;
+}
+
+/* As the driver does: says how many there are where the room is too little, else fills it. */
+static int processes_of(const struct device *device, unsigned *count, struct process *answer) {
+    const char *entry = getenv("STUB_PROCESSES");
+    unsigned room = *count, found = 0, pid;
+    long long used;
+    int index;
+    while (entry && *entry) {
+        if (sscanf(entry, "%d:%u:%lld", &index, &pid, &used) == 3 && index == device->index) {
+            if (found < room && answer) {
+                struct process one = {pid, used < 0 ? ~0ULL : (unsigned long long)used * MIB, ~0u, ~0u};
+                answer[found] = one;
+            }
+            found++;
+        }
+        entry = strchr(entry, ',');
+        if (entry) entry++;
+    }
+    *count = found;
+    return found > room ? INSUFFICIENT_SIZE : SUCCESS;
+}
+
+#ifdef OLD_DRIVER
+int nvmlDeviceGetCurrentClocksThrottleReasons(struct device *device, unsigned long long *reasons) {
+    ENTER("GetCurrentClocks");
+    return reasons_of(device, reasons);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(struct device *device, unsigned *count, struct process *answer) {
+    ENTER("GetComputeRunningProcesses");
+    return processes_of(device, count, answer);
+}
+#else
+int nvmlDeviceGetCurrentClocksEventReasons(struct device *device, unsigned long long *reasons) {
+    ENTER("GetCurrentClocks");
+    WHOLE_DEVICES_ONLY;
+    return reasons_of(device, reasons);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(struct device *device, unsigned *count, struct process *answer) {
+    ENTER("GetComputeRunningProcesses");
+    WHOLE_DEVICES_ONLY;
+    return processes_of(device, count, answer);
+}
+
 int nvmlDeviceGetMemoryInfo_v2(struct device *device, struct memory_v2 *answer) {
     ENTER("GetMemoryInfo_v2");
     ENTER("GetMemoryInfo");

@@ -9,7 +9,7 @@ from trainings import put, state, training
 
 from verl_tui.records import Progress
 from verl_tui.runs.pace import Kind, ahead, due, kinds, pace
-from verl_tui.runs.plan import planned_steps, rhythm
+from verl_tui.runs.plan import rhythm
 from verl_tui.runs.run import Run
 from verl_tui.runs.state import remaining
 
@@ -200,18 +200,18 @@ def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
     run = training(
         {"training/epoch": epochs}, settings={"trainer__total_epochs": 15, "trainer__total_training_steps": None}
     )
-    assert planned_steps(run) == 105
-    assert planned_steps(training({"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15})) is None
-    assert planned_steps(training({"training/epoch": epochs})) is None
-    assert planned_steps(training({"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15})) is None
+    assert run.total_steps == 105
+    assert training({"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15}).total_steps is None
+    assert training({"training/epoch": epochs}).total_steps is None
+    assert training({"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15}).total_steps is None
 
 
 def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
     settings = {"num_train_epochs": 2, "max_steps": -1}
     exact = training({"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings)
-    assert planned_steps(exact) == 12764
+    assert exact.total_steps == 12764
     rounded = training({"epoch": [round(n / 638, 2) for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings)
-    assert planned_steps(rounded) is None
+    assert rounded.total_steps is None
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,7 @@ for step in json.load(sys.stdin):
     out.append(dataclasses.asdict(source.read(step.get("now", 0.0))))
     if step.get("close"):
         source.close()
-print(json.dumps(out))
+print(json.dumps(out, default=sorted))
 """
 
 
@@ -123,7 +124,47 @@ def test_eight_devices_with_all_fields(stub: Stub) -> None:
         temperature=43.0,
         power=103.5,
         power_limit=700.0,
+        throttle=[],  # type: ignore[arg-type]  # JSON knows no tuples
+        processes=[],  # type: ignore[arg-type]
     )
+
+
+def test_sixty_four_devices(stub: Stub) -> None:
+    assert [gpu["index"] for gpu in stub.gpus(STUB_COUNT="64")] == [str(index) for index in range(64)]
+
+
+def test_reading_names_this_host(stub: Stub) -> None:
+    (reading,) = stub.read()
+    assert reading["host"] == platform.node()
+
+
+@pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
+def test_what_holds_the_clocks_down(build: Callable[..., Stub], flags: tuple[str, ...]) -> None:
+    told: list[tuple[int, list[str]]] = [
+        (0x1 | 0x2 | 0x10 | 0x100, []),  # idle, clocks set by somebody, sync boost, display
+        (0x4, ["power cap"]),
+        (0x8, ["hw slowdown"]),
+        (0x8 | 0x40, ["thermal"]),
+        (0x8 | 0x80, ["power brake"]),
+        (0x4 | 0x20 | 0x40, ["thermal", "power cap"]),
+        (1 << 60, []),
+    ]
+    steps = [{"env": {"STUB_THROTTLE": f"1:{bits}"}} for bits, _ in told]
+    readings = build(*flags).read(steps, STUB_COUNT="2")
+    assert [[gpu["throttle"] for gpu in reading["gpus"]] for reading in readings] == [[[], words] for _, words in told]
+
+
+@pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
+def test_processes_by_memory(build: Callable[..., Stub], flags: tuple[str, ...]) -> None:
+    # Numbers that no process of this host can have: what /proc says of real ones is tested with it.
+    told = "0:4194305:500,0:4194306:700,0:4194307:-1,0:4194305:300,1:4194306:5"
+    first, second = build(*flags).gpus(STUB_COUNT="2", STUB_PROCESSES=told)
+    assert [(p["pid"], p["memory"], p["name"]) for p in first["processes"]] == [
+        (4194305, 800 * MIB, ""),
+        (4194306, 700 * MIB, ""),
+        (4194307, None, ""),
+    ]
+    assert [p["pid"] for p in second["processes"]] == [4194306]
 
 
 def test_reading_carries_the_given_time(stub: Stub) -> None:
@@ -181,6 +222,8 @@ def test_pynvml_is_missing(stub: Stub) -> None:
         ("GetTemperature", {"temperature"}),
         ("GetPowerUsage", {"power"}),
         ("GetEnforcedPowerLimit", {"power_limit"}),
+        ("GetCurrentClocks", {"throttle"}),
+        ("GetComputeRunningProcesses", {"processes"}),
     ],
 )
 def test_failing_query_costs_its_field_only(stub: Stub, query: str, fields: set[str]) -> None:

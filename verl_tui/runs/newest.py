@@ -27,3 +27,14 @@ def newest(tables: Sequence[tuple[Table, int]], count: int) -> list[float] | Non
             if step not in found or order >= found[step][0]:
                 found[step] = (order, value)
     return [found[step][1] for step in sorted(found)[-count:]]
+
+
+def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:
+    """Return the last `count` values as they were measured, oldest first, none of them averaged or replaced."""
+    rows = [
+        row
+        for table, column in tables
+        for row in zip(table.orders[-count:], table.columns[column][-count:], strict=True)
+        if count > 0
+    ]
+    return [value for _, value in sorted(rows, key=lambda row: row[0])[-count:]]

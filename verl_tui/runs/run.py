@@ -22,8 +22,8 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.runs.clock import Clock
-from verl_tui.runs.newest import newest
-from verl_tui.runs.plan import planned_steps
+from verl_tui.runs.newest import measured, newest
+from verl_tui.runs.planned import planned_steps
 from verl_tui.runs.resumes import RestartMark, continued, marks
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
@@ -69,6 +69,8 @@ class Run:
         """Time of the newest record in seconds since the epoch."""
         self.revision = 0
         """Grows with every change."""
+        self._planned: tuple[int, int | None] = (-1, None)
+        """What the settings let the whole run take, and at which revision that was reckoned: it is asked for often."""
         self._tables: dict[str, list[tuple[Table, int]]] = {}
         self._series: dict[str, Series] = {}
         self._resolved: tuple[int, dict[str, str], str] = (-1, {}, "other")
@@ -124,7 +126,9 @@ class Run:
         stated = [state.total for state in self.sources.values() if state.total is not None]
         if stated:
             return stated[-1]
-        return planned_steps(self)
+        if self._planned[0] != self.revision:
+            self._planned = (self.revision, planned_steps(self.settings, self.series))
+        return self._planned[1]
 
     @property
     def outcome(self) -> Event | None:
@@ -164,6 +168,10 @@ class Run:
         found = newest(self._tables.get(key, ()), count) if key not in self._series else None
         series = self.series(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
+
+    def measured(self, key: str, count: int) -> Sequence[float]:
+        """Return the last `count` values of a metric as they were measured: of several in one step each."""
+        return measured(self._tables.get(key, ()), count)
 
     def precedences(self) -> Iterator[int]:
         """Yield the highest precedence among the rows of each metric, see `verl_tui.runs.table.precedence`."""

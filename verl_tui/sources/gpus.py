@@ -7,9 +7,11 @@ board or this driver does not know. Each loss costs only what it takes away: a f
 from __future__ import annotations
 
 import contextlib
+import platform
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Gpu, GpuReading
+from verl_tui.records import POWER_CAP, Gpu, GpuProcess, GpuReading
+from verl_tui.sources.processes import Processes
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -49,6 +51,16 @@ _SENSOR_OF_THE_CHIP = 0  # NVML_TEMPERATURE_GPU
 _MIG_ENABLED = 1
 _NAMELESS = "GPU"
 
+_PROCESSES = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
+"""By version, since pynvml's call without one raises an error of another family where the driver is older."""
+_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+"""The second is what drivers before 535 call the first."""
+_HW_SLOWDOWN = 0x8
+_THROTTLED = {0x20 | 0x40: "thermal", 0x80: "power brake", 0x4: POWER_CAP}
+"""Bits of `nvmlClocksEventReasons`, by what they mean; idle and clocks that somebody has set are no throttling."""
+_EXACT = 0x40 | 0x80
+"""What a slowdown by the hardware is due to, where the board tells."""
+
 
 class GpuSource:
     """All NVIDIA devices of this host, read on demand.
@@ -71,6 +83,8 @@ class GpuSource:
         """Time of the last start of NVML, successful or not."""
         self._problem: str | None = None
         self._lost = False
+        self._processes = Processes()
+        self._host = one_line(platform.node(), 80)
         self._names: dict[str, str] = {}
         """Last known names by index, since a lost device no longer tells its own."""
 
@@ -85,18 +99,19 @@ class GpuSource:
             can be read, no device and a sentence that says why.
         """
         if self._problem is not None and self._waits(now):
-            return GpuReading(now, problem=self._problem)
+            return GpuReading(now, problem=self._problem, host=self._host)
         try:
             import pynvml
         except ImportError:
             self._tried, self._problem = now, "the Python package nvidia-ml-py is not installed"
-            return GpuReading(now, problem=self._problem)
+            return GpuReading(now, problem=self._problem, host=self._host)
         self._nvml = pynvml
         may_be_stale = self._open
         gpus = self._attempt(now)
         if gpus is None and may_be_stale:  # one fresh start before the problem is believed
             gpus = self._attempt(now)
-        return GpuReading(now, gpus or (), self._problem)
+        self._processes.forget(now)
+        return GpuReading(now, gpus or (), self._problem, self._host)
 
     def poll(
         self,
@@ -158,15 +173,15 @@ class GpuSource:
         if not count:
             # Treated like a failed start, because NVML lists the devices only when it starts.
             raise self._nvml.NVMLError(_GPU_NOT_FOUND)
-        gpus = tuple(gpu for index in range(count) for gpu in self._device(index))
+        gpus = tuple(gpu for index in range(count) for gpu in self._device(index, now))
         if self._lost and not self._waits(now):
             # A device that was reset comes back only to a fresh NVML. Paced, since a start can take seconds.
             self.close()
         return gpus
 
-    def _device(self, index: int) -> Iterator[Gpu]:
+    def _device(self, index: int, now: float) -> Iterator[Gpu]:
         handle = self._ask("nvmlDeviceGetHandleByIndex", index)
-        whole = self._gpu(str(index), handle, _NAMELESS)
+        whole = self._gpu(str(index), handle, _NAMELESS, now)
         yield whole
         mode = self._ask("nvmlDeviceGetMigMode", handle)
         if not mode or mode[0] != _MIG_ENABLED:
@@ -174,9 +189,9 @@ class GpuSource:
         for slot in range(self._ask("nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
             instance = self._ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, slot)
             if instance is not None:  # slots may have gaps
-                yield self._gpu(f"{index}:{slot}", instance, f"{whole.name} MIG")
+                yield self._gpu(f"{index}:{slot}", instance, f"{whole.name} MIG", now)
 
-    def _gpu(self, index: str, handle: Any, nameless: str) -> Gpu:
+    def _gpu(self, index: str, handle: Any, nameless: str, now: float) -> Gpu:
         used, total = self._memory(handle)
         utilization = self._ask("nvmlDeviceGetUtilizationRates", handle)
         return Gpu(
@@ -188,7 +203,26 @@ class GpuSource:
             temperature=self._temperature(handle),
             power=_watts(self._ask("nvmlDeviceGetPowerUsage", handle)),
             power_limit=_watts(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            throttle=_throttle(self._first(_REASONS, handle)),
+            processes=self._running(handle, now),
         )
+
+    def _running(self, handle: Any, now: float) -> tuple[GpuProcess, ...] | None:
+        """What computes on a device; a process that has several contexts there is one process."""
+        answer = self._first(_PROCESSES, handle)
+        if answer is None:
+            return None
+        held: dict[int, int | None] = {}
+        for process in answer:
+            size = process.usedGpuMemory
+            held[process.pid] = held.get(process.pid) if size is None else (held.get(process.pid) or 0) + int(size)
+        found = [self._processes.look(pid, size, now) for pid, size in held.items()]
+        return tuple(sorted(found, key=lambda process: (-(process.memory or 0), process.pid)))
+
+    def _first(self, queries: tuple[str, ...], handle: Any) -> Any:
+        """Answer of the first query that has one."""
+        answers = (self._ask(query, handle) for query in queries)
+        return next((answer for answer in answers if answer is not None), None)
 
     def _name(self, index: str, handle: Any, nameless: str) -> str:
         name = self._ask("nvmlDeviceGetName", handle)
@@ -239,3 +273,11 @@ def _sentence(error: Any) -> str:
 
 def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts / 1000
+
+
+def _throttle(reasons: int | None) -> tuple[str, ...] | None:
+    """What holds the clocks down, in words."""
+    if reasons is None:
+        return None
+    slowed = ("hw slowdown",) if reasons & _HW_SLOWDOWN and not reasons & _EXACT else ()
+    return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))

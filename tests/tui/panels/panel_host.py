@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.app import App, ComposeResult
 
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
+from verl_tui.runs.devices import DeviceHistory
 from verl_tui.runs.run import Run
 from verl_tui.tui.view import View
 from verl_tui.tui.widgets import rows
@@ -107,6 +108,7 @@ def make_view(
         runs={run.name: run for run in runs},
         verdicts=dict(verdicts or {}),
         gpus=gpus,
+        gpu_history=DeviceHistory(),
         guide=guide,
         problems=more.pop("problems", ()),
         waiting=more.pop("waiting", ()),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
 
-from verl_tui.records import Gpu, GpuReading
+from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, Settings, SourceStatus
+from verl_tui.runs.devices import COLUMNS, READINGS
 from verl_tui.tui.panels.gpus import GpusPanel
 
 if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
 
 GIB = 2**30
@@ -147,10 +149,10 @@ async def test_of_wandbs_system_figures_those_of_the_gpus_are_shown() -> None:
         "system/disk./.usageGB": [2591.0] * 200,
     }
     text = await shown(make_view(make_run(columns=columns)), (60, 12))
-    assert "GPU 0 utilisation" in text
-    assert "0.5%" in text, "W&B's percentages are no shares of 1"
-    assert "29.4%" in text
-    assert "GPU 1 utilisation" in text
+    lines = [line.strip("│").split() for line in text.split("\n")]
+    assert any(line[:1] == ["0"] and "0%" in line for line in lines), "0.5 is no share of 1"
+    assert any(line[:1] == ["1"] and "64%" in line for line in lines)
+    assert "29.4%" in text, "a share of memory without its bytes"
     assert "1410" not in text
     assert "2591" not in text
 
@@ -169,3 +171,160 @@ async def test_names_of_verls_peaks_can_be_read_in_the_panel_of_a_wide_screen() 
     text = await shown(make_view(make_run(columns=columns)), (34, 12))
     assert "peak allocated" in text
     assert "peak reserved" in text
+
+
+def many(count: int, **more: Any) -> GpuReading:
+    gpus = tuple(replace(GPUS[0], index=str(i), utilization=3.0 if i == 2 else 95.0, **more) for i in range(count))
+    return GpuReading(NOW, gpus, host="login")
+
+
+def watched(reading: GpuReading, *runs: Run, times: int = 1, **more: Any) -> View:
+    """Return a view of devices that have been read several times."""
+    view = make_view(*runs, gpus=reading, **more)
+    for _ in range(times):
+        view.monitor.gpu_history.note(reading)
+    return view
+
+
+def of_wandb(count: int, nodes: tuple[str, ...] = ("",), host: str = "node1") -> Run:
+    """Return a run that has logged its devices as W&B does."""
+    columns = {}
+    for node in nodes:
+        for i in range(count):
+            for field, value in (
+                ("gpu", 90.0 + i % 8),
+                ("memoryAllocatedBytes", 60.0 * GIB),
+                ("memoryAllocated", 75.0),
+            ):
+                columns[f"system/gpu.{i}.{field}{node and '/l:'}{node}"] = [value] * 200
+        columns[f"system/cpu{node and '/l:'}{node}"] = [12.0] * 200
+    run = make_run(columns=columns)
+    run.apply(Batch(run.name, SourceStatus("/logs/grpo", "verl"), (Settings({"wandb.host": host}, "w.wandb"),)), NOW)
+    return run
+
+
+@pytest.mark.parametrize("size", [*SIZES, (220, 58), (80, 22)])
+@pytest.mark.parametrize("zoomed", [False, True])
+async def test_any_number_of_devices_at_any_size(size: tuple[int, int], zoomed: bool) -> None:
+    app = Host(GpusPanel())
+    process = GpuProcess(4711, HOSTILE[1], 60 * GIB, "/", frozenset({"/logs/grpo"}))
+    async with app.run_test(size=size) as pilot:
+        app.panel.set_class(zoomed, "-zoomed")
+        nodes = tuple(f"worker-{n}" for n in range(8))
+        for count, run in ((0, of_wandb(8, nodes)), (1, of_wandb(8)), (8, make_run()), (64, make_run())):
+            reading = many(count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0)
+            app.panel.show(watched(reading, run, times=30, ascii=count % 64 == 0))
+            await pilot.pause()
+            assert app.lines
+
+
+async def test_more_devices_than_rows_are_a_matrix() -> None:
+    text = await shown(watched(many(64), make_run()), (48, 12))
+    assert "64 GPUs  min 3 med 95 max 95%" in text
+    assert "1 idle: 2" in text
+    assert "! idle" in text
+    lines = (await shown(watched(many(8), make_run()), (36, 9))).split("\n")
+    assert any(" 95  95   3! 95  95  95  95  95" in line for line in lines)
+
+
+async def test_idle_and_uneven_are_said_below_the_rows() -> None:
+    assert "idle: GPU 2" in await shown(watched(many(4), make_run()), (80, 12))
+
+
+async def test_the_past_stands_behind_the_bars_where_there_is_room() -> None:
+    assert "██▁▁" not in await shown(watched(many(4), make_run(), times=60), (34, 12))
+    text = await shown(watched(many(4), make_run(), times=60), (80, 12))
+    assert "▁" * 15 in text
+    assert "█" * 15 in text
+
+
+async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
+    app = Host(GpusPanel())
+    async with app.run_test(size=size) as pilot:
+        app.panel.add_class("-zoomed")
+        app.panel.show(view)
+        await pilot.pause()
+        return app.text
+
+
+async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
+    mine = GpuProcess(4711, "ray::WorkerDict", 60 * GIB, "/", frozenset({"/logs/grpo"}))
+    near = GpuProcess(12, "python eval.py", 2 * GIB, "/logs")
+    other = GpuProcess(13, "", None)
+    reading = many(2, processes=(mine, near, other), throttle=("power cap",))
+    text = await zoomed(watched(reading, make_run(), times=60))
+    assert "4711 ray::WorkerDict 60.0 GiB  of this run" in text
+    assert "12 python eval.py 2.0 GiB  in its directory" in text
+    assert "13 name not visible" in text
+    assert "power cap" in text
+    assert "100%" in text
+    assert "█" * 15 in text
+    crowded = many(1, processes=tuple(GpuProcess(i, "x") for i in range(11)))
+    assert "+3 processes" in await zoomed(watched(crowded, make_run()))
+
+
+async def test_many_devices_zoomed_are_a_matrix_above_rows() -> None:
+    text = await zoomed(watched(many(64), make_run()), (100, 40))
+    assert "64 GPUs" in text
+    assert "% busy  ! idle" in text
+    assert "62/80" in text or "62.0/80.0" in text
+
+
+async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
+    lines = (await shown(make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16))).split("\n")
+    assert "as logged on node1" in lines[1]
+    for i in range(8):
+        assert lines[2 + i][1] == str(i)
+        assert f"{90 + i}% mem 60.0/80.0 GiB" in lines[2 + i]
+    assert "process CPU" in lines[10]
+    assert "no driver" in "".join(lines[11:])
+
+
+async def test_nodes_of_a_run_are_rows_of_a_matrix() -> None:
+    lines = (await shown(make_view(of_wandb(8, ("worker-0", "worker-1"))), (60, 10))).split("\n")
+    assert "16 GPUs on 2 nodes" in lines[2]
+    assert any("worker-1 ▇ 90  ▇ 91  ▇ 92  ▇ 93" in line for line in lines)
+
+
+async def test_long_names_of_nodes_leave_room_for_values() -> None:
+    nodes = tuple(f"t-20250611202127-5tmm6-worker-{n}" for n in range(2))
+    text = await zoomed(make_view(of_wandb(8, nodes)), (60, 40))
+    assert "worker-1:7" in text
+    assert text.count("97%") >= 2
+
+
+async def test_this_host_and_that_of_the_run_are_told_apart() -> None:
+    text = await shown(watched(many(2), of_wandb(2)), (60, 16))
+    assert text.index("as logged on node1") < text.index("this host, login")
+    text = await shown(watched(many(2), of_wandb(2, host="")), (60, 16))
+    assert text.index("this host, login") < text.index("as logged by the run")
+
+
+async def test_devices_of_this_host_are_not_shown_twice() -> None:
+    run = of_wandb(2, host="login")
+    text = await shown(watched(many(2), run), (60, 16))
+    assert "91%" not in text
+    assert "process CPU" in text
+
+
+async def test_an_ended_run_does_not_use_what_its_host_does_now() -> None:
+    run = of_wandb(2, host="login")
+    text = await shown(watched(many(2), run, now=NOW + 1e6), (60, 16))
+    assert "as logged on login" in text
+    assert "this host, login" in text
+
+
+@pytest.mark.parametrize("count", [8, 64])
+async def test_equal_readings_of_a_full_history_repaint_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Host(GpusPanel())
+    view = watched(many(count), make_run(), times=COLUMNS * READINGS)
+    async with app.run_test(size=(80, 14)) as pilot:
+        for _ in range(3):
+            app.panel.show(view)
+            await pilot.pause()
+        counts = count_paints(monkeypatch)
+        for _ in range(2 * READINGS):
+            view.monitor.gpu_history.note(many(count))
+            app.panel.show(view)
+            await pilot.pause()
+        assert not counts

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.records import POWER_CAP
+from verl_tui.tui.widgets.levels import strip
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Gpu
 
-Role = Literal["name", "bar", "value", "warn", "dim"]
+Role = Literal["name", "bar", "value", "warn", "dim", "spark"]
 """What a segment is, for the theme to colour."""
 Segment = tuple[str, Role]
 
@@ -29,6 +32,12 @@ FULL_SHARE = 0.98
 _GIB = 1 << 30
 _LONGEST_NAME = 16
 _LONGEST_BAR = 24
+_LEAST_PAST = 8
+_MOST_PAST = 40
+_LEAST_BAR = 6
+"""Cells of a bar that gives room to the past."""
+_WORDS = len("power brake")
+"""Cells for what holds a board's clocks down, kept free so that nothing moves when that comes and goes."""
 _NOTHING = "–"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({_NOTHING: "-", "°": None})
@@ -84,15 +93,19 @@ def short_name(name: str) -> str:
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
-def gpu_rows(gpus: Sequence[Gpu], width: int, *, ascii: bool = False) -> list[list[Segment]]:
+def gpu_rows(
+    gpus: Sequence[Gpu], width: int, *, ascii: bool = False, past: Sequence[Sequence[float]] = ()
+) -> list[list[Segment]]:
     """Lay out devices as one row each, e.g. `0 H100 ▕███████▏ 87% mem 62.1/79.6 GiB 71°C 512/700W`.
 
-    All rows share one layout, the richest that fits the widest of them. Unknown values show as `–`.
+    All rows share one layout, the richest that fits the widest of them. Unknown values show as `–`. Where there is room
+    for it a device's past stands behind its bar, and at the end of the row what holds its clocks down.
 
     Args:
         gpus: The devices, in the order to show.
         width: Most cells a row may take; rows may stay shorter.
         ascii: Draw with ASCII alone, for terminals that know nothing else.
+        past: Utilisation of each device until now, oldest first; leaves no room for it where it is left out.
 
     Returns:
         One list of segments for each device; empty lists where `width` is not positive.
@@ -101,19 +114,42 @@ def gpu_rows(gpus: Sequence[Gpu], width: int, *, ascii: bool = False) -> list[li
         return [[] for _ in gpus]
     rows = [_fields(gpu, ascii=ascii) for gpu in gpus]
     widths = {key: max(max(row[key].width, row[key].reserve) for row in rows) for key in rows[0]}
-    layout, bar = _layout(widths, width)
-    drawn = [_bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii) for gpu in gpus]
-    return [_row(row, layout, widths, bar, width) for row, bar in zip(rows, drawn, strict=True)]
+    layout, spare = _layout(widths, width)
+    words = _WORDS + 1 if spare > _LONGEST_BAR + _WORDS + (_LEAST_PAST + 1 if past else 0) else 0
+    bar, spark = _shared(spare - words, wanted=bool(past))
+    drawn = []
+    for number, (gpu, row) in enumerate(zip(gpus, rows, strict=True)):
+        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii)
+        if spark:
+            picture += [(" ", "dim"), (strip(past[number], spark, ascii_only=ascii).rjust(spark), "spark")]
+        drawn.append(_row(row, layout, widths, picture, width) + (_throttled(gpu) if words else []))
+    return drawn
 
 
 def _layout(widths: Mapping[str, int], width: int) -> tuple[tuple[str, ...], int]:
-    """The richest layout that fits, and the cells of its bar."""
+    """The richest layout that fits, and the cells that are left for its bar."""
     for layout, shortest in _LAYOUTS:
-        around = len(layout) - 1 + 2 * ("frame" in layout)
-        spare = width - around - sum(widths[key] for key in layout if key not in _BARS)
+        shown = [key for key in layout if key in _BARS or widths[key]]
+        around = len(shown) - 1 + 2 * ("frame" in layout)
+        spare = width - around - sum(widths[key] for key in shown if key not in _BARS)
         if spare >= shortest:
-            return layout, min(spare, _LONGEST_BAR)
+            return tuple(shown), spare if _BARS & set(layout) else 0
     return _LAYOUTS[-1][0], 0
+
+
+def _shared(spare: int, *, wanted: bool) -> tuple[int, int]:
+    """Share cells between the bar and the past."""
+    if not wanted or spare < _LEAST_BAR + 1 + _LEAST_PAST:
+        return min(spare, _LONGEST_BAR), 0
+    bar = min(max(_LEAST_BAR, (spare - 1) // 3), _LONGEST_BAR)
+    return bar, min(spare - 1 - bar, _MOST_PAST)
+
+
+def _throttled(gpu: Gpu) -> list[Segment]:
+    """What holds the clocks down, the worst of it first."""
+    if not gpu.throttle:
+        return []
+    return [(" ", "dim"), (gpu.throttle[0][:_WORDS], "dim" if gpu.throttle[0] == POWER_CAP else "warn")]
 
 
 def _row(
@@ -137,7 +173,7 @@ def _row(
 
 def _bar(utilization: float | None, cells: int, *, framed: bool, ascii: bool) -> list[Segment]:
     """A bar of `cells` cells, and two more for its frame."""
-    share = min(max((_finite(utilization) or 0.0) / 100, 0.0), 1.0)
+    share = min(max((finite(utilization) or 0.0) / 100, 0.0), 1.0)
     if ascii:
         filled = "#" * round(share * cells)
     else:
@@ -150,15 +186,15 @@ def _bar(utilization: float | None, cells: int, *, framed: bool, ascii: bool) ->
 def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
     """Every field a layout may show."""
     used, total = _gib(gpu.memory_used), _gib(gpu.memory_total)
-    power, limit = _finite(gpu.power), _finite(gpu.power_limit)
+    power, limit = finite(gpu.power), finite(gpu.power_limit)
     full = used is not None and total is not None and used >= FULL_SHARE * total
-    temperature = _finite(gpu.temperature)
+    temperature = finite(gpu.temperature)
     hot = temperature is not None and temperature >= HOT_CELSIUS
     name = short_name(gpu.name)
     fields = {
         "index": _Field(gpu.index, "name", left=True),
         "name": _Field(set_cell_size(name, min(cell_len(name), _LONGEST_NAME)), "name", left=True),
-        "utilization": _number(_finite(gpu.utilization), "%", reserve=4),
+        "utilization": _number(finite(gpu.utilization), "%", reserve=4),
         "temperature": _number(temperature, "°C", reserve=4, warn=hot),
         "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),
         "used/total": _pair(used, total, "G", warn=full),
@@ -193,7 +229,8 @@ def _asciified(field: _Field) -> _Field:
     return replace(field, text=field.text.translate(_ASCII).encode("ascii", "replace").decode())
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """Return a value where it is a number."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -1,0 +1,140 @@
+"""What /proc tells of a process on a GPU, read from a directory that looks like it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from verl_tui.records import GpuProcess
+from verl_tui.sources.processes import Processes
+
+READ, WRITE = "0100000", "0100001"
+NVIDIA = ("9", "/dev/nvidia0", "02")
+
+
+@dataclass
+class Proc:
+    """A directory like /proc."""
+
+    root: Path
+    children: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(
+        self,
+        pid: int,
+        parent: int,
+        *command: str,
+        started: int = 100,
+        cwd: str = "/work",
+        files: tuple[tuple[str, str, str], ...] = (NVIDIA,),
+    ) -> None:
+        """Add a process; each open file has a number, a target and its flags."""
+        folder = self.root / str(pid)
+        (folder / "fd").mkdir(parents=True)
+        (folder / "fdinfo").mkdir()
+        rest = ["S", str(parent), *["0"] * 17, str(started), "0"]
+        (folder / "stat").write_text(f"{pid} (a) name) {' '.join(rest)}\n")
+        (folder / "cmdline").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in command))
+        (folder / "comm").write_text("short\n")
+        (folder / "cwd").symlink_to(cwd)
+        for number, target, flags in files:
+            (folder / "fd" / number).symlink_to(target)
+            (folder / "fdinfo" / number).write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t1\n")
+        self.children.setdefault(parent, []).append(pid)
+        for task, own in self.children.items():
+            listed = self.root / str(task) / "task" / str(task)
+            listed.mkdir(parents=True, exist_ok=True)
+            (listed / "children").write_text(" ".join(map(str, own)))
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Proc:
+    return Proc(tmp_path / "proc")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    path = tmp_path / "train.log"
+    path.write_text("")
+    return str(path)
+
+
+def look(proc: Proc, pid: int = 50) -> GpuProcess:
+    return Processes(proc.root).look(pid, 7, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("/usr/bin/python3", "-u", "-m", "verl.trainer.main_ppo", "token=secret"), "python3 -m verl.trainer.main_ppo"),
+        (("python", "/home/me/train.py", "--key", "secret"), "python train.py"),
+        (("python", "-c", "secret"), "python -c"),
+        (("python",), "python"),
+        (("ray::WorkerDict.generate()",), "ray::WorkerDict.generate()"),
+        (("/opt/sglang/bin/server", "--api-key", "secret"), "server"),
+        (("evil\x1b[2J\nname",), "evil name"),
+        ((), "short"),
+    ],
+)
+def test_name_tells_the_program_and_no_secret(proc: Proc, command: tuple[str, ...], name: str) -> None:
+    proc.add(50, 1, *command)
+    assert look(proc).name == name
+
+
+def test_what_cannot_be_seen_stays_unsaid(proc: Proc) -> None:
+    assert look(proc) == GpuProcess(50, memory=7)
+
+
+def test_another_process_of_that_number_is_not_it(proc: Proc) -> None:
+    proc.add(50, 1, "postgres", files=(("1", "/dev/null", WRITE),))
+    assert look(proc) == GpuProcess(50, memory=7)
+
+
+def test_written_files_of_the_process_and_of_what_started_it(proc: Proc, log: str, tmp_path: Path) -> None:
+    (tmp_path / "read.log").write_text("")
+    proc.add(10, 1, "python", files=(("1", log, WRITE),))
+    proc.add(20, 10, "raylet", files=())
+    proc.add(50, 20, "ray::Worker", files=(NVIDIA, ("3", str(tmp_path / "read.log"), READ), ("4", "/gone.log", WRITE)))
+    found = look(proc)
+    assert found.files == {log}
+    assert found.cwd == "/work"
+
+
+def test_a_tee_behind_the_process(proc: Proc, log: str) -> None:
+    proc.add(10, 1, "bash", files=())
+    proc.add(20, 10, "bash", files=(("1", "pipe:[77]", WRITE),))
+    proc.add(21, 10, "tee", files=(("0", "pipe:[77]", READ), ("3", log, WRITE)))
+    proc.add(22, 10, "tee", files=(("0", "pipe:[78]", READ), ("3", "/other", WRITE)))
+    proc.add(50, 20, "python")
+    assert look(proc).files == {log}
+
+
+def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -> None:
+    processes = Processes(proc.root)
+    proc.add(50, 1, "first")
+    assert processes.look(50, 7, 0.0).name == "first"
+    (proc.root / "50" / "cmdline").write_bytes(b"second\0")
+    assert [processes.look(50, size, now).name for size, now in ((8, 29.0), (8, 30.0))] == ["first", "second"]
+    assert processes.look(50, 9, 31.0).memory == 9
+    stat = (proc.root / "50" / "stat").read_text()
+    (proc.root / "50" / "stat").write_text(stat.replace(" 100 ", " 101 "))
+    (proc.root / "50" / "cmdline").write_bytes(b"third\0")
+    assert processes.look(50, 9, 32.0).name == "third"
+    processes.forget(1000.0)
+    assert processes._seen == {}
+
+
+def test_a_circle_of_parents_ends(proc: Proc) -> None:
+    proc.add(50, 51, "a")
+    proc.add(51, 50, "b")
+    assert look(proc).name == "a"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc here")
+def test_own_process_writes_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "own.log"
+    with path.open("w"):
+        assert str(path.resolve()) in Processes()._open(os.getpid()).files

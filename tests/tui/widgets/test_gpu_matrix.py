@@ -1,0 +1,162 @@
+"""Many devices: the matrix and its looks, the summary, and what stands out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from verl_tui.records import POWER_CAP, Gpu
+from verl_tui.runs.devices import Device
+from verl_tui.tui.widgets.gpu_matrix import matrix
+from verl_tui.tui.widgets.gpu_words import callouts, packed, summary
+
+GIB = 1 << 30
+BUSY = Gpu("0", "NVIDIA H100 80GB HBM3", 97.0, 60 * GIB, 80 * GIB, 60.0, 500.0, 700.0, ())
+
+
+def device(index: int, percent: float | None = 97.0, node: str = "", **more: object) -> Device:
+    gpu = replace(BUSY, index=str(index), utilization=percent, **more)  # type: ignore[arg-type]
+    return Device(gpu, node, (), percent)
+
+
+def texts(devices: list[Device], width: int, height: int, *, ascii_only: bool = False) -> list[str]:
+    return ["".join(text for text, _ in row).rstrip() for row in matrix(devices, width, height, ascii_only=ascii_only)]
+
+
+EIGHT = [device(0), device(1, 98), device(2, 0), device(3, 100), *(device(i, 90 + i) for i in range(4, 8))]
+NODES = [device(i, 3.0 if (node, i) == (1, 2) else 95.0, f"worker-{node}") for node in range(3) for i in range(4)]
+
+
+def test_blocks_and_numbers_where_there_is_room() -> None:
+    assert texts(EIGHT, 60, 5) == [
+        "   0     1     2     3     4     5     6     7",
+        "█ 97  █ 98  ▁  0! █100  █ 94  █ 95  █ 96  █ 97",
+        "% busy  ! idle",
+    ]
+
+
+def test_numbers_where_there_is_less() -> None:
+    assert texts(EIGHT, 40, 2) == [" 97  98   0!100  94  95  96  97", "% busy  ! idle"]
+
+
+def test_digits_where_there_is_little() -> None:
+    assert texts(EIGHT, 20, 2) == ["99!99999", "tens of % busy", "! idle"]
+
+
+def test_a_node_is_a_row() -> None:
+    assert texts(NODES, 30, 10) == [
+        "           0   1   2   3",
+        "worker-0  95  95  95  95",
+        "worker-1  95  95   3! 95",
+        "worker-2  95  95  95  95",
+        "% busy  ! idle",
+    ]
+
+
+def test_what_names_end_in_tells_nodes_apart() -> None:
+    assert [line.split()[0] for line in texts(NODES, 20, 4)[:3]] == ["…ker-0", "…ker-1", "…ker-2"]
+
+
+def test_a_node_in_several_rows_says_where_each_begins() -> None:
+    many = [device(i) for i in range(64)]
+    assert [line[:8] for line in texts(many, 40, 10)] == [f"{i:2d}  97  " for i in range(0, 64, 8)] + ["% busy"]
+    assert len(texts(many, 20, 5)) == 5
+    assert texts(many, 20, 5)[0] == " 0 9999999999999999"
+
+
+def test_marks() -> None:
+    devices = [
+        device(0),
+        device(1, 0.0, throttle=("thermal",)),
+        device(2, throttle=("thermal",)),
+        device(3, temperature=90.0),
+        device(4, memory_used=80 * GIB),
+        device(5, None),
+        device(6, throttle=(POWER_CAP,)),
+    ]
+    line, *legend = texts(devices, 40, 2)
+    assert line == " 97   0! 97v 97^ 97#  ?  97"
+    assert "  ".join(legend) == "% busy  ! idle  v throttled  ^ hot  # memory full  ? unknown"
+
+
+@pytest.mark.parametrize("width", [60, 20, 2])
+def test_what_is_no_number_is_unknown(width: int) -> None:
+    odd = [device(i, percent) for i, percent in enumerate((float("nan"), float("inf"), -1.0, 1e300))]
+    cells = "".join(texts(odd, width, 1)).partition("%")[0]
+    assert cells.count("?") == 2
+    assert "nan" not in cells
+
+
+def test_ascii_is_ascii() -> None:
+    for line in texts([*NODES, device(9, 50, "mühle")], 60, 9, ascii_only=True):
+        assert line.isascii()
+
+
+def test_summary() -> None:
+    assert summary(NODES) == ["12 GPUs on 3 nodes", "min 3 med 95 max 95%", "1 idle: worker-1:2", "6.0 kW"]
+    assert summary([device(0, power=90.0), device(1, power=None)], short=True) == ["2 GPUs", "97/97/97%", "90 W"]
+    assert summary([Device(Gpu("0", "H100"))]) == ["1 GPU"]
+    assert summary([device(0, float("nan"), power=float("inf"))]) == ["1 GPU"]
+
+
+def test_nobody_idles_where_nobody_works() -> None:
+    assert list(callouts([device(0, 0.0), device(1, 20.0)])) == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        ([device(0), device(1, 9.9)], ["idle: GPU 1"]),
+        ([device(0), device(1, 10.0)], ["uneven lately: GPU 1 10%, GPU 0 97%"]),
+        ([device(0), device(1, 68.0)], []),
+        ([device(0), *(device(i, 0.0) for i in range(1, 8))], ["idle: GPU 1, 2, 3, 4 +3 more"]),
+        ([device(0, throttle=(POWER_CAP,))], []),
+        ([device(0, throttle=("power brake", POWER_CAP), node="a")], ["throttled: GPU a:0 power brake"]),
+        ([device(0, temperature=88.0)], ["hot: GPU 0 88°C"]),
+        ([device(0, memory_used=80 * GIB)], ["memory full: GPU 0"]),
+    ],
+)
+def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
+    assert list(callouts(devices)) == words
+
+
+def test_a_moment_between_two_kernels_is_no_idling() -> None:
+    assert list(callouts([device(0), Device(replace(BUSY, utilization=0.0), "", (), 95.0)])) == []
+
+
+def test_parts_share_lines() -> None:
+    assert packed(["one", "two", "three four"], 8) == ["one  two", "three", "four"]
+    assert packed(["hot: 88°C"], 20, ascii_only=True) == ["hot: 88C"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            Device,
+            st.builds(
+                Gpu,
+                st.integers(0, 70).map(str),
+                st.just("H100"),
+                st.none() | st.floats(0, 110) | st.floats(),
+                temperature=st.none() | st.floats(),
+                power=st.none() | st.floats(),
+                memory_used=st.none() | st.integers(0, 2**64),
+                memory_total=st.none() | st.integers(0, 2**64),
+            ),
+            st.sampled_from(["", "worker-1", "数学强化学习" * 5]),
+        ),
+        max_size=70,
+    ),
+    st.integers(1, 60),
+    st.integers(-3, 20),
+    st.booleans(),
+)
+def test_any_devices_in_any_room(devices: list[Device], width: int, height: int, ascii_only: bool) -> None:
+    for line in texts(devices, width, height, ascii_only=ascii_only):
+        assert cell_len(line) <= width
+    for line in packed([*summary(devices), *callouts(devices)], width, ascii_only=ascii_only):
+        assert cell_len(line) <= max(width, 2)
