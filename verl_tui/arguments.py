@@ -133,6 +133,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def step(text: str) -> int:
+    """Return a step: a whole number from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no step: a whole number from 0")
+    return int(text)
+
+
 def _between(text: str, low: float, high: float, what: str) -> float:
     try:
         value = float(text)

@@ -25,6 +25,7 @@ from verl_tui.arguments import (
     share,
     size,
     snapshot,
+    step,
 )
 from verl_tui.config import ConfigError, config_path, documented_defaults, load_config
 from verl_tui.text import one_line
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.demo import Simulation
+    from verl_tui.replay import Tape
 
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""
@@ -106,6 +108,8 @@ def build_parser() -> Parser:
         "guard", _guard, "follow runs without a screen; run a command, once a run, when a circuit breaker trips"
     )
     _guard_options(guard)
+    replay = parser.add_command("replay", _replay, "a recorded run played as if live: pause, step, seek")
+    _replay_options(replay)
     export = parser.add_command("export", None, "take the data elsewhere")
     csv = export.add_command("csv", _export_csv, "every numeric metric, one row a step")
     out = csv.add_argument("-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)")
@@ -118,7 +122,7 @@ def build_parser() -> Parser:
         completes_paths(
             command.add_argument("paths", nargs="*", metavar="PATH", help="log, directory, quoted glob or -")
         )
-    for command in (check, guard, csv, demo, guide, config):
+    for command in (check, guard, replay, csv, demo, guide, config):
         _config_option(command)
     return parser
 
@@ -155,6 +159,20 @@ def _guard_options(parser: Parser) -> None:
     parser.add_argument("--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)")
     parser.add_argument("--count", type=count, metavar="N", help="breaches in a row that trip either (5)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be run, run nothing")
+
+
+def _replay_options(parser: Parser) -> None:
+    parser.epilog = (
+        "Time is that of the log: times it states, else counted back from its progress bar, else by the step timers, "
+        "else a second a step; the first line says which. Runs that went on side by side are played at their true "
+        "times, others each from its own start. The records are held in memory. Keys: see ? and the last row."
+    )
+    parser.add_argument("--speed", type=positive, default=20.0, metavar="N", help="times as fast as it was (20)")
+    parser.add_argument("--from", type=step, dest="first", metavar="STEP", help="begin where the run was at this step")
+    parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
+    parser.add_argument("--paused", action="store_true", help="stand still at first")
+    _screen_options(parser)
+    completes_paths(parser.add_argument("paths", nargs="*", metavar="PATH", help="log, directory or quoted glob"))
 
 
 def _demo_options(parser: Parser) -> None:
@@ -269,6 +287,32 @@ def _write_event(event: Mapping[str, object]) -> None:
     import json
 
     print(json.dumps(event, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    if _piped(options.paths):
+        raise CommandError("-: standard input cannot be replayed, write it to a file first")
+    paths, config = _paths(options, "verl-tui replay logs/run_7 --speed 20"), _configuration(options)
+    _need_terminal()
+    from verl_tui.replay import Player, Tape
+
+    tape = Tape.read(paths)
+    _tell((*tape.discovery.problems, *tape.discovery.waiting))
+    if tape.empty:
+        why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"
+        raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
+    at, until = (None if one is None else _moment(tape, one) for one in (options.first, options.until))
+    from verl_tui.tui import replay
+
+    return replay(Player(tape, speed=options.speed, at=at, until=until, paused=options.paused), config)
+
+
+def _moment(tape: Tape, step: int) -> float:
+    """Return when a step was reached."""
+    moment = tape.when(step)
+    if moment is None:
+        raise CommandError(f"no run comes to step {step:,}: the last is {tape.last_step:,}")
+    return moment
 
 
 def _export_csv(options: argparse.Namespace) -> int:

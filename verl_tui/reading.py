@@ -6,7 +6,7 @@ import sys
 import threading
 from contextlib import suppress
 from queue import Empty, Full, Queue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.gpus import GpuSource
@@ -20,6 +20,27 @@ _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
 _SWITCH = 0.001
 """Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log loads."""
+
+
+class Supply(Protocol):
+    """Where a front end has its news from."""
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def stop(self) -> None:
+        """End."""
+        ...
+
+    def take(self) -> Iterator[News]:
+        """Yield what waits, without waiting."""
+        ...
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something can be taken."""
+        ...
 
 
 class Reading:

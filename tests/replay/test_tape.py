@@ -1,0 +1,222 @@
+"""A tape tells what a log tells, in any portions, each thing at its moment."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tapes import BEGAN, GAP, console, file_logger, tape, tutorial
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor, load
+from verl_tui.runs.state import State, remaining, state
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.replay import Tape
+    from verl_tui.runs.run import Run
+
+
+def known(monitor: Monitor) -> dict[str, Any]:
+    """Return all that the screens show of runs, but for the order in which metrics came."""
+    return {name: (monitor.verdicts[name], run_known(run)) for name, run in monitor.runs.items()}
+
+
+def run_known(run: Run) -> dict[str, Any]:
+    series = {key: run.series(key) for key in run.keys}
+    return {
+        "series": {key: (list(s.steps), repr(list(s.values)), repr(list(s.times))) for key, s in series.items() if s},
+        "indicators": run.indicators,
+        "step": run.step,
+        "total": run.total_steps,
+        "outcome": run.outcome and run.outcome.kind,
+        "settings": dict(run.settings),
+        "samples": [(place, run.samples.kept(place), run.samples.dump(place)) for place in run.samples.places],
+        "checkpoints": run.checkpoints,
+        "restarts": list(run.restarts),
+        "sources": {
+            path: (s.status.records, s.status.unreadable, s.status.bytes_read, s.status.size)
+            for path, s in run.sources.items()
+        },
+    }
+
+
+def played(tape: Tape, moments: list[float]) -> Monitor:
+    """Return a monitor that was told the tape up to one moment after the other."""
+    monitor = Monitor(Config())
+    tape.rewind()
+    for moment in moments:
+        for batch in tape.take(moment):
+            monitor.apply(batch, moment)
+        monitor.judge(moment)
+    return monitor
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of everything at once: times and none, restarts, dumps, checkpoints, settings, a crash."""
+    directory = tmp_path_factory.mktemp("logs")
+    resumed = directory / "resumed"
+    tutorial(resumed, [*range(1, 40), *range(30, 60)], kl=0.4)
+    (resumed / "config.yaml").write_text("trainer:\n  total_epochs: 3\n", encoding="utf-8")
+    (resumed / "checkpoints" / "global_step_20").mkdir(parents=True)
+    with (resumed / "verl_logs.jsonl").open("a", encoding="utf-8") as file:
+        file.write("no JSON at all\n")
+    crashed = directory / "crashed"
+    console(crashed, 30, "Traceback (most recent call last):\nray.exceptions.RayTaskError(ValueError): no\n")
+    file_logger(crashed, 30)
+    dumps = crashed / "rollouts"
+    dumps.mkdir()
+    for step in (1, 2, 3, 30):
+        row = {"input": "q", "output": f"a{step}", "score": 1.0, "step": step}
+        (dumps / f"{step}.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for path in (path for path in directory.rglob("*") if path.is_file()):
+        os.utime(path, (BEGAN + 6900, BEGAN + 6900))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def both(logs: Path) -> Tape:
+    """The tape of both runs, which went on at the same time."""
+    made = tape(logs)
+    assert made.together
+    return made
+
+
+@given(shares=st.lists(st.floats(0, 1), max_size=12))
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
+    end = both.end + 1000
+    monitor = played(both, [*sorted(map(both.at_share, shares)), end])
+    assert known(monitor) == known(load([str(logs)], Config(), end))
+    assert monitor.loaded() == 1.0
+    assert any(finding.severity for verdict in monitor.verdicts.values() for finding in verdict.findings)
+
+
+@given(cuts=st.lists(st.floats(0, 1), max_size=6), share=st.floats(0, 1))
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
+    moment = both.at_share(share)
+    way = sorted(cut * share for cut in cuts)
+    assert known(played(both, [*map(both.at_share, way), moment])) == known(both.monitor(Config(), moment))
+
+
+def test_nothing_is_known_before_it_happened(both):
+    reel = both.reels["resumed"]
+    for moment, step in zip(reel.moments, reel.steps, strict=True):
+        run = both.monitor(Config(), moment).runs["resumed"]
+        assert run.step == step
+        assert run.last_record == moment
+        assert max((place.step for place in run.samples.places), default=0) <= max(39, step)
+        assert all(s.status.modified is None or s.status.modified <= moment for s in run.sources.values())
+        assert (run.checkpoints != {}) == (moment >= (reel.when(20) or math.inf))
+
+
+def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path):
+    tutorial(tmp_path / "run", range(1, 11))
+    (tmp_path / "run" / "config.yaml").write_text("trainer:\n  total_epochs: 3\n", encoding="utf-8")
+    made = tape(tmp_path / "run")
+    (reel,) = made.reels.values()
+    assert list(reel.moments) == [BEGAN + GAP * place for place in range(10)]
+    assert (reel.pace, reel.reckoned) == (None, False)
+    (run,) = made.monitor(Config(), made.start).runs.values()
+    assert run.settings["trainer.total_epochs"] == 3
+    assert run.step == 1
+
+
+def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
+    console(tmp_path, 40, written=BEGAN)
+    (reel,) = tape(tmp_path).reels.values()
+    assert list(reel.moments) == [BEGAN - 10 * (40 - step) for step in range(1, 41)]
+    assert (reel.pace, reel.reckoned) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "gap", "pace"), [(50.0, 50.0, "paced by timing_s/step"), (None, 1.0, "a second a step")]
+)
+def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(tmp_path, seconds, gap, pace):
+    file_logger(tmp_path, 20, seconds=seconds, written=BEGAN)
+    (reel,) = tape(tmp_path).reels.values()
+    assert [round(moment, 3) for moment in reel.moments] == [BEGAN - gap * (20 - step) for step in range(1, 21)]
+    assert reel.pace == pace
+
+
+def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_path):
+    for step in range(1, 9):
+        path = tmp_path / f"{step}.jsonl"
+        path.write_text(json.dumps({"input": "q", "output": "a", "score": 1.0, "step": step}) + "\n", encoding="utf-8")
+        os.utime(path, (BEGAN + 60 * step, BEGAN + 60 * step))
+    (reel,) = tape(tmp_path).reels.values()
+    assert list(reel.moments) == [BEGAN + 60 * step for step in range(1, 9)]
+    (run,) = tape(tmp_path).monitor(Config(), BEGAN + 200).runs.values()
+    assert [place.step for place in run.samples.places] == [1, 2, 3]
+    for path in tmp_path.iterdir():
+        os.utime(path, (BEGAN, BEGAN))
+    (reel,) = tape(tmp_path).reels.values()
+    assert list(reel.moments) == [BEGAN - 8 + step for step in range(1, 9)]
+
+
+def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
+    console(tmp_path, 30, "ray.exceptions.RayTaskError(ValueError): no\n", written=BEGAN + 600)
+    os.utime(tmp_path / "train.log", (BEGAN, BEGAN))
+    made = tape(tmp_path)
+    (reel,) = made.reels.values()
+    moment = reel.moments[9] + 5
+    (run,) = made.monitor(Config(), moment).runs.values()
+    assert state(run, moment) is State.RUNNING
+    assert remaining(run, moment) == pytest.approx(200.0)
+    assert state(run, moment + 3000) is State.STALLED
+    (run,) = made.monitor(Config(), made.end).runs.values()
+    assert state(run, made.end) is State.CRASHED
+
+
+def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
+    tutorial(tmp_path / "a", range(1, 11))
+    tutorial(tmp_path / "b", range(1, 11), began=BEGAN + 5 * GAP)
+    tutorial(tmp_path / "c", range(1, 11), began=BEGAN + 1000 * GAP)
+    made = tape(tmp_path / "a", tmp_path / "b")
+    assert made.together
+    assert [reel.moments[0] for reel in made.reels.values()] == [BEGAN, BEGAN + 5 * GAP]
+    made = tape(tmp_path / "a", tmp_path / "c")
+    assert not made.together
+    assert {reel.moments[0] for reel in made.reels.values()} == {BEGAN + 1000 * GAP}
+    for run in made.monitor(Config(), made.end).runs.values():
+        series = run.series("rollout/reward_mean")
+        assert series is not None
+        assert series.times[0] == BEGAN + 1000 * GAP
+        assert run.last_record == made.end
+
+
+def test_steps_are_found_by_number_and_by_share(tmp_path):
+    tutorial(tmp_path / "run", range(1, 12))
+    made = tape(tmp_path / "run")
+    at = made.when(5)
+    assert at == BEGAN + 4 * GAP
+    assert made.next_step(at + 1, "run", 1) == BEGAN + 5 * GAP
+    assert made.next_step(at + 1, "run", -1) == BEGAN + 3 * GAP
+    assert made.next_step(at, None, 6) == made.end
+    assert made.next_step(at, "run", 7) is None
+    assert made.when(12) is None
+    assert made.at_share(made.share(at)) == pytest.approx(at)
+
+
+def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_path):
+    first = tutorial(tmp_path / "run", range(1, 21)).read_text(encoding="utf-8")
+    path = tutorial(tmp_path / "run", range(5, 16), began=BEGAN - 300)
+    path.write_text(first + path.read_text(encoding="utf-8"), encoding="utf-8")
+    made = tape(tmp_path / "run")
+    assert known(played(made, [*map(made.at_share, (0.1, 0.3, 0.6)), made.end])) == known(
+        load([str(tmp_path / "run")], Config(), made.end)
+    )
+
+
+def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
+    (tmp_path / "train.log").write_text("Training Progress: starts\nstep by step\n", encoding="utf-8")
+    assert tape(tmp_path).empty
+    assert tape(tmp_path / "nowhere").empty

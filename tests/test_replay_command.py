@@ -1,0 +1,69 @@
+"""The command `replay`: what it starts the app with, and one clear sentence where there is nothing to play."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.replay import Player
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    path = tmp_path / "run_7" / "verl_logs.jsonl"
+    path.parent.mkdir()
+    records = [
+        {"scope": "rollout", "step": step, "timestamp": 1.7e9 + step, "reward_mean": 2.5} for step in range(1, 31)
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def players(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Player]:
+    """Record what the app would be started with, on what looks like a terminal."""
+    config = tmp_path / "config.toml"
+    config.write_text("", encoding="utf-8")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+    started: list[Player] = []
+    monkeypatch.setattr("verl_tui.tui.replay", lambda player, config: started.append(player) or 0)
+    monkeypatch.setattr("verl_tui.cli._need_terminal", lambda paths=(): None)
+    return started
+
+
+def test_speed_and_place_are_as_asked(log, players):
+    assert main(["replay", log, "--speed", "2.5", "--from", "10", "--until", "20", "--paused"]) == 0
+    assert main(["replay", log]) == 0
+    asked, plain = players
+    assert (asked.speed, asked.now(), asked.until, asked.paused) == (2.5, 1.7e9 + 10, 1.7e9 + 20, True)
+    assert (plain.speed, plain.until, plain.paused) == (20.0, None, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["-"], 64, "-: standard input cannot be replayed"),
+        ([], 64, "name a log"),
+        (["LOG", "--from", "31"], 64, "no run comes to step 31: the last is 30"),
+        (["LOG", "--speed", "0"], 64, "0 is no number above 0"),
+        (["LOG", "--speed", "inf"], 64, "inf is no number above 0"),
+        (["LOG", "--until", "-1"], 64, "-1 is no step"),
+        (["LOG", "--from", "x"], 64, "x is no step"),
+        (["NOTHING"], 3, "nothing to replay: nothing readable"),
+        (["EMPTY"], 3, "nothing to replay: no step in"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_with_a_sentence(tmp_path, log, players, capsys, words, code, said):
+    empty = tmp_path / "train.log"
+    empty.write_text("Training Progress: starts\n", encoding="utf-8")
+    paths = {"LOG": log, "NOTHING": str(tmp_path / "nowhere"), "EMPTY": str(empty)}
+    assert main(["replay", *(paths.get(word, word) for word in words)]) == code
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not players

@@ -1,0 +1,162 @@
+"""The app on a replay: keys that play, what the first line says, and the screens of a moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.binding import Binding
+from watching import check_layout, count_frames, dashboard, lines, press, settle, text, until, write_run
+
+from verl_tui.config import Config
+from verl_tui.replay import Player, Tape
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.replaying import ReplayApp, at_moment
+from verl_tui.tui.screens.dashboard import Dashboard
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Wall:
+    """The present, which stands unless a test lets it go on."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def replaying(*logs: Path, at: int | None = None, paused: bool = True) -> tuple[ReplayApp, Wall]:
+    """Return the app on a replay of logs whose steps are a second apart, and what it takes for the present."""
+    tape, wall = Tape.read([str(log.parent) for log in logs]), Wall()
+    begin = tape.when(at) if at is not None else None
+    return ReplayApp(Player(tape, speed=10.0, at=begin, paused=paused, wall=wall), Config()), wall
+
+
+def first(app: ReplayApp) -> str:
+    return lines(app)[0]
+
+
+async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):
+    app, wall = replaying(write_run(tmp_path, "run_7"), at=10)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await until(pilot, lambda: "step 10" in first(app))
+        assert "paused" in first(app)
+        assert "running" in first(app)
+        wall.now += 5
+        await pilot.pause(0.15)
+        assert "step 10" in first(app)
+        await press(pilot, "p")
+        wall.now += 1
+        await until(pilot, lambda: "step 20" in first(app))
+        assert "paused" not in first(app)
+        assert "replay 10×" in first(app)
+        wall.now += 1000
+        await until(pilot, lambda: "at its end" in first(app))
+        assert "step 30" in first(app)
+        assert "ended?" in first(app)
+
+
+async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):
+    app, _ = replaying(write_run(tmp_path, "run_7", 101), at=10)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for key, step in (
+            *((".", 11), (".", 12), (",", 11), ("}", 21), ("{", 11), ("{", 1), (",", 1)),
+            *(("f9", 2), ("f7", 1), ("}", 11), ("r", 1)),
+        ):
+            await press(pilot, key)
+            await until(pilot, lambda step=step: f"step {step} " in first(app))
+            series = app._monitor.runs["run_7"].series("rollout/reward_mean")
+            assert series is not None
+            assert series.steps[-1] == step
+
+
+async def test_the_shown_run_stays_shown_on_the_way_back(tmp_path):
+    logs = [write_run(tmp_path, name) for name in ("run_a", "run_b")]
+    app, _ = replaying(*logs, at=20)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "2")
+        await until(pilot, lambda: "run_b" in first(app))
+        await press(pilot, ",")
+        await until(pilot, lambda: "step 19" in first(app))
+        assert "run_b" in first(app)
+        assert {run.step for run in app._monitor.runs.values()} == {19}
+
+
+async def test_the_charts_cursor_leads_to_its_step(tmp_path):
+    app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await press(pilot, "semicolon")
+        await until(pilot, lambda: "no cursor" in text(app))
+        await press(pilot, "f3", "right", "home", "semicolon")
+        await until(pilot, lambda: "step 1 " in first(app))
+
+
+async def test_speed_changes_and_a_pause_holds_over_every_screen(tmp_path):
+    app, _ = replaying(write_run(tmp_path, "run_7"), at=20, paused=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "greater_than_sign")
+        assert "20×" in first(app)
+        await press(pilot, "less_than_sign", "less_than_sign")
+        assert "5×" in first(app)
+        await press(pilot, "i", "f8")
+        assert app._player.paused
+        await press(pilot, "f9", "escape")
+        assert "paused" in first(app)
+        assert "step 21" in first(app)
+
+
+async def test_a_replay_that_stands_draws_nothing(tmp_path, monkeypatch):
+    app, wall = replaying(write_run(tmp_path, "run_7"), at=20)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        await until(pilot, lambda: "step 20" in first(app))
+        await settle(pilot)
+        frames = count_frames(monkeypatch)
+        wall.now += 100
+        await pilot.pause(0.25)
+        assert not frames["frames"]
+
+
+async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
+    app, _ = replaying(write_run(tmp_path, "run_7"))
+    async with app.run_test(size=(220, 60)) as pilot:
+        await press(pilot)
+        assert "Pause the replay" in lines(app)[-1]
+        await press(pilot, "question_mark")
+        for words in ("Pause the replay", "Next step", "Play from the beginning", "Forward by a tenth"):
+            assert words in text(app)
+        titles = [command.title for command in app.get_system_commands(dashboard(app))]
+        assert "Previous step" in titles
+
+
+@pytest.mark.parametrize("size", [(220, 60), (140, 45), (80, 24), (60, 20), (40, 12), (20, 6)])
+async def test_every_size_says_that_it_is_a_replay(tmp_path, size):
+    app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, ".")
+        await until(pilot, lambda: "run_7" in app._monitor.runs and app._monitor.runs["run_7"].step == 21)
+        check_layout(app)
+        assert "paused" in first(app)
+        assert size[0] < 60 or "step 21" in first(app)
+
+
+def test_keys_of_the_replay_are_no_others(tmp_path):
+    own = {key for one in ReplayApp.BINDINGS[-12:] if isinstance(one, Binding) for key in one.key.split(",")}
+    assert len(own) == 12
+    for place in (Dashboard, ChartsPanel, HealthPanel, RunsPanel):
+        taken = {key for one in place.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")}
+        assert not own & taken, place
+
+
+async def test_a_picture_of_a_step_needs_no_player(tmp_path):
+    tape = Tape.read([str(write_run(tmp_path, "run_7"))])
+    moment = tape.when(12)
+    assert moment is not None
+    app = at_moment(tape, Config(), moment)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        assert "running  step 12" in text(app)

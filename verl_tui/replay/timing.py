@@ -1,0 +1,156 @@
+"""When each step of a recorded run was reached, as well as its log can tell."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate, pairwise
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import Dump, Progress, Record, Rows, Sample
+from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.state import last_write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.runs.run import Run
+
+_SECOND = 1.0
+"""Seconds a step where nothing tells."""
+_BEYOND = 10
+"""Steps before the first and behind the last known moment that are reckoned with; more are some other count."""
+_BURST = 0.1
+"""Seconds a step below which files did not come one by one: they were copied."""
+_GAPS = 200
+"""Gaps between steps that make the usual one."""
+_EARLIEST, _LATEST = 1e8, 1e11
+"""Seconds since the epoch beyond which a stated time is none, as in `verl_tui.times.parse_time`."""
+
+
+def stated(time: float) -> bool:
+    """Tell whether a time that a row states can be one."""
+    return _EARLIEST < time < _LATEST
+
+
+class Stretch(NamedTuple):
+    """What a source tells between two of its beginnings."""
+
+    steps: tuple[int, ...]
+    """Of its rows and its progress bar, ascending."""
+    bars: tuple[tuple[int, float], ...]
+    """Steps that the progress bar has shown, with the seconds it says had passed; ascending in both."""
+
+
+def stretch(records: Iterable[Record]) -> Stretch:
+    """Return what records of one source tell of steps."""
+    steps: set[int] = set()
+    bars: list[tuple[int, float]] = []
+    for record in records:
+        if isinstance(record, Rows) and record.progress:
+            steps.update(record.steps)
+        elif isinstance(record, Progress) and record.step is not None:
+            steps.add(record.step)
+            later = not bars or record.step > bars[-1][0]
+            if later and record.elapsed is not None and (not bars or record.elapsed >= bars[-1][1]):
+                bars.append((record.step, record.elapsed))
+    return Stretch(tuple(sorted(steps)), tuple(bars))
+
+
+class Timing:
+    """What tells when the steps of a run were reached: times in the log, its progress bar, timers, else nothing."""
+
+    def __init__(self, run: Run, records: Iterable[Record]) -> None:
+        """Ask a run.
+
+        Args:
+            run: The run with everything there is.
+            records: All that its sources have said.
+        """
+        self._run = run
+        self._clocks = list(run.clocks)
+        timer = run.indicator("step_time")
+        pairs = zip(timer.steps, timer.values, strict=True) if timer is not None else ()
+        self._taken = {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
+        self._usual = median(self._taken.values()) if self._taken else self._usual_gap()
+        self.reference = Clock("")
+        """When the run reached its steps, for sources that only refer to them; whoever lays out the others sets it."""
+        if run.step is None:
+            self._refer(list(records))
+        self.pace: str | None = None
+        """What sets the pace where no clock tells, for people; None where one does."""
+        if not self._clocks:
+            self.pace = f"paced by {timer.key}" if self._taken and timer is not None else "a second a step"
+
+    @property
+    def reckoned(self) -> bool:
+        """Whether nobody noted when steps were reached."""
+        return not self._clocks or self._clocks[0].reckoned
+
+    def clock(self, told: Stretch, path: str, end: float, *, last: bool) -> Clock:
+        """Return when the steps of a stretch were reached.
+
+        Args:
+            told: The stretch.
+            path: Its source.
+            end: When it was over.
+            last: Whether the source did not begin anew after it: only of its newest pass a run's clocks tell.
+        """
+        if not told.steps:
+            return self.reference
+        source = self._run.sources.get(path)
+        own = [source.bar_clock()] if source is not None else []
+        clocks = [clock for clock in self._clocks if not clock.reckoned]
+        if last:
+            clocks += [*own, *self._clocks]
+        for clock in clocks:
+            if len(clock) > 1 and _overlap(clock.steps, told.steps):
+                return clock
+        if len(told.bars) > 1 and not last:
+            return reckoned("progress bar", [at for at, _ in told.bars], [seconds for _, seconds in told.bars], end)
+        return reckoned("timers", told.steps, self._elapsed(told.steps), end)
+
+    def at(self, clock: Clock, step: int) -> float:
+        """Return when a step was reached by a clock, nan where that cannot be told."""
+        if not len(clock):
+            return math.nan
+        if step < clock.steps[0]:
+            return clock.times[0] - min(clock.steps[0] - step, _BEYOND) * self._usual
+        if step > clock.steps[-1]:
+            return clock.times[-1] + min(step - clock.steps[-1], _BEYOND) * self._usual
+        return clock.at(step)
+
+    def _elapsed(self, steps: Sequence[int]) -> list[float]:
+        """Return the seconds since the first of some steps by the timers, a step without one taking the usual time."""
+        gaps = ((after - before) * self._taken.get(after, self._usual) for before, after in pairwise(steps))
+        return list(accumulate(gaps, initial=0.0))[: len(steps)]
+
+    def _refer(self, records: Sequence[Record]) -> None:
+        """Take the steps from dumps and samples: nothing else tells of any."""
+        files = _of_files([record for record in records if isinstance(record, Dump)])
+        self._clocks = [files] if files is not None else []
+        steps = {record.step for record in records if isinstance(record, Dump | Sample) and record.step is not None}
+        known = sorted(steps)
+        self.reference = files or reckoned("", known, self._elapsed(known), last_write(self._run) or 0.0)
+
+    def _usual_gap(self) -> float:
+        for clock in self._clocks:
+            known = list(zip(clock.steps[-_GAPS:], clock.times[-_GAPS:], strict=True))
+            if gaps := [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(known) if b[0] > a[0]]:
+                return median(gaps)
+        return _SECOND
+
+
+def _overlap(known: Sequence[int], asked: Sequence[int]) -> bool:
+    return known[0] <= asked[-1] and asked[0] <= known[-1]
+
+
+def _of_files(dumps: Sequence[Dump]) -> Clock | None:
+    """Return when dumps were written, None where their files do not tell: all were copied in one go."""
+    clock = Clock("the dumps' last change")
+    known = {dump.step: dump.modified for dump in dumps if dump.modified is not None and not dump.removed}
+    steps = sorted(known)
+    clock.note(steps, [known[step] or 0.0 for step in steps])
+    if len(clock) < 2 or len(clock) < len(steps):
+        return None
+    return clock if clock.times[-1] - clock.times[0] >= _BURST * (clock.steps[-1] - clock.steps[0]) else None
