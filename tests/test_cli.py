@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import verl_tui
-from verl_tui.arguments import CommandError
 from verl_tui.cli import build_parser, main
+from verl_tui.commands import check, config, demo, export, guide, watch
+from verl_tui.commands.arguments import CommandError
 from verl_tui.config import Config
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
         return 0
 
     monkeypatch.setattr("verl_tui.tui.watch", watch)
-    monkeypatch.setattr("verl_tui.cli._need_terminal", lambda paths=(): None)
+    for name in ("watch", "replay", "demo"):
+        monkeypatch.setattr(f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None)
     return calls
 
 
@@ -100,25 +102,24 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
     options = build_parser().read(argv)
-    assert options.run.__name__ == "_watch"
+    assert options.run is watch.run
     assert options.paths == paths
 
 
 @pytest.mark.parametrize(
     ("argv", "command"),
     [
-        (["check", "a"], "_check"),
-        (["--config", "c", "check", "a"], "_check"),
-        (["check", "a", "--json"], "_check"),
-        (["export", "csv", "a", "-o", "b", "c"], "_export_csv"),
-        (["demo"], "_demo"),
-        (["guide"], "_guide"),
-        (["config"], "_config"),
-        (["--print-completion", "bash"], "_completion"),
+        (["check", "a"], check.run),
+        (["--config", "c", "check", "a"], check.run),
+        (["check", "a", "--json"], check.run),
+        (["export", "csv", "a", "-o", "b", "c"], export.run_csv),
+        (["demo"], demo.run),
+        (["guide"], guide.run),
+        (["config"], config.run),
     ],
 )
-def test_commands_are_found(argv: list[str], command: str) -> None:
-    assert build_parser().read(argv).run.__name__ == command
+def test_commands_are_found(argv: list[str], command: object) -> None:
+    assert build_parser().read(argv).run is command
 
 
 @pytest.mark.parametrize(
@@ -349,7 +350,7 @@ def test_check_of_a_log_without_a_readable_line(tmp_path: Path, capsys: pytest.C
 @pytest.fixture
 def as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Return a function that makes an ordinary user of root, who may read everything."""
-    monkeypatch.setattr("verl_tui.cli.load_config", lambda path: Config())
+    monkeypatch.setattr("verl_tui.commands.asking.load_config", lambda path: Config())
 
     def become() -> None:
         for directory in (tmp_path, *tmp_path.parents):

@@ -34,7 +34,8 @@ def players(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Player]:
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
     started: list[Player] = []
     monkeypatch.setattr("verl_tui.tui.replay", lambda player, config: started.append(player) or 0)
-    monkeypatch.setattr("verl_tui.cli._need_terminal", lambda paths=(): None)
+    for name in ("watch", "replay", "demo"):
+        monkeypatch.setattr(f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None)
     return started
 
 

@@ -1,0 +1,58 @@
+"""`verl-tui check`: one look without a screen."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.telling import EXIT_NOTHING, close_stdout, colour, complain, tell
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import Parser
+
+NAME = "check"
+HELP = "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    parser.add_argument("--json", action="store_true", help="write JSON for programs")
+    by = "metric of the best checkpoint: an indicator or the log's own key, with :min or :max (reward)"
+    parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
+    paths_argument(parser)
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report; return what it comes to."""
+    import json
+    import shutil
+
+    from verl_tui.check import BestBy, exit_code, report, write_text
+    from verl_tui.monitor import load
+
+    now = time.time()
+    monitor = load(paths_of(options, "verl-tui check logs/run_7"), configuration(options), now)
+    tell((*monitor.problems, *monitor.waiting))
+    metric, _, way = options.best_by.rpartition(":")
+    by = BestBy(metric, way == "min") if metric and way in ("min", "max") else BestBy(options.best_by)
+    found = report(monitor, now, by)
+    if by.metric != "reward" and found["runs"] and not any(run["best"] for run in found["runs"]):
+        complain(f"--best-by {by.metric}: no run logs it")
+    if options.json:
+        text = json.dumps(found, indent=2, allow_nan=False) + "\n"
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = write_text(found, monitor, now, width=width, colour=colour())
+    code = exit_code(found)
+    if code == EXIT_NOTHING and found["runs"]:
+        complain("nothing readable so far in " + ", ".join(run["name"] for run in found["runs"]))
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        close_stdout()  # `check … | head` has seen enough; the health stays what it is
+    return code

@@ -1,0 +1,30 @@
+"""`verl-tui config`: where the configuration lies, and its defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.asking import config_option
+from verl_tui.config import config_path, documented_defaults, load_config
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import Parser
+
+NAME = "config"
+HELP = "where the configuration is read from, and all of its defaults"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write it; return the exit code."""
+    path = config_path(options.config)
+    load_config(options.config)
+    print(f"# {path}{'' if path.exists() else ' (not there: these defaults hold)'}\n")
+    print(documented_defaults(), end="")
+    return 0

@@ -1,0 +1,92 @@
+"""`verl-tui guard`: follow runs without a screen, and stop those that have gone mad."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, count, positive, share
+from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.telling import EXIT_NOTHING, tell
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from verl_tui.commands.arguments import Parser
+    from verl_tui.config import Config
+
+NAME = "guard"
+HELP = "follow runs without a screen; run a command, once a run, when a circuit breaker trips"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
+    parser.epilog = (
+        "CMD gets the facts in environment variables VERL_TUI_RUN, _PATHS, _STATE, _FINDING, _SEVERITY, _STEP, "
+        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE. Events are one line of JSON each. "
+        "Exits 0 when nothing tripped, 2 when something did."
+    )
+    parser.rest = "command"
+    parser.set_defaults(command=())
+    parser.add_argument("--on", action="append", default=[], metavar="ID", help="trip on this finding, too")
+    parser.add_argument("--kl", type=positive, metavar="LIMIT", help="of circuit-breaker-kl (0.2)")
+    parser.add_argument("--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)")
+    parser.add_argument("--count", type=count, metavar="N", help="breaches in a row that trip either (5)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run, run nothing")
+    paths_argument(parser)
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Follow until a signal comes; return whether something tripped."""
+    import shutil
+    import signal
+    import threading
+
+    from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders, follow
+    from verl_tui.sources.feed import Feed
+
+    config, paths = _limited(options), paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711")
+    if options.command and shutil.which(options.command[0]) is None:
+        raise CommandError(f"{options.command[0]}: no such command, or not executable")
+    found = Feed(paths).scan()
+    tell((*found.problems, *found.waiting))
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    stop, caught = threading.Event(), []
+
+    def end(number: int, _frame: object) -> None:
+        caught.append(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    orders = Orders(frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run)
+    guard = follow(paths, config, orders, clock=time.time, write=_write_event, stop=stop)
+    if caught:
+        return 128 + caught[0]
+    return TRIPPED if guard.tripped else QUIET
+
+
+def _limited(options: argparse.Namespace) -> Config:
+    """Return the configuration with the limits of the command line, once the named findings are known to exist."""
+    import difflib
+
+    from verl_tui.guard import limited
+    from verl_tui.health import load_guide
+
+    config = configuration(options)
+    known = {rule.id for rule in load_guide(config.guide).rules}
+    for id in options.on:
+        if id not in known:
+            near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
+            raise CommandError(f"--on {id}: no such finding; did you mean {', '.join(near)}?")
+    return limited(config, kl=options.kl, reward_drop=options.reward_drop, count=options.count)
+
+
+def _write_event(event: Mapping[str, object]) -> None:
+    import json
+
+    print(json.dumps(event, ensure_ascii=False, allow_nan=False), flush=True)

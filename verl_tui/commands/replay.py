@@ -1,0 +1,69 @@
+"""`verl-tui replay`: a recorded run played as if live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, positive, step
+from verl_tui.commands.asking import (
+    config_option,
+    configuration,
+    need_terminal,
+    paths_argument,
+    paths_of,
+    piped,
+    screen_options,
+)
+from verl_tui.commands.telling import EXIT_NOTHING, tell
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import Parser
+    from verl_tui.replay import Tape
+
+NAME = "replay"
+HELP = "a recorded run played as if live: pause, step, seek"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    parser.epilog = (
+        "Time is that of the log: times it states, else counted back from its progress bar, else by the step timers, "
+        "else a second a step; the first line says which. Runs that went on side by side are played at their true "
+        "times, others each from its own start. The records are held in memory. Keys: see ? and the last row."
+    )
+    parser.add_argument("--speed", type=positive, default=20.0, metavar="N", help="times as fast as it was (20)")
+    parser.add_argument("--from", type=step, dest="first", metavar="STEP", help="begin where the run was at this step")
+    parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
+    parser.add_argument("--paused", action="store_true", help="stand still at first")
+    screen_options(parser)
+    paths_argument(parser, "log, directory or quoted glob")
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play until the user leaves; return the exit code."""
+    if piped(options.paths):
+        raise CommandError("-: standard input cannot be replayed, write it to a file first")
+    paths, config = paths_of(options, "verl-tui replay logs/run_7 --speed 20"), configuration(options)
+    need_terminal()
+    from verl_tui.replay import Player, Tape
+
+    tape = Tape.read(paths)
+    tell((*tape.discovery.problems, *tape.discovery.waiting))
+    if tape.empty:
+        why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"
+        raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
+    at, until = (None if one is None else _moment(tape, one) for one in (options.first, options.until))
+    from verl_tui.tui import replay
+
+    return replay(Player(tape, speed=options.speed, at=at, until=until, paused=options.paused), config)
+
+
+def _moment(tape: Tape, step: int) -> float:
+    """Return when a step was reached."""
+    moment = tape.when(step)
+    if moment is None:
+        raise CommandError(f"no run comes to step {step:,}: the last is {tape.last_step:,}")
+    return moment

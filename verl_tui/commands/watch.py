@@ -1,0 +1,61 @@
+"""`verl-tui PATH...`: watch runs in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import completes_paths, size, snapshot
+from verl_tui.commands.asking import (
+    EXAMPLE,
+    config_option,
+    configuration,
+    need_terminal,
+    paths_argument,
+    paths_of,
+    screen_options,
+)
+from verl_tui.commands.telling import EXIT_NOTHING, tell, unwritten
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import Parser
+
+NAME = "watch"
+HELP = "watch runs in the terminal (what PATH alone does)"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    unnamed(parser)
+    paths_argument(parser)
+
+
+def unnamed(parser: Parser) -> None:
+    """Add those options that may stand before the first path where the command is not said."""
+    config_option(parser)
+    screen_options(parser)
+    frame = "draw one frame into FILE.svg or FILE.txt and exit"
+    completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
+    parser.add_argument("--size", type=size, default=(120, 40), metavar="COLSxROWS", help="of a snapshot (120x40)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw until the user leaves; return the exit code."""
+    paths, config = paths_of(options, EXAMPLE), configuration(options)
+    if options.snapshot is None:
+        need_terminal(paths)
+    from verl_tui.sources.feed import Feed
+
+    found = Feed(paths).scan()
+    tell(found.problems)
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    from verl_tui.tui import watch
+
+    try:
+        return watch(paths, config, snapshot=options.snapshot, size=options.size)
+    except OSError as error:
+        if options.snapshot is None:
+            raise
+        raise unwritten(error, options.snapshot) from error
