@@ -9,7 +9,7 @@ import re
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +21,14 @@ _EXACT = 2.0**53
 """Integers below are exact as floats and lose nothing without their `.0`."""
 _LONGEST_NAME = 200
 """Bytes of a file's name: most file systems take 255, and a suffix has to fit."""
+
+
+class Column(NamedTuple):
+    """Part of a series, or what is known of its steps in words."""
+
+    key: str
+    steps: Sequence[int]
+    values: Sequence[float] | Sequence[str]
 
 
 class ExportError(Exception):
@@ -70,8 +78,25 @@ def write_csv(run: Run, file: TextIO) -> None:
     keys = [key for key in run.keys if key != "step"]
     columns = [series for key in keys if (series := run.series(key)) is not None]
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["step", *(series.key for series in columns)])
-    writer.writerows(_rows(columns))
+    writer.writerows(table(columns))
+
+
+def table(columns: Sequence[Column | Series]) -> Iterator[list[str]]:
+    """Yield the header, then a row for each step, with one cursor a column: nothing is held but the row."""
+    yield ["step", *(column.key for column in columns)]
+    at = [0] * len(columns)
+    known = {id(column.steps): column.steps for column in columns}  # many columns may share them
+    for step in sorted(set().union(*known.values())):
+        row = [str(step)]
+        for number, column in enumerate(columns):
+            place = at[number]
+            if place < len(column.steps) and column.steps[place] == step:
+                value = column.values[place]
+                row.append(value if isinstance(value, str) else exact(value))
+                at[number] = place + 1
+            else:
+                row.append("")
+        yield row
 
 
 def file_names(names: Iterable[str]) -> list[str]:
@@ -90,22 +115,7 @@ def file_names(names: Iterable[str]) -> list[str]:
     return unique
 
 
-def _rows(columns: Sequence[Series]) -> Iterator[list[str]]:
-    """Yield a row for each step, with one cursor a column: nothing is held but the row."""
-    at = [0] * len(columns)
-    for step in sorted({step for series in columns for step in series.steps}):
-        row = [str(step)]
-        for number, series in enumerate(columns):
-            place = at[number]
-            if place < len(series.steps) and series.steps[place] == step:
-                row.append(_text(series.values[place]))
-                at[number] = place + 1
-            else:
-                row.append("")
-        yield row
-
-
-def _text(value: float) -> str:
+def exact(value: float) -> str:
     """Return a number that reads back as exactly itself."""
     if value.is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0):
         return str(int(value))

@@ -14,6 +14,7 @@ from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import integer, unreadable
 from verl_tui.sources.lines import LineReader
 from verl_tui.text import safe
+from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +28,8 @@ anchor = True
 
 _STEPS = ("step", "global_step", "_step", "global_steps", "training/global_step", "training_global_step", "iteration")
 """Columns that may hold the step, best first; case does not matter."""
+_TIME = "time"
+"""Column that may hold moments as text, as the app writes them; a number there is a metric."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 _BOM = "\ufeff"
 
@@ -76,7 +79,8 @@ class CsvDecoder:
             for i, (name, field) in enumerate(zip(self._names, fields, strict=True))
             if i != self._at and (value := _number(field)) is not None
         ]
-        return (Row(step, tuple(name for name, _ in pairs), tuple(value for _, value in pairs)),)
+        time = parse_time(fields[self._names.index(_TIME)]) if _TIME in self._names else None
+        return (Row(step, tuple(name for name, _ in pairs), tuple(value for _, value in pairs), time),)
 
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:  # noqa: ARG002
         """A row without an end may lack digits of its last number."""

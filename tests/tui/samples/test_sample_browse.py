@@ -11,7 +11,6 @@ from verl_tui.records import Sample
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.tui.samples.browse import Browse
 from verl_tui.tui.samples.chosen import Chosen
-from verl_tui.tui.samples.clipping import clipping
 from verl_tui.tui.samples.query import parse
 
 if TYPE_CHECKING:
@@ -151,11 +150,3 @@ def test_answers_that_are_no_more_are_left_out(reader: Reader) -> None:
     reader.browse.compare()
     reader.browse.mates = 99
     assert reader.items() == []
-
-
-def test_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TMUX", raising=False)
-    one = Sample(1, "why", "x" * 100_000)
-    assert clipping(Sample(1, "why", "so"), response_only=False) == ("why\n\nso", "copied 7 characters")
-    assert clipping(one, response_only=True).text == "x" * 74_000
-    assert "of 100,000, terminals take no more" in clipping(one, response_only=True).says

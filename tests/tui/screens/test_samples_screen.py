@@ -419,7 +419,7 @@ async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert app.clipboard == "system words\n\nquestion 0\n\nanswer 4-0"
         await press(pilot, "Y")
         assert app.clipboard == "answer 4-0"
-        assert any("copied 10 characters; tmux needs set-clipboard on" in note.message for note in app._notifications)
+        assert any("copied answer 4-0; tmux needs set-clipboard on" in note.message for note in app._notifications)
         await press(pilot, "n")
         await until(pilot, lambda: "汉" in text(app))
         await press(pilot, "Y")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from verl_tui.exporters.new_file import create, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,14 +18,12 @@ if TYPE_CHECKING:
 
 _BUDGET = 0.005
 """Seconds of writing at a stretch."""
-_MOST_NAMES = 1000
 
 
 def file_name(run: str, page: Page, indices: Sequence[int]) -> str:
     """Return a name that says what is in the file, without its ending."""
     what = f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
-    words = ["verl-tui", run, f"step-{page.place.step}", *(["validation"] if page.place.validation else []), what]
-    return "-".join(re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:60] or "run" for word in words)
+    return named(run, f"step-{page.place.step}", *(["validation"] if page.place.validation else []), what)
 
 
 class Export:
@@ -49,7 +48,7 @@ class Export:
         self._page = page
         self._generation = page.generation
         self._indices = tuple(indices)
-        self.path = _create((folder or Path.cwd()) / file_name(run, page, indices))
+        (self.path,) = create(folder or Path.cwd(), file_name(run, page, indices), ".jsonl")
         self.written = 0
         self.skipped = 0
         """Rows that cannot be read."""
@@ -112,6 +111,11 @@ class Export:
             yield record(sample, self._page.place.step, index) if sample is not None else None
 
 
+def whole(sample: Sample) -> str:
+    """Return a sample as it is copied."""
+    return f"{sample.prompt}\n\n{sample.response}"
+
+
 def record(sample: Sample, step: int, index: int) -> bytes:
     """Return a sample as a JSON object, under names by which verl-tui reads it again."""
     fields: dict[str, Any] = {
@@ -126,14 +130,3 @@ def record(sample: Sample, step: int, index: int) -> bytes:
     }
     fields.update((name, value) for name, value in sample.extras.items() if name not in fields)
     return orjson.dumps({key: value for key, value in fields.items() if value is not None}, default=str)
-
-
-def _create(base: Path) -> Path:
-    for number in range(1, _MOST_NAMES):
-        path = base.with_name(f"{base.name}{f'-{number}' if number > 1 else ''}.jsonl")
-        try:
-            path.open("xb").close()
-        except FileExistsError:
-            continue
-        return path
-    raise FileExistsError(f"{base}.jsonl, and a thousand more of that name")

@@ -1,0 +1,61 @@
+"""Names of what the app writes: they say what it is, and take no other file's place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.exporters.new_file import create, named
+from verl_tui.sources.discovery import Finder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("grpo", "critic/score/mean"), "verl-tui-grpo-critic-score-mean"),
+        (("../../etc", "val-core/a@1"), "verl-tui-etc-val-core-a-1"),
+        (("", "步"), "verl-tui-run-run"),
+    ],
+)
+def test_a_name_says_what_it_is_and_is_no_path(words: tuple[str, ...], name: str) -> None:
+    assert named(*words) == name
+
+
+def test_a_name_is_never_longer_than_file_systems_take() -> None:
+    assert len(named("x" * 500, "y" * 500)) < 200
+
+
+def test_what_is_taken_gets_a_number_for_all_its_endings(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("mine")
+    paths = create(tmp_path, "a", ".svg", ".txt")
+    assert [path.name for path in paths] == ["a-2.svg", "a-2.txt"]
+    assert not (tmp_path / "a.svg").exists(), "nothing is left of what could not be made"
+    assert (tmp_path / "a.txt").read_text() == "mine"
+    assert [path.name for path in create(tmp_path, "a", ".svg", ".txt")] == ["a-3.svg", "a-3.txt"]
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "elsewhere")
+    (path,) = create(tmp_path, "a", ".csv")
+    assert path.name == "a-2.csv"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        create(tmp_path / "gone", "a", ".csv")
+
+
+def test_a_watched_directory_does_not_take_them_for_logs(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("step,critic/score/mean\n1,0.5\n")
+    for ending, text in ((".csv", "step,critic/score/mean\n1,0.5\n"), (".txt", "step:1 - critic/score/mean:0.5\n")):
+        (path,) = create(tmp_path, named("run", "critic/score/mean"), ending)
+        path.write_text(text)
+    (run,) = Finder([str(tmp_path)]).scan().runs
+    assert [file.path.name for file in run.files] == ["train.csv"]
+    (run,) = Finder([str(tmp_path / "verl-tui-run-critic-score-mean.csv")]).scan().runs
+    assert [file.format.name for file in run.files] == ["metrics CSV"], "named, it is read"

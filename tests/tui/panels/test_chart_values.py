@@ -1,0 +1,206 @@
+"""The numbers behind a chart: what the cursor reads as text, what is in sight as columns of a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import NOW
+
+from verl_tui.config import Config
+from verl_tui.exporters.csv import table
+from verl_tui.monitor import load
+from verl_tui.tui.panels.chart_plan import Look, Plan, plan
+from verl_tui.tui.panels.chart_values import in_sight, listed, reading
+from verl_tui.tui.panels.span import Span
+from verl_tui.tui.selection import Selection
+from verl_tui.tui.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from verl_tui.exporters.csv import Column
+    from verl_tui.monitor import Monitor
+
+REWARD, KL, VALIDATION = "critic/score/mean", "actor/ppo_kl", "val-core/math/acc/mean@1"
+ODD = {7: math.nan, 8: math.inf}
+
+
+def value(step: int, shift: float) -> float:
+    return ODD.get(step, step / 3 + shift)
+
+
+def write(directory: Path, steps: int, shift: float) -> None:
+    """Write a verl run, a step every 10 s from a beginning of its own, validation every fourth step."""
+    directory.mkdir()
+    records = [
+        {
+            "scope": "rollout",
+            "step": step,
+            "timestamp": NOW - 10_000 + 1000 * shift + 10 * step,
+            REWARD: value(step, shift),
+            **({VALIDATION: step / 100} if step % 4 == 0 else {}),
+        }
+        for step in range(1, steps + 1)
+    ]
+    flat = [{**record, KL: 0.001 * record["step"]} for record in records]
+    for record in flat:
+        del record["scope"]
+    (directory / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in flat))
+
+
+@pytest.fixture(scope="module")
+def monitor(tmp_path_factory: pytest.TempPathFactory) -> Monitor:
+    folder = tmp_path_factory.mktemp("runs")
+    write(folder / "run_a", 40, 0.0)
+    write(folder / "run_b", 60, 0.5)
+    return load([str(folder)], Config(), NOW)
+
+
+def view_of(monitor: Monitor, cursor: int | None = None, *selected: str) -> View:
+    selection = Selection()
+    for name in selected:
+        selection.toggle(name)
+    return View(monitor, monitor.runs["run_a"], NOW, cursor=cursor, selection=selection)
+
+
+def chart(view: View, key: str) -> Plan:
+    assert view.run is not None
+    return next(found for found in plan(view.run, ()) if found.key == key)
+
+
+def columns(view: View, look: Look | None = None, key: str = REWARD, right: str | None = None) -> dict[str, Column]:
+    found = in_sight(chart(view, key), chart(view, right) if right else None, view, look or Look())
+    assert len({column.key for column in found}) == len(found), "no two columns are called the same"
+    return {column.key: column for column in found}
+
+
+# -- what is copied ---------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None:
+    view = view_of(monitor)
+    assert reading(chart(view, KL), None, view, Look()) == f"{KL} step 40 0.04"
+    assert reading(chart(view, REWARD), None, view, Look()).splitlines() == [
+        f"{REWARD} step 40 {40 / 3!r}",
+        f"{VALIDATION} step 40 0.4",
+    ]
+
+
+@pytest.mark.parametrize("axis", ["step", "time", "relative"])
+def test_the_cursors_values_are_copied_on_every_axis(monitor: Monitor, axis: str) -> None:
+    view = view_of(monitor, 11)
+    assert reading(chart(view, REWARD), chart(view, KL), view, Look(axis=axis)).splitlines() == [
+        f"{REWARD} step 11 {11 / 3!r}",
+        f"{VALIDATION} step 8 0.08",
+        f"{KL} step 11 0.011",
+    ]
+
+
+def test_of_runs_over_each_other_all_are_copied(monitor: Monitor) -> None:
+    view = view_of(monitor, 11, "run_b", "run_a")
+    assert reading(chart(view, KL), None, view, Look()).splitlines() == [
+        f"{KL} step 11 0.011",
+        f"{KL} (run_b) step 11 0.011",
+    ]
+    relative = reading(chart(view, KL), None, view, Look(axis="relative"))
+    assert relative.splitlines()[1] == f"{KL} (run_b) step 11 0.011", "both began together"
+    by_day = reading(chart(view, KL), None, view, Look(axis="time"))
+    assert by_day == f"{KL} step 11 0.011", "the other run had not begun"
+
+
+def test_a_value_that_is_no_number_is_copied_as_such(monitor: Monitor) -> None:
+    view = view_of(monitor, 7)
+    assert reading(chart(view, REWARD), None, view, Look()).splitlines()[0] == f"{REWARD} step 7 nan"
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+def test_all_points_are_written_as_they_were_logged(monitor: Monitor) -> None:
+    found = columns(view_of(monitor))
+    assert list(found) == ["time", REWARD, VALIDATION]
+    assert list(found[REWARD].steps) == list(range(1, 41))
+    assert [repr(one) for one in found[REWARD].values] == [repr(value(step, 0.0)) for step in range(1, 41)]
+    assert list(found[VALIDATION].steps) == list(range(4, 41, 4))
+    assert found["time"].values[:2] == ["2027-01-15T05:13:30Z", "2027-01-15T05:13:40Z"]
+
+
+@pytest.mark.parametrize("axis", ["step", "time", "relative"])
+def test_only_what_is_in_sight_is_written(monitor: Monitor, axis: str) -> None:
+    look = Look(axis=axis, span=Span(10, 10))
+    found = columns(view_of(monitor), look)
+    assert list(found[REWARD].steps) == list(range(10, 21))
+    assert list(found[VALIDATION].steps) == [12, 16, 20]
+    assert len(found["time"].steps) == 11
+
+
+def test_a_window_that_follows_has_no_end(monitor: Monitor) -> None:
+    found = columns(view_of(monitor, None, "run_a", "run_b"), Look(span=Span(20, 10, follows=True)))
+    assert list(found[REWARD].steps) == list(range(30, 41))
+    assert list(found[f"{REWARD} (run_b)"].steps) == list(range(30, 61)), "drawn beyond the shown run's end"
+
+
+def test_each_run_and_the_second_axis_have_columns(monitor: Monitor) -> None:
+    found = columns(view_of(monitor, None, "run_b", "run_a"), right=KL)
+    assert list(found) == ["time", REWARD, VALIDATION, KL, "time (run_b)", f"{REWARD} (run_b)"]
+    assert list(found[f"{REWARD} (run_b)"].steps) == list(range(1, 61))
+
+
+def test_averages_are_written_only_where_the_chart_is_smoothed(monitor: Monitor) -> None:
+    found = columns(view_of(monitor), Look(smoothing=0.5, span=Span(2, 3)), KL)
+    assert list(found) == ["time", KL, f"{KL} (smoothed 0.5)"]
+    # 0.5: (1 + 2·2) / 3 at step 2, corrected for its short past; TensorBoard's debiased average.
+    assert found[f"{KL} (smoothed 0.5)"].values[0] == pytest.approx(0.005 / 3)
+    assert found[KL].values[0] == 0.002
+
+
+def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> None:
+    view = view_of(monitor, None, "run_a", "run_b")
+    found = listed([KL, VALIDATION, "gone"], view, Look(axis="relative", span=Span(5, 4)))
+    assert [column.key for column in found] == ["time", KL, VALIDATION]
+    assert list(found[1].steps) == [5, 6, 7, 8, 9]
+
+
+# -- there and back ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> None:
+    view = view_of(monitor, None, "run_a", "run_b")
+    look = Look(smoothing=0.9)
+    found = in_sight(chart(view, REWARD), chart(view, KL), view, look)
+    again = _read(tmp_path / "taken.csv", found)
+    (run,) = again.runs.values()
+    numbers = [column for column in found if not column.key.startswith("time")]
+    assert set(run.keys) == {column.key for column in numbers}
+    for column in numbers:
+        series = run.series(column.key)
+        assert series is not None
+        assert list(series.steps) == list(column.steps)
+        assert list(map(repr, series.values)) == list(map(repr, column.values))
+    original, series = view.run.series(REWARD), run.series(REWARD)  # type: ignore[union-attr]
+    assert original is not None
+    assert series is not None
+    assert list(series.times) == pytest.approx(list(original.times)), "the shown run's times too"
+
+
+def _read(path: Path, found: Sequence[Column]) -> Monitor:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(table(found))
+    assert b"\r\n" in path.read_bytes(), "RFC 4180"
+    return load([str(path)], Config(), NOW)
+
+
+def test_names_with_commas_and_quotes_are_quoted(monitor: Monitor, tmp_path: Path) -> None:
+    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), Look())[1]
+    again = _read(tmp_path / "odd.csv", [replace_key(column, 'a,"b" c/d')])
+    (run,) = again.runs.values()
+    assert list(run.keys) == ['a,"b" c/d']
+
+
+def replace_key(column: Column, key: str) -> Column:
+    return column._replace(key=key)

@@ -1,0 +1,235 @@
+"""What is taken elsewhere: screenshots, copies and tables, from every screen and over no file."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from textual.app import App
+from watching import check_layout, loaded, press, sample, settle, showing, text, until, write_run
+
+from verl_tui.exporters.csv import Column
+from verl_tui.tui.frame import screen_text
+from verl_tui.tui.takeaway import _write_table, clipping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory, empty."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write_run(tmp_path, "run_a", 30, text=sample(30, "an answer")).parent
+
+
+def said(app: VerlApp) -> list[str]:
+    return [notification.message for notification in app._notifications]
+
+
+def shown(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+async def picture(pilot: Pilot[Any], here: Path, count: int) -> None:
+    await press(pilot, "ctrl+s")
+    await until(pilot, lambda: len(list(here.iterdir())) == count and said(pilot.app))  # type: ignore[arg-type]
+
+
+# -- screenshots ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await press(pilot)
+        before = screen_text(app)
+        await picture(pilot, here, 2)
+        (svg, txt) = sorted(here.iterdir())
+        assert (svg.name, txt.name) == ("verl-tui-run_a-dashboard.svg", "verl-tui-run_a-dashboard.txt")
+        assert txt.read_text(encoding="utf-8") == before
+        assert any("\u2801" <= sign <= "\u28ff" for sign in before), "dots are kept"
+        assert svg.read_text(encoding="utf-8").startswith("<svg")
+        (words,) = said(app)
+        assert words.startswith("written /")
+        assert words.endswith("verl-tui-run_a-dashboard.svg and .txt")
+        await settle(pilot)
+        assert "written" in text(app)
+        await picture(pilot, here, 4)
+        assert (here / "verl-tui-run_a-dashboard-2.txt").read_text(encoding="utf-8") == before, "without what was said"
+
+
+KEYS = {
+    "zoom": "enter", "samples": "o", "metrics": "m", "log": "l", "compare": "C", "config": "c", "timing": "t",
+    "history": "A", "sources": "i", "help": "question_mark",
+}  # fmt: skip
+
+
+async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        for count, (screen, key) in enumerate(KEYS.items(), 1):
+            await press(pilot, key)
+            front = app.screen
+            await picture(pilot, here, 2 * count)
+            assert (here / f"verl-tui-run_a-{screen}.txt").exists()
+            app._clipboard = ""
+            await press(pilot, "ctrl+y")
+            assert app.screen is front
+            (words,) = said(app)
+            expected = clipping(app.clipboard).says if app.clipboard else "nothing to copy here"
+            assert expected.startswith(words.rstrip("…"))
+            assert app.clipboard or screen in ("history", "sources"), "where nothing is chosen"
+            await press(pilot, "escape")
+
+
+async def test_a_place_that_takes_no_files_says_so(log: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await press(pilot)
+        here.rmdir()
+        await press(pilot, "ctrl+s")
+        await until(pilot, lambda: said(app))
+        assert said(app) == ["cannot be written: No such file or directory"]
+        await press(pilot, "W")
+        await until(pilot, lambda: said(app))
+        assert said(app) == ["cannot be written: No such file or directory"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_is_said_fits(log: Path, here: Path, size: tuple[int, int]) -> None:
+    app = loaded(log)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await picture(pilot, here, 2)
+        await settle(pilot)
+        check_layout(app)
+        (words,) = said(app)
+        assert len(words) <= max(size[0] - 8, len("written ") + 8 + len(" and .txt"))
+        await press(pilot, "ctrl+y")
+        check_layout(app)
+
+
+async def test_the_palette_offers_both_by_name(log: Path, here: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "Screenshot" not in titles, "Textual's own squeezes wide characters"
+        wanted = {"Screenshot as SVG", "Screenshot as text", "Screenshot (SVG and text)", "Copy what the cursor is at"}
+        assert wanted <= set(titles)
+        await press(pilot, "ctrl+p", *"screenshot as text".replace(" ", ""))
+        await until(pilot, lambda: "Screenshot as text" in text(app))
+        await press(pilot, "enter")
+        await until(pilot, lambda: list(here.iterdir()))
+        (path,) = here.iterdir()
+        await until(pilot, lambda: path.read_text(encoding="utf-8"))
+        assert path.name == "verl-tui-run_a-dashboard.txt"
+        assert "Screenshot" not in path.read_text(encoding="utf-8"), "of what lies below the palette"
+
+
+# -- copying ----------------------------------------------------------------------------------------------------------
+
+
+async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        await press(pilot, "ctrl+y")
+        assert app.clipboard.startswith("rollout/reward_mean step ")
+        await press(pilot, "f3", "j", "home", "ctrl+y")
+        assert " step 50 " in app.clipboard, "the first one"
+        await press(pilot, "f4", "e", "ctrl+y")
+        assert app.clipboard.startswith("critical ")
+        await press(pilot, "f2", "j", "ctrl+y")
+        assert "run_ppo_collapse" in app.clipboard
+
+
+async def test_the_samples_copy_the_sample(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        await press(pilot, "f6", "ctrl+y")
+        assert app.clipboard == "say it\n\nan answer"
+        await press(pilot, "o", "Y")
+        assert app.clipboard == "an answer"
+        await press(pilot, "ctrl+y")
+        assert app.clipboard == "say it\n\nan answer"
+
+
+def test_what_a_terminal_cannot_take_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMUX", raising=False)
+    assert clipping("a step 1 0.5") == ("a step 1 0.5", "copied a step 1 0.5")
+    assert clipping("a\nb").says == "copied 3 characters"
+    long = clipping("é" * 50_000)
+    assert len(long.text.encode()) <= 74_000
+    assert long.says == "copied 37,000 characters of 50,000, terminals take no more"
+    monkeypatch.setenv("TMUX", "/tmp/tmux")
+    assert clipping("a").says == "copied a; tmux needs set-clipboard on"
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        await press(pilot, "f3", "W")
+        await until(pilot, lambda: said(app))
+        path = here / "verl-tui-run_a-rollout-reward_mean.csv"
+        assert said(app) == [f"30 steps in {path}"]
+        assert [row["step"] for row in shown(path)] == [str(step) for step in range(1, 31)]
+        await press(pilot, "plus", "enter", "s", "2", "W")
+        await until(pilot, lambda: len(list(here.iterdir())) == 2 and said(app))
+        rows = shown(here / "verl-tui-run_a-rollout-reward_mean-2.csv")
+        assert {row["step"] for row in rows} <= {str(step) for step in range(10, 31)}
+        assert [key for key in rows[0] if key != "step"][:3] == [
+            "time", "rollout/reward_mean", "rollout/reward_mean (smoothed 0.6)",
+        ]  # fmt: skip
+
+
+async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        await press(pilot, "m", "slash", "k", "l", "enter", "W")
+        await until(pilot, lambda: said(app))
+        (row, *_) = shown(here / "verl-tui-run_a-metrics.csv")
+        assert list(row) == ["step", "time", "rollout/kl_div"]
+        await press(pilot, "slash", "x", "x", "enter", "W")
+        assert said(app) == ["nothing to write"]
+        assert len(list(here.iterdir())) == 1
+
+
+async def test_half_a_table_is_never_left(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verl_tui.tui.takeaway._BUDGET", -1.0)  # every row at a stretch of its own
+    task = asyncio.create_task(_write_table(App(), "a", [Column("b", [1, 2, 3], [0.1, 0.2, 0.3])]))
+    await asyncio.sleep(0)
+    assert [path.name for path in here.iterdir()] == ["a.csv"]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_directory_without_rights_says_so(log: Path, here: Path) -> None:
+    here.chmod(0o500)
+    app = loaded(log)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await press(pilot, "ctrl+s")
+        await until(pilot, lambda: said(app))
+        assert said(app) == ["cannot be written: Permission denied"]
