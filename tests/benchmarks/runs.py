@@ -13,7 +13,6 @@ import math
 import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import median, quantiles
 from typing import TYPE_CHECKING
@@ -49,12 +48,7 @@ def write_runs(folder: Path, count: int) -> list[str]:
 
 def timed(terminal: Terminal, key: str, expected: str) -> float:
     """Press a key; return the ms until the screen shows a text."""
-    began = time.perf_counter()
-    terminal.press(key.encode())
-    assert terminal.read(10, lambda: terminal.shows(expected)), f"{key!r}: {expected} never came"
-    taken = (time.perf_counter() - began) * 1e3
-    terminal.read(0.15)  # what else belongs to the answer is over before the next key
-    return taken
+    return terminal.answer(key.encode(), lambda: terminal.shows(expected))[0]
 
 
 def at_work(terminal: Terminal, keys: bytes) -> float:

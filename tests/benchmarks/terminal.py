@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ANSWERS = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c"}
 _TICKS = os.sysconf("SC_CLK_TCK")
+_QUIET = 0.15
+"""Seconds without bytes after which an answer is whole."""
 
 
 class Terminal:
@@ -72,11 +74,47 @@ class Terminal:
             self._stream.feed(data)
             self._lines = None
 
-    def shows(self, text: str) -> bool:
-        """Tell whether a text is on the screen, as it was before the link became slow."""
+    def answer(self, keys: bytes, until: Callable[[], bool], most: float = 10.0) -> tuple[float, float]:
+        """Press keys; return the ms until the frame that fulfils a condition came, and until the last bytes of all.
+
+        The emulator draws nothing meanwhile, so that its own time counts for nothing: what came is drawn afterwards,
+        piece by piece, to see which piece was the answer.
+        """
+        came: list[tuple[float, bytes]] = []
+        drawn, first, end = 0, None, time.perf_counter() + most
+        began = time.perf_counter()
+        self.press(keys)
+        while first is None:
+            assert time.perf_counter() < end, f"no answer to {keys!r}"
+            self._gather(came, _QUIET)
+            while first is None and drawn < len(came):
+                moment, data = came[drawn]
+                self._take(data)
+                drawn += 1
+                first = moment if until() else None
+        for _, data in came[drawn:]:
+            self._take(data)
+        return (first - began) * 1e3, (came[-1][0] - began) * 1e3
+
+    def _gather(self, came: list[tuple[float, bytes]], quiet: float) -> None:
+        """Take in what comes, with the moment it was there, until nothing has come for so many seconds."""
+        while select.select([self._fd], [], [], quiet)[0]:
+            try:
+                data = os.read(self._fd, 1 << 20)
+            except OSError:  # the other end is closed: the command is about to end
+                return
+            came.append((time.perf_counter(), data))
+
+    @property
+    def lines(self) -> list[str]:
+        """What is on the screen, as it was before the link became slow."""
         if self._lines is None:
             self._lines = self._screen.display
-        return any(text in line for line in self._lines)
+        return self._lines
+
+    def shows(self, text: str) -> bool:
+        """Tell whether a text is on the screen."""
+        return any(text in line for line in self.lines)
 
     def press(self, keys: bytes) -> None:
         """Type."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.runs.pyramid import Pyramid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.runs.table import Table
 
@@ -137,67 +137,98 @@ class Series:
             self._cursors[fresh[0][0]] = len(fresh[0][1])
             return
         self._merge(fresh)
+        for number, table, _, _ in fresh:
+            self._cursors[number] = len(table)
 
     def _append(self, table: Table, column: int, start: int) -> bool:
         """Append the rows from `start` in one go if they all come after the last point; return whether they did."""
         behind = self.steps and table.steps[start] <= self.steps[-1]
         if behind or table.mean or not table.ascending:
             return False
-        self.steps.extend(table.steps[start:])
-        self.values.extend(table.columns[column][start:])
-        self.times.extend(table.times[start:])
-        self._orders.extend(table.orders[start:])
+        self._extend(table.steps[start:], table.orders[start:], table.columns[column][start:], table.times[start:])
         return True
 
-    def _merge(self, fresh: Sequence[tuple[int, Table, int, int]]) -> None:
-        rows = [
-            (table.steps[i], table.orders[i], table.columns[column][i], table.times[i], table.mean)
-            for _, table, column, start in fresh
-            for i in range(start, len(table))
-        ]
-        rows.sort(key=lambda row: row[:2])
-        for row in rows:
-            self._put(*row)
-        for number, table, _, _ in fresh:
-            self._cursors[number] = len(table)
-
-    def _put(self, step: int, order: int, value: float, time: float, mean: bool) -> None:
-        """Put one point in its place: at the end, over an older one of its step, or between two."""
-        at = len(self.steps)
-        if at and step <= self.steps[-1]:
-            at = bisect_left(self.steps, step)
-        if mean and len(self.counts) < len(self.steps):
+    def _extend(
+        self, steps: Iterable[int], orders: Iterable[int], values: Iterable[float], times: Iterable[float]
+    ) -> None:
+        """Put points behind the last one."""
+        self.steps.extend(steps)
+        self._orders.extend(orders)
+        self.values.extend(values)
+        self.times.extend(times)
+        if self.counts:
             self.counts.extend([1] * (len(self.steps) - len(self.counts)))
-        if at < len(self.steps) and self.steps[at] == step:
-            self._replace(at, order, value, time, mean)
+
+    def _merge(self, fresh: Sequence[tuple[int, Table, int, int]]) -> None:
+        """Take over rows by their steps, of one step by their precedence; points before the first stay as they are."""
+        steps, orders, values, times, means = array("q"), array("q"), array("d"), array("d"), bytearray()
+        for _, table, column, start in fresh:
+            steps += table.steps[start:]
+            orders += table.orders[start:]
+            values += table.columns[column][start:]
+            times += table.times[start:]
+            means += bytes([table.mean]) * (len(table) - start)
+        turn = sorted(range(len(steps)), key=orders.__getitem__)
+        at = bisect_left(self.steps, min(steps))
+        if at < len(self) or 1 in means:
+            turn.sort(key=steps.__getitem__)
+            self._lay_over(at, [(steps[i], orders[i], values[i], times[i], means[i]) for i in turn])
             return
-        inside = at < len(self.steps)
-        self.steps.insert(at, step)
-        self.values.insert(at, value)
-        self.times.insert(at, time)
-        self._orders.insert(at, order)
-        if mean or self.counts:
-            self.counts.insert(at, 1)
-        if inside:
+        highest = dict(zip(map(steps.__getitem__, turn), turn, strict=True))  # of one step the last one holds
+        merged = sorted(highest)
+        where = [highest[step] for step in merged]
+        if len(merged) < len(steps):
+            told = {steps[i]: times[i] for i in turn if not math.isnan(times[i])}
+            since = [told.get(step, math.nan) for step in merged]
+        else:
+            since = [times[i] for i in where]
+        self._extend(merged, [orders[i] for i in where], [values[i] for i in where], since)
+
+    def _lay_over(self, at: int, rows: Sequence[tuple[int, int, float, float, int]]) -> None:
+        """Lay rows over the points from index `at` on; the rows are ascending in step and precedence."""
+        averages = bool(self.counts) or any(mean for *_, mean in rows)
+        steps, values, counts = self.steps[at:], self.values[at:], self.counts[at:] or [1] * (len(self) - at)
+        points = dict(zip(steps, zip(self._orders[at:], values, self.times[at:], counts, strict=True), strict=True))
+        for step, order, value, time, mean in rows:
+            before = points.get(step)
+            points[step] = (order, value, time, 1) if before is None else _laid_over(before, order, value, time, mean)
+        merged = sorted(points)
+        if averages:
+            self.counts[at:] = array("q", [points[step][3] for step in merged])
+            self.counts[:0] = array("q", [1] * (at - len(self.counts) + len(merged)))
+        for column in (self.steps, self._orders, self.values, self.times):
+            del column[at:]
+        self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
+        self._tell(at, steps, values)
+
+    def _tell(self, at: int, steps: array[int], values: array[float]) -> None:
+        """Have readers start over where points from index `at` on that were there before are others now."""
+        if self.steps[at : at + len(steps)] != steps:
             self.revision += 1
             if self._pyramid is not None:
                 self._pyramid.rebuild()
-
-    def _replace(self, at: int, order: int, value: float, time: float, mean: bool) -> None:
-        if mean and order >> _ROW_BITS == self._orders[at] >> _ROW_BITS:
-            self.counts[at] += 1
-            value = self.values[at] + (value - self.values[at]) / self.counts[at]
-        elif order < self._orders[at]:
             return
-        elif self.counts:
-            self.counts[at] = 1
-        changed = value != self.values[at] and not (math.isnan(value) and math.isnan(self.values[at]))
-        self._orders[at] = order
-        if not math.isnan(time):
-            self.times[at] = time
-        if changed:
-            self.values[at] = value
-            if at < len(self.steps) - 1:
-                self.revision += 1
-            if self._pyramid is not None:
-                self._pyramid.update(at)
+        changed = [
+            at + i
+            for i, (before, after) in enumerate(zip(values, self.values[at:], strict=False))
+            if before != after and not (math.isnan(before) and math.isnan(after))
+        ]
+        self.revision += any(i < len(self) - 1 for i in changed)
+        if self._pyramid is not None:
+            for i in changed:
+                self._pyramid.update(i)
+
+
+def _laid_over(
+    point: tuple[int, float, float, int], order: int, value: float, time: float, mean: int
+) -> tuple[int, float, float, int]:
+    """Return precedence, value, time and count of a point once a row of the same step has come."""
+    known, before, since, count = point
+    if mean and order >> _ROW_BITS == known >> _ROW_BITS:
+        count += 1
+        value = before + (value - before) / count
+    elif order < known:
+        return point
+    else:
+        count = 1
+    return order, value, since if math.isnan(time) else time, count

@@ -148,7 +148,7 @@ class ChartsPanel(Panel):
         grid = self.query_one(Grid)
         charts = list(self.query(Chart))
         if len(charts) < slots:
-            grid.mount(*(Chart(ascii_only=view.ascii or None) for _ in range(slots - len(charts))))
+            grid.mount(*(Chart(ascii_only=view.ascii) for _ in range(slots - len(charts))))
         for chart in charts[slots:]:
             chart.display = False
         if self._shape != (columns, slots):

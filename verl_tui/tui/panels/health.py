@@ -11,7 +11,7 @@ from textual.message import Message
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.words import middle, wrapped
+from verl_tui.tui.widgets.words import cut, middle, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,6 +161,11 @@ class HealthPanel(TextPanel):
         """The finding that the user has chosen."""
         return next((one for one in self.findings if _name(one) == self._chosen), None)
 
+    def clip(self) -> str:
+        """Return the chosen finding as it is copied."""
+        found = self.chosen
+        return f"{found.severity.name.lower()} {found.id}: {found.message}" if found is not None else ""
+
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged."""
         self._reasons = not self._reasons
@@ -204,8 +209,9 @@ class HealthPanel(TextPanel):
         if height <= _BADGE_ROWS:
             # The chosen one comes first: the message below is about it.
             badges = sorted(findings, key=lambda finding: _name(finding) != self._chosen)
-            lines = [drawing.badges(badges) if badges else drawing.quiet(view)[0]]
-            lines += [row for finding in badges[:1] for row in drawing.message(finding, told=True)][: height - 1]
+            lines = [drawing.badges(badges)] if badges else drawing.beginning(drawing.quiet(view), 1)
+            for finding in badges[:1]:
+                lines += drawing.beginning(drawing.message(finding, told=True), height - 1)
             heads: list[int] = []
         else:
             lines, heads = self._lay_out(view, drawing, apart=True)
@@ -300,6 +306,13 @@ class _Drawing:
             used += gap + sum(cell_len(text) for text, _ in row[-2:])
         return row
 
+    def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
+        """Return the first rows, the last of them with an ellipsis where that is not all."""
+        if not 0 < count < len(rows):
+            return rows[: max(0, count)]
+        last = cut(rows[count - 1], self.width - 1)
+        return [*rows[: count - 1], [*last, ("~" if self._ascii else "…", last[-1][1])]]
+
     def quiet(self, view: View) -> list[Pieces]:
         """Say why there is no finding."""
         role, mark, words = "dim", self.symbols.nothing, ""
@@ -329,8 +342,7 @@ class _Drawing:
             return [[(part, "dim")] for part in wrapped(words, self.width)]
         rows: list[Pieces] = [[(middle(words, self.width, ascii_only=self._ascii), "dim")]]
         for rule in verdict.not_judged:
-            first, *others = self._paragraph("", f"{rule.id}: {rule.reason}", "dim") or [[]]
-            rows += [first, *([("  ", ""), *row] for row in others)] if self.width > 12 else [first, *others]
+            rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)
         return rows
 
     def _badge(self, finding: Finding, cells: int) -> Pieces:
@@ -343,12 +355,14 @@ class _Drawing:
             return self.symbols.critical, "critical"
         return (self.symbols.warning, "warning") if severity is Severity.WARNING else (self.symbols.info, "info")
 
-    def _paragraph(self, mark: str, text: str, role: str, *, mark_role: str = "", indent: int = 2) -> list[Pieces]:
-        """Write text below a head, each of its rows as far in as the first."""
-        space = " " * indent if self.width > 12 else ""
-        lines = wrapped(text, self.width - len(space) - len(mark), ascii_only=self._ascii)
+    def _paragraph(
+        self, mark: str, text: str, role: str, *, mark_role: str = "", indent: int = 2, hang: int = 0
+    ) -> list[Pieces]:
+        """Write text below a head, each of its rows as far in as the first, or by `hang` cells further."""
+        space, further = (" " * indent, " " * hang) if self.width > 12 else ("", "")
+        lines = wrapped(text, self.width - len(space) - len(mark) - len(further), ascii_only=self._ascii)
         return [
-            [(space + (" " * len(mark) if i else mark), mark_role or role), (line, role)]
+            [(space + (" " * len(mark) + further if i else mark), mark_role or role), (line, role)]
             for i, line in enumerate(lines)
         ]
 

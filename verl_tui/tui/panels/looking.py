@@ -29,6 +29,7 @@ KEYS = (
     Binding("H,shift+left", "look('earlier')", "Earlier steps, once zoomed in", show=False, id="look.earlier"),
     Binding("L,shift+right", "look('later')", "Later steps, once zoomed in", show=False, id="look.later"),
 )
+TABLE = Binding("W", "write_table", "Write the points in sight to a CSV file", show=False, id="table")
 
 
 def changed(look: Look, what: str, run: Run | None, cursor: int | None = None) -> Look:

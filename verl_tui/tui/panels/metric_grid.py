@@ -67,7 +67,7 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
     def _draw(self, width: int, height: int) -> list[Text]:
         rows = self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=self._chosen)
         if self._chosen and rows:
-            rows[0] = tuple((text, "cursor" if role == "title" else role) for text, role in rows[0])
+            rows[0] = tuple((text, "cursor" if role == "focused" else role) for text, role in rows[0])
         return rows
 
     def on_click(self, event: events.Click) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
     from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.chart_data import ChartData
+    from verl_tui.tui.widgets.chart_data import ChartData, Points
 
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
@@ -35,14 +35,13 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
         view: What there is.
         axis: One of `verl_tui.tui.panels.time_axis.AXES`.
     """
-    shown, main, selected = view.run, data.main, view.selected
-    if shown is None or main is None or main.kind != "line" or len(selected) < 2:
+    shown, main = view.run, data.main
+    found = list(others(data, indicator, view, axis))
+    if shown is None or main is None or not found:
         return data
-    runs = [shown, *(run for run in selected if run is not shown)]
+    runs = [shown, *(run for run in view.selected if run is not shown)]
     names = dict(zip((run.name for run in runs), apart([run.name for run in runs]), strict=True))
-    lines = list(_others(data, indicator, view, axis, names))
-    if not lines:
-        return data
+    lines = [_marked(Line(points), run, view, names) for run, _, points in found]
     points = [line for line in data.lines if line.kind == "points"]
     # Of validations the first must do: more markers than that among so many lines would tell nothing.
     return replace(data, lines=(_marked(main, shown, view, names), *lines, *points[:1]), right=None)
@@ -60,10 +59,19 @@ def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series
     return other.series(found) if len(units) < 2 else None
 
 
-def _others(data: ChartData, indicator: str | None, view: View, axis: str, names: dict[str, str]) -> Iterator[Line]:
-    shown = view.run
-    assert shown is not None
-    for run in view.selected:
+def others(data: ChartData, indicator: str | None, view: View, axis: str) -> Iterator[tuple[Run, Series, Points]]:
+    """Yield the other selected runs that have the same metric, with its series as it is and along the x axis.
+
+    Args:
+        data: The chart of the shown run.
+        indicator: What the metric means.
+        view: What there is.
+        axis: One of `verl_tui.tui.panels.time_axis.AXES`.
+    """
+    shown, main, selected = view.run, data.main, view.selected
+    if shown is None or main is None or main.kind != "line" or len(selected) < 2:
+        return
+    for run in selected:
         series = counterpart(shown, data.key, indicator, run) if run is not shown else None
         if series is None:
             continue
@@ -71,7 +79,7 @@ def _others(data: ChartData, indicator: str | None, view: View, axis: str, names
         # Beginnings are laid over each other; times of day and steps are what they are.
         points = along.points(series, data.axis.zero - along.axis.zero if axis == "relative" else 0)
         if len(points.steps):
-            yield _marked(Line(points), run, view, names)
+            yield run, series, points
 
 
 def _marked(line: Line, run: Run, view: View, names: dict[str, str]) -> Line:

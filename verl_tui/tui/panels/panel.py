@@ -9,10 +9,13 @@ from rich.style import Style
 from rich.text import Text
 from textual.containers import Container
 from textual.content import Content
+from textual.geometry import Region
 from textual.strip import Strip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typing_extensions import Self
 
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.words import Pieces
@@ -31,9 +34,10 @@ class Panel(Container):
         border: round $panel-lighten-2;
         border-title-color: $text-muted;
         border-subtitle-color: $text-muted;
-        &.-focused { border: round $accent; border-title-color: $accent; }
+        &.-focused { border: round $accent; }
         &.-ascii { border: ascii $panel-lighten-2; }
         &.-ascii.-focused { border: ascii $accent; }
+        &:nocolor.-focused { border-title-style: bold reverse; }
     }
     """
 
@@ -42,11 +46,33 @@ class Panel(Container):
         self.border_title = Content(self.TITLE)
 
     def on_descendant_focus(self) -> None:
-        """Show that the keys mean this panel; with `:focus-within` each move of the focus would style all of it."""
+        """Show that the keys mean this panel.
+
+        Only the frame looks different, so only its styles are worked out anew: with a class or `:focus-within` each
+        move of the focus would cost those of all charts in it.
+        """
         focused = self.screen.focused
-        self.set_class(focused is not None and self in focused.ancestors, "-focused")
+        within = focused is not None and self in focused.ancestors
+        if within != self.has_class("-focused"):
+            self.set_class(within, "-focused", update=False)
+            self.app.stylesheet.apply(self)
+            if self.TITLE:  # else a screen writes it
+                # Its colour is no rule of the stylesheet: a change of one has all that is in the frame painted anew.
+                self.border_title = Content.styled(self.TITLE, "$accent" if within else "")
 
     on_descendant_blur = on_descendant_focus
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """Paint anew; what is in the frame paints itself, so the frame is all there is to paint."""
+        if repaint and not (regions or layout or recompose):
+            whole, content = self.outer_size.region.translate(-self.content_offset), self.content_size.region
+            regions = (
+                Region.from_corners(whole.x, whole.y, whole.right, content.y),
+                Region.from_corners(whole.x, content.y, content.x, content.bottom),
+                Region.from_corners(content.right, content.y, whole.right, content.bottom),
+                Region.from_corners(whole.x, content.bottom, whole.right, whole.bottom),
+            )
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""

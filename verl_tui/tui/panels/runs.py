@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
@@ -25,7 +26,7 @@ from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -136,6 +137,11 @@ class RunsPanel(TextPanel):
         """Return the runs that the filter leaves, in their order."""
         return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
 
+    def clip(self) -> str:
+        """Return the paths of the chosen run, as one names them on a command line."""
+        run = self._view.monitor.runs.get(self._chosen or "") if self._view is not None else None
+        return shlex.join(run.paths) if run is not None else ""
+
     def action_sort(self) -> None:
         """Sort by something else."""
         self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
@@ -160,7 +166,7 @@ class RunsPanel(TextPanel):
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
             return
-        entries = self._entries(view)
+        entries = [self._entry(view, run) for run in self.listed(view)]
         tall = self._tall(len(entries), width, height)
         above = [_loading(view, width)] if view.loading else []
         if len(above) + len(entries) * tall > height:
@@ -168,12 +174,14 @@ class RunsPanel(TextPanel):
         if not entries:
             above += self._nothing(view, width)
         first, stop = len(above), len(above) + len(entries) * tall
-        layout = self._layout(entries, tall, width, view) if entries else None
+        placed = self._placing(view, entries)
+        # The first one tells how wide what comes before the names is.
+        layout = self._layout([placed(0), *entries[1:]], tall, width, view) if entries else None
 
         def row(at: int) -> Strip:
             if layout is None or at < first:
                 return self.strip(above[at])
-            return self.strip(layout(entries[(at - first) // tall])[(at - first) % tall])
+            return self.strip(layout(placed((at - first) // tall))[(at - first) % tall])
 
         self._names = [entry.name for entry in entries]
         self._rows.set_lazy_entries(LazyStrips(stop, row), range(first, stop, tall), stop)
@@ -222,21 +230,22 @@ class RunsPanel(TextPanel):
         lines += [(f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in monitor.problems]
         return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]
 
-    def _entries(self, view: View) -> list[RunEntry]:
-        runs = self.listed(view)
+    def _placing(self, view: View, entries: Sequence[RunEntry]) -> Callable[[int], RunEntry]:
+        """Return what tells an entry its place in the list: of two hundred only those in sight need to know."""
         numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
-        entries = [self._entry(view, run) for run in runs]
         digits = max((len(entry.count) for entry in entries), default=0)
-        return [
-            replace(
+
+        def placed(at: int) -> RunEntry:
+            entry, run = entries[at], view.monitor.runs[entries[at].name]
+            return replace(
                 entry,
                 number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
                 count=entry.count.ljust(digits),
                 shown=view.run is run,
                 mark=_selected(view, run),
             )
-            for run, entry in zip(runs, entries, strict=True)
-        ]
+
+        return placed
 
     def _entry(self, view: View, run: Run) -> RunEntry:
         """Return what is said of a run; it is not reckoned anew where only a key was pressed."""

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.sample_rows import HERE, ROLES, body_rows, empty_rows, header_height, header_rows
 from verl_tui.tui.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.tui.samples.export import whole
 from verl_tui.tui.samples.listing import Listing
 from verl_tui.tui.samples.order import Order
 from verl_tui.tui.samples.query import Query
@@ -139,6 +140,11 @@ class SamplesPanel(Panel):
     def following(self) -> bool:
         """Whether the newest step is shown as it comes."""
         return self._chosen.follow
+
+    def clip(self) -> str:
+        """Return the sample as it is copied."""
+        sample = self._page.sample(self._index) if self._page is not None and self._index is not None else None
+        return whole(sample) if sample is not None else ""
 
     def go_on(self, chosen: Chosen | None) -> None:
         """Show what the user has come to elsewhere."""

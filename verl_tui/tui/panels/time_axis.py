@@ -131,6 +131,11 @@ def on_axis(run: Run, name: str) -> _Clocked | _Stepped:
     return _Clocked(Axis(name, write, read, time=True, zero=int(zero)), clocks, problem)
 
 
+def steps_of(points: Points) -> array[int]:
+    """Return the step of each point, wherever along an axis it stands."""
+    return points.origins if isinstance(points, _Timed) else points.steps
+
+
 def _since(start: float) -> Callable[[int], str]:
     def write(second: int) -> str:
         told = duration(second - int(start))

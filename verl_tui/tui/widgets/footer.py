@@ -2,40 +2,98 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
 
 if TYPE_CHECKING:
-    from textual.binding import Binding
+    from textual import events
     from textual.screen import Screen
 
 
-class Keys(Footer):
-    """A footer that leaves a key out rather than cutting its name short; all are in the help."""
+class _Key(NamedTuple):
+    """A key, and what it does."""
+
+    pressed: str
+    display: str
+    does: str
+    enabled: bool
+
+    @property
+    def width(self) -> int:
+        """Cells of both, and of the blank between them."""
+        return cell_len(self.display) + 1 + cell_len(self.does)
+
+
+class Keys(Widget, can_focus=False):
+    """A row of keys that leaves one out rather than cutting its name short; all are in the help.
+
+    Textual's own footer has a widget for each key, made anew with the layout of the whole screen whenever one changes:
+    with each move of the focus to another panel.
+    """
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--does", "keys--off"}
+    DEFAULT_CSS = """
+    Keys {
+        dock: bottom;
+        height: 1;
+        background: $footer-background;
+        & > .keys--key { color: $footer-key-foreground; background: $footer-key-background; text-style: bold; }
+        & > .keys--does { color: $footer-description-foreground; background: $footer-description-background; }
+        & > .keys--off { color: $footer-description-foreground; text-style: dim; }
+    }
+    """
 
     def __init__(self) -> None:
-        super().__init__(show_command_palette=False, compact=True)
-        self._shown: list[tuple[Binding, bool]] = []
+        super().__init__()
+        self._keys: tuple[_Key, ...] = ()
 
-    def bindings_changed(self, screen: Screen[object]) -> None:
-        """Leave the row alone while its keys stay the same: a new one takes a layout of the whole screen."""
-        shown = [(binding, enabled) for _, binding, enabled, _ in screen.active_bindings.values() if binding.show]
-        if shown != self._shown or not self._bindings_ready:
-            super().bindings_changed(screen)
-            if screen.app.app_focus and screen is self.screen:
-                self._shown = shown
+    def on_mount(self) -> None:
+        """Hear of other keys."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
 
-    async def recompose(self) -> None:
-        """Show the keys that hold now."""
-        await super().recompose()
-        self.call_after_refresh(self._trim)
+    def _changed(self, screen: Screen[object]) -> None:
+        """Show the keys that hold now; while the terminal is left alone they stay as they are."""
+        if not screen.app.app_focus or screen is not self.screen:
+            return
+        shown: dict[str, _Key] = {}
+        for _, binding, enabled, _ in screen.active_bindings.values():
+            if binding.show:
+                key = _Key(binding.key, self.app.get_key_display(binding), binding.description, enabled)
+                shown.setdefault(binding.action, key)
+        keys = tuple(shown.values())
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh()
 
-    def on_resize(self) -> None:
-        """See what fits now."""
-        self.call_after_refresh(self._trim)
+    @property
+    def fitting(self) -> list[tuple[int, _Key]]:
+        """The keys there is room for, each with the column it begins at."""
+        found, x = [], 0
+        for key in self._keys:
+            if x + key.width > self.size.width:
+                break
+            found.append((x, key))
+            x += key.width + 1
+        return found
 
-    def _trim(self) -> None:
-        for key in self.query(FooterKey):
-            key.visible = key.region.right <= self.region.right
+    def render_line(self, y: int) -> Strip:
+        """Return the row."""
+        base = self.rich_style
+        role = {name: self.get_component_rich_style(f"keys--{name}") for name in ("key", "does", "off")}
+        segments: list[Segment] = []
+        for _, key in self.fitting if y == 0 else ():
+            does = role["does" if key.enabled else "off"]
+            segments += [Segment(key.display, role["key"] if key.enabled else does), Segment(f" {key.does}", does)]
+            segments.append(Segment(" ", base))
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key under the mouse."""
+        for x, key in self.fitting:
+            if x <= event.x < x + key.width and key.enabled:
+                self.app.simulate_key(key.pressed)

@@ -58,7 +58,7 @@ class Line(Widget):
         room = max(0, width - right.cell_len - (1 if right else 0))
         pieces = list(self._left)
         left = self._text(pieces)
-        while left.cell_len > room and len(pieces) > 2:
+        while left.cell_len > room and len(pieces) > 1:
             # Half a word at the end says less than nothing: the last pieces matter least.
             pieces.pop()
             left = self._text(pieces)

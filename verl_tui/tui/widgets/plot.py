@@ -16,6 +16,7 @@ from verl_tui.tui.widgets.braille import ascii_locale
 from verl_tui.tui.widgets.chart_data import ChartData
 from verl_tui.tui.widgets.columns import neighbour
 from verl_tui.tui.widgets.drawing import Drawing
+from verl_tui.tui.widgets.ink import ink
 from verl_tui.tui.widgets.palette import RUNS, rules
 from verl_tui.tui.widgets.remembered import extent
 
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.scale import Window
 
 ROLES = (
-    *("title", "value", "trend", "key", "axis", "cursor"),
+    *("title", "focused", "value", "trend", "key", "axis", "cursor"),
     *("line", "line-2", "line-3", "line-4", *RUNS, "right", "raw", "envelope", "band", "target", "validation"),
     *("odd", "breach", "restart", "checkpoint"),
 )
-"""What a style is for; the component class of a role is `chart--` and the role."""
+"""What a style is for; the stylesheet's class of a role is `chart--` and the role, see `ink`."""
 
 
 class Frame(NamedTuple):
@@ -50,7 +51,6 @@ class Plot(Widget, can_focus=True):
     Subclasses say what the rows are. The keys count only while the widget has the focus.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{role}" for role in ROLES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "read(-1)", "Read left", show=False),
         Binding("right", "read(1)", "Read right", show=False),
@@ -65,6 +65,7 @@ class Plot(Widget, can_focus=True):
         height: 1fr;
         width: 1fr;
         & > .chart--title { color: $foreground; text-style: bold; }
+        & > .chart--focused { color: $foreground; text-style: bold reverse; }
         & > .chart--value { color: $foreground; }
         & > .chart--trend { color: $text-muted; }
         & > .chart--key { color: $text-disabled; }
@@ -84,7 +85,6 @@ class Plot(Widget, can_focus=True):
         & > .chart--breach { color: $text-error; text-style: bold; }
         & > .chart--restart { color: $text-secondary; }
         & > .chart--checkpoint { color: $text-muted; }
-        &:focus > .chart--title { text-style: bold reverse; }
     }
     """ + rules("Plot", "chart")
 
@@ -166,9 +166,10 @@ class Plot(Widget, can_focus=True):
         return strip.adjust_cell_length(width, self._style(""))
 
     def notify_style_update(self) -> None:
-        """Forget the styles: the theme, the focus or the classes changed."""
+        """Forget the styles: the theme has changed."""
         self._styles_by_role.clear()
         super().notify_style_update()
+        self.refresh()
 
     def action_read(self, columns: int) -> None:
         """Move the cursor by so many columns of points, to the right if positive; it starts at the last point.
@@ -214,9 +215,8 @@ class Plot(Widget, can_focus=True):
         if shown is not None:
             self._move(min(max(step, shown[0]), shown[1]))
 
-    def watch_has_focus(self, has_focus: bool) -> None:
-        """Show the focus, or that it went."""
-        super().watch_has_focus(has_focus)
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Show the focus, or that it went: the title has a role for it, so that no styles are worked out anew."""
         self._redraw()
 
     def _move(self, step: int | None) -> None:
@@ -241,6 +241,6 @@ class Plot(Widget, can_focus=True):
 
     def _style(self, role: str) -> Style:
         if role not in self._styles_by_role:
-            style = self.get_component_rich_style(f"chart--{role}") if role in ROLES else self.rich_style
+            style = ink(self, f"chart--{role}") if role in ROLES else self.rich_style
             self._styles_by_role[role] = style
         return self._styles_by_role[role]

@@ -93,8 +93,7 @@ class Rows(ScrollView, can_focus=True):
         self._texts = []
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
-            self.virtual_size = Size(width, len(strips))
-            self._scroll_update(self.virtual_size)  # Textual forgets a scroll bar that is no longer needed
+            self._take_size(Size(width, len(strips)))
         top = self.scroll_offset.y
         for y in range(self.size.height):
             at = top + y
@@ -102,6 +101,14 @@ class Rows(ScrollView, can_focus=True):
             after = strips[at] if at < len(strips) else None
             if before is not after and (before is None or after is None or list(before) != list(after)):
                 self.refresh(Region(0, y, self.size.width, 1))
+
+    def _take_size(self, size: Size) -> None:
+        """Scroll over so many rows from now on; the layout of the screen depends on them only where the height does."""
+        if self.styles.auto_dimensions:
+            self.virtual_size = size
+        else:
+            self.set_reactive(Rows.virtual_size, size)
+        self._scroll_update(size)  # Textual forgets a scroll bar that is no longer needed
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
@@ -123,6 +130,14 @@ class Rows(ScrollView, can_focus=True):
         for at in (before, after):
             if at is not None:
                 self.refresh(Region(0, at - self.scroll_offset.y, self.size.width, 1))
+
+    @property
+    def plain(self) -> str:
+        """The chosen row as text, all rows where they are only read."""
+        rows: Sequence[Strip] = self._strips
+        if self.choosing:
+            rows = [] if self.chosen is None else rows[self.chosen : self.chosen + 1]
+        return "\n".join(row.text.rstrip() for row in rows)
 
     def reveal(self, index: int) -> None:
         """Scroll as little as needed to show a row."""

@@ -203,7 +203,8 @@ def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
     start = rest.removesuffix(end)
     name = middle(entry.name, max(_LEAST_NAME, width - entry.indent - 2 - len(rest)), ascii_only=ascii_only)
     row = [*_head(entry, cell_len(name), ascii_only=ascii_only), ("  ", ""), (start, "dim")]
-    return cut([*row, (rest[len(start) :], "dim" if entry.eta else _state_word(entry, 0)[1])], width)
+    row.append((rest[len(start) :], "dim" if entry.eta else _state_word(entry, 0)[1]))
+    return cut(row, width, "~" if ascii_only else "…")
 
 
 def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:

@@ -50,15 +50,18 @@ def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ..
     return tuple(wrap(text, cells)) if text else ()
 
 
-def cut(pieces: Pieces, cells: int) -> Pieces:
-    """Return a row without what lies beyond its first `cells` cells."""
-    row: Pieces = []
+def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
+    """Return a row without what lies beyond its first `cells` cells; where that is more than space, a mark ends it."""
+    words = "".join(text for text, _ in pieces).rstrip()
     room = max(0, cells)
+    mark = mark[:room] if cell_len(words) > room else ""
+    room -= len(mark)
+    row: Pieces = []
     for text, role in pieces:
         shown = text if cell_len(text) <= room else set_cell_size(text, room)
         room -= cell_len(shown)
         row.append((shown, role))
-    return row
+    return [*row, (mark, next((role for text, role in reversed(row) if text), ""))] if mark else row
 
 
 def size_text(count: int) -> str:

@@ -1,0 +1,101 @@
+"""Only cells that change are written, and the terminal shows the same as if all of a row had been."""
+
+from __future__ import annotations
+
+import pyte
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.geometry import Region
+from textual.strip import Strip
+
+from verl_tui.tui.cells import Cells, cells
+
+WIDTH, HEIGHT = 24, 4
+CONSOLE = Console(force_terminal=True, color_system="truecolor")
+STYLES = [None, Style(), Style(bold=True), Style.parse("#ff0000 on #101010"), Style.parse("reverse #00ff00")]
+PIECE = st.tuples(st.sampled_from(["a", "b", " ", "12", "⣀⣤", "数学", "…", "x" * 9]), st.sampled_from(STYLES))
+
+
+def strip(pieces):
+    return Strip([Segment(text, style) for text, style in pieces]).adjust_cell_length(WIDTH)
+
+
+ROW = st.lists(PIECE, max_size=14).map(strip)
+CHANGE = st.tuples(st.integers(0, HEIGHT - 1), st.integers(0, WIDTH - 1), st.integers(1, WIDTH), ROW)
+
+
+class Pair:
+    """Two terminals: one is written as Textual does, one by us."""
+
+    def __init__(self):
+        self.cells = Cells()
+        self.screens = [pyte.Screen(WIDTH, HEIGHT) for _ in range(2)]
+        self.streams = [pyte.Stream(screen) for screen in self.screens]
+
+    def show(self, update):
+        """Write to both; return how many bytes each took."""
+        texts = [one.render_segments(CONSOLE) for one in (update, self.cells.thinned(update))]
+        for stream, text in zip(self.streams, texts, strict=True):
+            stream.feed(text)
+        return [len(text) for text in texts]
+
+    def assert_alike(self):
+        plain, thin = ([[screen.buffer[y][x] for x in range(WIDTH)] for y in range(HEIGHT)] for screen in self.screens)
+        assert plain == thin
+
+
+def frame(rows):
+    return LayoutUpdate([[row] for row in rows], Region(0, 0, WIDTH, HEIGHT))
+
+
+def change(spans, rows, cut=WIDTH // 2):
+    """Regions of the screen, on which two widgets stand side by side."""
+    chops = [{0: row.crop(0, cut), cut: row.crop(cut, WIDTH)} for row in rows]
+    return ChopsUpdate(chops, spans, [[cut, WIDTH]] * HEIGHT)
+
+
+@given(rows=st.lists(ROW, min_size=HEIGHT, max_size=HEIGHT), changes=st.lists(CHANGE, max_size=8))
+def test_the_terminal_shows_the_same(rows, changes):
+    pair = Pair()
+    pair.show(frame(rows))
+    for y, x, width, row in changes:
+        rows[y] = row
+        pair.show(change([(y, x, min(WIDTH, x + width))], rows))
+        pair.assert_alike()
+    pair.show(frame(rows))
+    pair.assert_alike()
+
+
+def test_a_number_costs_its_digits():
+    pair = Pair()
+    one, other = (strip([("step ", STYLES[3]), (str(n), STYLES[2]), (" of 900", STYLES[3])]) for n in (123, 124))
+    pair.show(frame([one] * HEIGHT))
+    plain, thin = pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))
+    assert plain > 80
+    assert thin <= len("\x1b[0;1m\x1b[1;8H4\x1b[0m")
+    assert pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))[1] == 0
+
+
+def test_of_a_row_whose_widths_terminals_disagree_on_all_is_written():
+    one, other = (strip([("👍🏽 ok ", STYLES[3]), (sign, STYLES[3])]) for sign in "ab")
+    written = Cells()
+    for update in (frame([one] * HEIGHT), change([(0, 0, WIDTH)], [other] * HEIGHT)):
+        text = written.thinned(update).render_segments(CONSOLE)
+    assert "👍🏽 ok b" in text
+
+
+def test_another_size_begins_with_a_whole_frame():
+    written = Cells()
+    row = strip([("abc", STYLES[3])])
+    before = written.thinned(change([(2, 0, WIDTH)], [row] * HEIGHT)).render_segments(CONSOLE)
+    assert "abc" in before, "nothing is known of the terminal yet"
+    assert written.thinned(None) is None
+
+
+def test_a_wide_character_is_two_cells():
+    assert cells(strip([("数", None)]), ColorSystem.TRUECOLOR)[:3] == [("数", ""), ("", ""), (" ", "")]

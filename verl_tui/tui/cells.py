@@ -1,0 +1,148 @@
+"""What stands on the terminal, cell by cell, so that only cells that change are written.
+
+Textual writes whole rows of a widget, each piece with its colours before it and a reset behind it. Over a slow line the
+colours cost more than the text: here they are written once for all cells of a frame that share them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import get_character_cell_size
+from rich.color import ColorSystem
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rich.console import Console
+    from rich.style import Style
+
+Cell = tuple[str, str]
+"""A character, and the numbers of its colours as the terminal takes them; the right half of a wide one is empty."""
+_Piece = tuple[str, int, int, str]
+"""Colours, row, column, text."""
+_PLANES = 0x1F000
+"""From here on terminals differ in how wide a character is."""
+
+
+class Cells:
+    """The cells of a terminal as they were written last."""
+
+    def __init__(self) -> None:
+        self._rows: list[list[Cell]] = []
+
+    def thinned(self, update: Any) -> Any:
+        """Return an update that does the same with fewer bytes, where one is known."""
+        if isinstance(update, LayoutUpdate):
+            return _Frame(update, self)
+        if isinstance(update, ChopsUpdate):
+            return _Changes(update, self)
+        return update
+
+    def take(self, update: LayoutUpdate, colours: ColorSystem) -> Iterator[_Piece]:
+        """Yield a whole frame, and note it: it comes when nobody knows what the terminal shows."""
+        self._rows = [[cell for strip in strips for cell in cells(strip, colours)] for strips in update.strips]
+        for y, row in enumerate(self._rows):
+            yield from _pieces(y, 0, [], row)
+
+    def changes(self, update: ChopsUpdate, colours: ColorSystem) -> Iterator[_Piece]:
+        """Yield what has changed, and note it."""
+        for y, x1, x2 in update.spans:
+            row = self._rows[y] if y < len(self._rows) else []
+            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+                if strip is None or x > x2 or end <= x1:
+                    continue
+                fresh = cells(strip.crop(0, min(end, x2) - x), colours)
+                known = row[x : x + len(fresh)]
+                if known != fresh:
+                    row[x : x + len(fresh)] = fresh
+                    yield from _pieces(y, x, known, fresh)
+
+
+class _Frame(CompositorUpdate):
+    """A whole frame."""
+
+    def __init__(self, update: LayoutUpdate, written: Cells) -> None:
+        self._update, self._written = update, written
+
+    def render_segments(self, console: Console) -> str:
+        """Write all of it."""
+        return write(self._written.take(self._update, _colours(console)))
+
+
+class _Changes(CompositorUpdate):
+    """Some regions of the screen, of which only what is new is written."""
+
+    def __init__(self, update: ChopsUpdate, written: Cells) -> None:
+        self._update, self._written = update, written
+
+    def render_segments(self, console: Console) -> str:
+        """Write what has changed, all of one colour together, wherever it stands."""
+        return write(sorted(self._written.changes(self._update, _colours(console))))
+
+
+def _colours(console: Console) -> ColorSystem:
+    return console._color_system or ColorSystem.TRUECOLOR
+
+
+def cells(strip: Strip, colours: ColorSystem) -> list[Cell]:
+    """Return the cells of a strip."""
+    found: list[Cell] = []
+    for text, style, _ in strip:
+        ink = _ink(style, colours) if style is not None else ""
+        if text.isascii():
+            found += [(sign, ink) for sign in text]
+            continue
+        for sign in text:
+            wide = get_character_cell_size(sign)
+            if not wide and found:
+                found[-1] = (found[-1][0] + sign, ink)
+            else:
+                found += ((sign, ink), ("", ink))[:wide]
+    return found
+
+
+def write(pieces: Iterable[_Piece]) -> str:
+    """Return what writes pieces of text in their order."""
+    written: list[str] = []
+    ink, at = None, (-1, 0)
+    for colour, y, x, text in pieces:
+        if colour != ink:
+            written.append(f"\x1b[0;{colour}m" if colour else "\x1b[0m")
+            ink = colour
+        if at[0] != y or at[1] > x:
+            written.append(f"\x1b[{y + 1};{x + 1}H")
+        elif at[1] < x:
+            written.append(f"\x1b[{x - at[1]}C")
+        written.append(text)
+        at = (y, x + len(text)) if text.isascii() else (-1, 0)
+    return "".join([*written, "\x1b[0m"]) if written else ""
+
+
+def _pieces(y: int, x: int, known: list[Cell], fresh: list[Cell]) -> Iterator[_Piece]:
+    """Yield the stretches of cells of one colour that have changed."""
+    if len(known) < len(fresh) or _uncertain(known) or _uncertain(fresh):
+        changed: Iterable[int] = range(len(fresh))
+    else:
+        changed = (i for i, (old, new) in enumerate(zip(known, fresh, strict=True)) if old != new)
+    for (_, ink), group in groupby(enumerate(changed), lambda pair: (pair[1] - pair[0], fresh[pair[1]][1])):
+        where = [i for _, i in group]
+        yield ink, y, x + where[0], "".join([fresh[i][0] for i in where])
+
+
+def _uncertain(row: list[Cell]) -> bool:
+    """Tell whether terminals differ in how wide a character is: all that stands behind it in its row is then moved."""
+    signs = [sign for sign, _ in row]
+    text = "".join(signs)
+    return not text.isascii() and (max(text) >= chr(_PLANES) or len(text) + signs.count("") > len(signs))
+
+
+@lru_cache(maxsize=1024)
+def _ink(style: Style, colours: ColorSystem) -> str:
+    """Return the numbers that set a style's colours."""
+    before, _, _ = Strip.render_style(style, "\x00", colours).partition("\x00")
+    return before[2:-1]
