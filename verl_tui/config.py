@@ -54,7 +54,9 @@ class Config:
     gpu_interval: float = _option(2.0, least=0.2)
     """Seconds between two readings of this machine's GPUs."""
     theme: str = "textual-dark"
-    """Colours, by the name of a theme; the command palette (ctrl+p) lists and previews them."""
+    """Colours, by the name of a theme; the command palette (ctrl+p) lists them. The one chosen there holds at the next
+    starts, too, until this says something else. `colour-blind-dark` and `colour-blind-light` tell good, bad and curves
+    apart for everybody. Terminals of sixteen colours, and NO_COLOR, begin with `sixteen-colours`."""
     ascii: bool | None = _option(None, example="true")
     """Whether to draw with ASCII only. Not set: decided from the locale."""
     mouse: bool = True

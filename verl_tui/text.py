@@ -27,10 +27,13 @@ _VISIBLE |= dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *rang
 _VISIBLE |= dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)), "")
 _VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
 _VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
+# So do colours of skin, a part of the sign before them or a sign of their own, and flags, spelled out in two signs.
+_VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
+_VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
 _SUSPECT_ASCII = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 _SUSPECT = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
-    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+    "\ufe00-\ufe0f\ufeff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff\U000e0000-\U000e007f]"
 )
 """What `_VISIBLE` replaces, as ranges: most text needs no replacing, and finding that out is thrice as fast."""
 

@@ -217,7 +217,7 @@ async def test_every_action_is_in_the_palette_once(demo: Monitor) -> None:
         await press(pilot, "f6")
         titles = [command.title for command in app.get_system_commands(app.screen)]
     assert len(titles) == len(set(titles))
-    assert {"Quit", "Help", "Filter", "Zoom panel", "Next finding", "Best sample", "Run 3", "Theme"} <= set(titles)
+    assert {"Quit", "Help", "Filter", "Zoom panel", "Samples: best sample", "Run 3", "Theme"} <= set(titles)
 
 
 # -- charts over the full screen --------------------------------------------------------------------------------------

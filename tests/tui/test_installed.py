@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -40,7 +42,8 @@ class Pty:
                 os.environ.pop(name, None)
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
             command = [COMMAND] if COMMAND and not module else [sys.executable, "-m", "verl_tui"]
-            os.execv(command[0], [*command, *(str(word) for word in words)])
+            # With its environment as Python knows it: readline sets COLUMNS and LINES behind its back.
+            os.execve(command[0], [*command, *(str(word) for word in words)], os.environ)
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
         self.output = b""
@@ -126,6 +129,15 @@ def test_an_appended_step_is_seen(run, log):
     with log.open("a") as file:
         file.write(line(77))
     terminal.until("step 77", "0.77")
+
+
+def test_a_copy_reaches_the_clipboard_of_the_terminal(run, log):
+    terminal = run(log)
+    terminal.until("step 49")
+    terminal.press(b"\x19")  # ctrl+y
+    terminal.until("copied")
+    (copied,) = re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", terminal.output)
+    assert base64.b64decode(copied) == b"critic/score/mean step 49 0.49"
 
 
 def restored(output: bytes) -> bool:

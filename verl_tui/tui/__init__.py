@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import locale
+import os
 from time import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.config import Config
+    from verl_tui.replay import Player
 
 
 def watch(
@@ -36,13 +38,23 @@ def watch(
     from verl_tui.tui.app import VerlApp
     from verl_tui.tui.state_file import StateFile, state_path
 
-    ascii_only = config.ascii if config.ascii is not None else not _speaks_unicode()
+    ascii_only = _ascii_only(config, on_terminal=snapshot is None)
     if snapshot is None:
         if any(map(pipe.is_meant, specs)):
             pipe.make_way()
         remembered = StateFile(state_path())
         return VerlApp(specs, config, ascii_only=ascii_only, state_file=remembered).run(mouse=config.mouse) or 0
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
+
+
+def replay(player: Player, config: Config) -> int:
+    """Show a replay until the user quits; return the exit code."""
+    from verl_tui.tui.replaying import ReplayApp
+    from verl_tui.tui.state_file import StateFile, state_path
+
+    ascii_only = _ascii_only(config)
+    app = ReplayApp(player, config, ascii_only=ascii_only, state_file=StateFile(state_path()))
+    return app.run(mouse=config.mouse) or 0
 
 
 def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool) -> int:
@@ -67,9 +79,15 @@ def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int,
     return app.run(headless=True, size=size, auto_pilot=take) or 0
 
 
-def _speaks_unicode() -> bool:
-    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is asked first.
+def _ascii_only(config: Config, *, on_terminal: bool = True) -> bool:
+    """Tell whether to keep to ASCII: as the user says, else where the locale or the terminal shows nothing else."""
+    from verl_tui.tui.ascii import few_glyphs
     from verl_tui.tui.widgets.braille import ascii_locale
 
+    if config.ascii is not None:
+        return config.ascii
+    # Python itself takes LC_ALL=C for UTF-8, so the locale's name is asked first.
     encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
-    return not ascii_locale() and encoding in {"utf8", "gb18030"}
+    if ascii_locale() or encoding not in {"utf8", "gb18030"}:
+        return True
+    return on_terminal and few_glyphs(os.environ.get("TERM", ""))

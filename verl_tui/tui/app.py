@@ -6,11 +6,12 @@ import asyncio
 import gc
 import os
 import signal
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.message import Message
 
@@ -20,27 +21,28 @@ from verl_tui.reading import Reading
 from verl_tui.records import Batch, GpuReading
 from verl_tui.runs.state import State, state
 from verl_tui.sources import pipe
-from verl_tui.text import one_line
-from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.attention import Attention
+from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.notice import notices
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.catalog import SCREENS, Desk
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.selection import Selection
-from verl_tui.tui.state_file import StateFile
+from verl_tui.tui.takeaway import PICTURES, copy_here, take_picture
+from verl_tui.tui.terminal import TerminalApp
 from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from textual.binding import BindingType
-    from textual.dom import DOMNode
     from textual.screen import Screen
     from textual.timer import Timer
 
     from verl_tui.config import Config
+    from verl_tui.reading import Supply
+    from verl_tui.tui.state_file import StateFile
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
@@ -50,7 +52,7 @@ _TICK = 10.0
 """Seconds between looks at the clock: ages on the screen have this grain, and silence may come to mean something."""
 
 
-class VerlApp(App[int]):
+class VerlApp(TerminalApp):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
@@ -61,7 +63,14 @@ class VerlApp(App[int]):
         (170, "-huge"),
     ]
     """Columns from which on a layout holds; the dashboard's stylesheet says what it is."""
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (18, "-low"), (30, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-line"),
+        (2, "-pair"),
+        (3, "-tiny"),
+        (7, "-flat"),
+        (18, "-low"),
+        (30, "-tall"),
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
         *(
@@ -72,6 +81,9 @@ class VerlApp(App[int]):
         ),
         Binding("p", "pause", "Pause", id="pause"),
         Binding("r", "reload", "Read everything again", show=False, id="reload"),
+        # Over every screen, whatever has the focus.
+        Binding("ctrl+s", "picture", "Screenshot (SVG and text)", show=False, id="picture", priority=True),
+        Binding("ctrl+y", "copy_here", "Copy what the cursor is at", show=False, id="copy", priority=True),
         Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
     ]
@@ -110,12 +122,7 @@ class VerlApp(App[int]):
             ascii_only: Whether to keep to ASCII.
             state_file: What is remembered of the user; by default for this session only.
         """
-        super().__init__()
-        self.config = config
-        self.state_file = state_file if state_file is not None else StateFile()
-        self.ascii_only = ascii_only
-        if ascii_only:
-            self._filters.append(AsciiOnly())
+        super().__init__(config, ascii_only=ascii_only, state_file=state_file)
         self._specs = tuple(specs)
         self._clock = clock
         self._monitor = monitor if monitor is not None else Monitor(config)
@@ -139,12 +146,6 @@ class VerlApp(App[int]):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        if self.config.theme in self.available_themes:
-            self.theme = self.config.theme
-        else:
-            names = ", ".join(sorted(self.available_themes))
-            self.notify(f"no theme is called {one_line(self.config.theme)}: there are {names}", markup=False)
-        self.set_keymap(dict(self.config.keys))
         for number in (signal.SIGTERM, signal.SIGHUP):
             # Without this the terminal stays in the alternate screen with mouse reports on.
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
@@ -152,6 +153,8 @@ class VerlApp(App[int]):
         if self._reading is not None:
             self._reading.start()
         self.call_after_refresh(self._paint)
+        if self.state_file.welcome():
+            self.call_after_refresh(self._dashboard.welcome)
 
     def on_unmount(self) -> None:
         """Stop reading."""
@@ -159,7 +162,7 @@ class VerlApp(App[int]):
         if self._reading is not None:
             self._reading.stop()
 
-    def _new_reading(self) -> Reading:
+    def _new_reading(self) -> Supply:
         return Reading(
             self._specs,
             gpu_interval=self.config.gpu_interval,
@@ -300,8 +303,8 @@ class VerlApp(App[int]):
             self._cursor = None
             self._draw(self._shown_at)
 
-    @on(Dashboard.CursorMoved)
-    def _move_cursor(self, event: Dashboard.CursorMoved) -> None:
+    @on(CursorMoved)
+    def _move_cursor(self, event: CursorMoved) -> None:
         if event.step != self._cursor:
             self._cursor = event.step
             if event.step is not None:
@@ -327,13 +330,17 @@ class VerlApp(App[int]):
             self.notify("standard input cannot be read a second time")
             return
         self._reading.stop()
+        self._forget()
+        self._reading = self._new_reading()
+        self._reading.start()
+        self._paint()
+
+    def _forget(self) -> None:
+        """Know of no run any more."""
         self._attention.start_over()
         gc.unfreeze()
         self._monitor = Monitor(self.config)
         self._loading = True
-        self._reading = self._new_reading()
-        self._reading.start()
-        self._paint()
 
     @on(SamplesPanel.Opened)
     def _open_samples(self) -> None:
@@ -349,28 +356,17 @@ class VerlApp(App[int]):
         """Have the dashboard begin with what is pinned now."""
         self._paint()
 
-    def action_redraw(self) -> None:
-        """Write the whole screen again, for terminals that have lost some of it."""
-        self.refresh(repaint=True, layout=True)
+    def action_picture(self, ending: str = "") -> None:
+        """Write what is on the screen into files: as a picture, as text, or both."""
+        take_picture(self, self._picked or "", (ending,) if ending else PICTURES)
+
+    def action_copy_here(self) -> None:
+        """Copy what the cursor is at, on every screen."""
+        copy_here(self)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer every key's action in the palette, and what Textual brings."""
-        known = set()
-        for command in super().get_system_commands(screen):
-            known.add(command.title)
-            yield command
-        # Not only the keys in force: what the focused panel's own keys hide can still be asked for by name.
-        for node, bindings in screen._modal_binding_chain:
-            for _, binding in bindings:
-                if binding.description and binding.description not in known and not binding.system:
-                    known.add(binding.description)
-                    yield SystemCommand(binding.description, f"key {binding.key}", self._action(binding.action, node))
-
-    def _action(self, action: str, node: DOMNode) -> Callable[[], None]:
-        async def run() -> None:
-            await self.run_action(action, node)
-
-        def start() -> None:
-            self.call_later(run)
-
-        return start
+        """Offer everything that a key does, and each kind of picture by itself."""
+        yield from super().get_system_commands(screen)
+        for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
+            take = partial(self.call_later, self.action_picture, ending)
+            yield SystemCommand(f"Screenshot as {name}", "write it into the current directory", take)

@@ -28,6 +28,16 @@ _LIKE = {
     "\u00a0": " ",
 }
 
+_FEW_GLYPHS = frozenset({"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"})
+"""First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs at most, and none
+of braille (console_codes(4), setfont(8))."""
+
+
+def few_glyphs(term: str) -> bool:
+    """Tell whether a terminal of this name cannot show braille, whatever the locale says: consoles and the old VTs."""
+    first = term.partition("-")[0].lower()
+    return first in _FEW_GLYPHS or (first.startswith("vt") and first[2:].isdigit())
+
 
 class AsciiOnly(LineFilter):
     """Replaces every other character by one that resembles it, or by a question mark a cell."""

@@ -37,6 +37,12 @@ class UserState:
     """Rows of the grid of all metrics; 0: as many as fit well."""
     metrics_table: bool = False
     """Whether all metrics are shown as a table."""
+    theme: str = ""
+    """Theme that was chosen in the app last; empty: none was."""
+    theme_instead_of: str = ""
+    """What the configuration said then: once it says something else, that holds."""
+    welcomed: bool = False
+    """Whether the hints of the first start have been shown."""
 
     def with_pin(self, key: str) -> UserState:
         """Return the state with a metric pinned, or no longer where it was."""
@@ -72,6 +78,13 @@ class StateFile:
         except OSError as error:
             return f"not remembered: {self._path}: {(error.strerror or str(error)).lower()}"
         return ""
+
+    def welcome(self) -> bool:
+        """Return whether this is the user's first start, as far as anything is remembered, and remember that."""
+        if self._path is None or self.state.welcomed:
+            return False
+        self.change(lambda state: replace(state, welcomed=True))
+        return True
 
     def _read(self) -> dict[str, Any]:
         """Take over what the file says as far as it makes sense, and return all of it."""

@@ -91,7 +91,10 @@ def _log(desk: Desk) -> Opened:
     from verl_tui.tui.log.aim import aim
     from verl_tui.tui.screens.log import LogScreen
 
-    return Opened(LogScreen(desk.view, aim(desk.view.run, desk.dashboard.chosen_finding, desk.view.cursor)))
+    view = desk.view
+    played = view.run.step if view.run is not None and view.replay is not None else None  # the file goes on beyond it
+    step = view.cursor if view.cursor is not None else played
+    return Opened(LogScreen(view, aim(view.run, desk.dashboard.chosen_finding, step)))
 
 
 def _history(desk: Desk) -> Opened:

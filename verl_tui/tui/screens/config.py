@@ -20,10 +20,10 @@ from verl_tui.tui.screens.config_rows import (
     settings_page,
 )
 from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.takeaway import copy_text
+from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -165,7 +165,7 @@ class ConfigScreen(Overlay[None]):
     def compose(self) -> ComposeResult:
         """The list, and a place to type a filter."""
         yield from super().compose()
-        yield Input(id="config-filter", placeholder="part of a name or a value · enter keeps, esc clears", compact=True)
+        yield Box("part of a name or a value · enter keeps, esc clears", id="config-filter")
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""
@@ -184,8 +184,8 @@ class ConfigScreen(Overlay[None]):
         words = "difference" if self._comparing else "configuration"
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
-        filtered = f"filter: {self._query} · " if self._query else ""
-        self._panel.subtitle(f"{filtered}{_KEYS}" if self.has_class("-wide") else filtered)
+        filtered = (f"filter: {self._query}",) if self._query else ()
+        self._panel.subtitle(" · ".join((*filtered, _KEYS) if self.has_class("-wide") else filtered))
 
     def _runs(self, view: View) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""
@@ -223,20 +223,20 @@ class ConfigScreen(Overlay[None]):
 
     def action_copy(self) -> None:
         """Copy the chosen setting, as one writes it on a command line."""
+        if text := self.clip():
+            copy_text(self.app, text)
+
+    def clip(self) -> str:
+        """Return the chosen setting as it is copied."""
         entry = self._panel.chosen()
-        if entry is None:
-            return
-        self.app.copy_to_clipboard(entry.text)
-        self.app.clear_notifications()
-        said = fit(printable(f"copied {entry.text}"), max(16, self.size.width - 8))
-        self.notify(said, timeout=3, markup=False)
+        return entry.text if entry is not None else ""
 
     def action_filter(self) -> None:
         """Ask for a filter."""
         box = self.query_one("#config-filter", Input)
         box.display = True  # at once: whoever types fast loses no key
         self.add_class("-filtering")
-        self.set_focus(box)
+        self.set_focus(box, scroll_visible=False)
 
     @on(Input.Changed, "#config-filter")
     def _typed(self, event: Input.Changed) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
-from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
 
+from verl_tui.tui.actions import bindings, keys_of
+from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.panels import looking
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -18,8 +18,11 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.status import status
+from verl_tui.tui.screens.still import StillScreen
+from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.hint import Hint
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
@@ -32,7 +35,18 @@ if TYPE_CHECKING:
     from verl_tui.tui.view import View
 
 
-class Dashboard(Screen[None]):
+_FIRST = (
+    ("help", "help"),
+    ("panel.next", "next panel"),
+    ("chart.zoom", "zoom"),
+    ("run.previous", "previous run"),
+    ("run.next", "next run"),
+    ("metrics", "all metrics"),
+)
+"""Keys to know at the first start, by their names in the configuration."""
+
+
+class Dashboard(StillScreen[None]):
     """Everything about the shown run at a glance. Which panels are in sight is decided by the stylesheet alone."""
 
     AUTO_FOCUS = ""
@@ -56,6 +70,7 @@ class Dashboard(Screen[None]):
         Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
         Binding("a", "acknowledge", "Acknowledge finding (this session)", show=False, id="finding.acknowledge"),
         *looking.KEYS,
+        looking.TABLE,
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
         # While nothing has the focus the charts' own keys mean them; the help has these among theirs.
@@ -70,10 +85,12 @@ class Dashboard(Screen[None]):
         layout: grid;
         grid-gutter: 0;
         & > #status { dock: top; background: $panel; padding: 0 1; }
-        & > Footer { dock: bottom; }
         & > #filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
         &.-filtering > #filter { display: block; }
-        &.-filtering > Footer { display: none; }
+        &.-filtering > Keys, &.-welcoming > Keys { display: none; }
+        & > #hint { dock: bottom; display: none; }
+        &.-welcoming > #hint { display: block; }
+        &.-filtering > #hint { display: none; }
 
         &.-wide, &.-huge {
             grid-size: 3 3;
@@ -105,7 +122,7 @@ class Dashboard(Screen[None]):
             grid-size: 1 2;
             grid-rows: 1fr 2;
             & > #status { padding: 0; }
-            & > Footer { display: none; }
+            & > Keys { display: none; }
             & > #runs, & > #samples, & > #gpus { display: none; }
             & > Panel { border: none; }
         }
@@ -115,7 +132,18 @@ class Dashboard(Screen[None]):
             & > #gpus { display: block; }
         }
         &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
-        & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
+        &.-tiny, &.-pair, &.-line {
+            layout: vertical;
+            & > #status { padding: 0; }
+            & > Panel { display: none; border: none; }
+            & > #charts { display: block; height: 1fr; }
+            & > Keys { display: none; }
+        }
+        &.-tiny.-narrow > #health { display: block; height: 1; }
+        &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus, &.-line.-narrow.-gpus > #gpus { display: none; }
+        &.-line > #charts { display: none; }
+        &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint, &.-line > #hint { display: none !important; }
+        &.-line.-zoomed > #status, &.-line.-filtering > #status { display: none; }
         &.-zoomed {
             layout: vertical !important;
             & > Panel { display: none !important; }
@@ -126,13 +154,6 @@ class Dashboard(Screen[None]):
         }
     }
     """
-
-    class CursorMoved(Message):
-        """All charts are to be read at another step."""
-
-        def __init__(self, step: int | None) -> None:
-            self.step = step
-            super().__init__()
 
     def __init__(self) -> None:
         super().__init__(id="dashboard")
@@ -146,24 +167,38 @@ class Dashboard(Screen[None]):
         yield HealthPanel(id="health")
         yield GpusPanel(id="gpus")
         yield SamplesPanel(id="samples")
-        yield Input(id="filter", placeholder="filter runs and metrics · enter keeps, esc clears", compact=True)
+        yield Box("filter runs and metrics · enter keeps, esc clears", id="filter")
+        yield Hint(id="hint")
         yield Keys()
 
     def show(self, view: View) -> None:
-        """Draw the newest state in every panel that is in sight; behind a screen when that closes."""
+        """Draw the newest state in every panel that is in sight; behind a screen when that closes.
+
+        Of another run the charts come a frame later: they take as long as all else, and whoever goes from run to run
+        sees at once where that leads.
+        """
+        switched = self._view is not None and self._view.run is not None and view.run is not self._view.run
         self._view = view
         if self.app.screen is not self:
             return  # a row that shines through costs all rows: Textual writes the screen in front anew
-        self.query_one("#status", Line).show(*status(view, self.size.width))
+        alone = not self.query_one(HealthPanel).display and self.zoomed is None
+        self.query_one("#status", Line).show(*status(view, self.size.width, alone=alone))
         # Nothing is known of GPUs in most side panes: no room is given to saying so.
         known = bool(view.monitor.gpus and view.monitor.gpus.gpus)
         if known != self.has_class("-gpus"):
-            self.set_class(known, "-gpus")
+            self._arrange("-gpus", on=known)
             self._after_layout()
         for panel in self.query(Panel):
             panel.set_class(view.ascii, "-ascii")
-            if panel.display:
+            if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.show(view)
+        if switched:
+            self.call_after_refresh(self._show_charts)
+
+    def _show_charts(self) -> None:
+        charts = self.query_one(ChartsPanel)
+        if charts.display and self._view is not None:
+            charts.show(self._view)
 
     def show_samples(self, view: View) -> None:
         """Draw the samples, and nothing else: more of them has been read."""
@@ -174,6 +209,18 @@ class Dashboard(Screen[None]):
     def on_screen_resume(self) -> None:
         """Draw what has changed while another screen was in front."""
         self._again()
+
+    def welcome(self) -> None:
+        """Say what the first keys to know are, until some have been pressed."""
+        named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
+        known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
+        self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
+        self._arrange("-welcoming", on=True)
+
+    def on_key(self) -> None:
+        """Take the first keys to know away once some have been pressed."""
+        if self.has_class("-welcoming") and self.query_one(Hint).pressed():
+            self._arrange("-welcoming", on=False)
 
     def on_resize(self) -> None:
         """Draw panels that have come into sight."""
@@ -230,10 +277,17 @@ class Dashboard(Screen[None]):
             self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
-        for other in self.query(Panel):
-            other.set_class(other is panel, "-zoomed")
-        self.set_class(panel is not None, "-zoomed")
+        if panel is not self.zoomed:
+            for other in self.query(Panel):
+                other.set_class(other is panel, "-zoomed", update=False)
+            self._arrange("-zoomed", on=panel is not None)
         self._after_layout()
+
+    def _arrange(self, name: str, *, on: bool) -> None:
+        """Arrange the panels otherwise by a class: none looks different within, so nothing in them is styled anew."""
+        self.set_class(on, name, update=False)
+        for node in (self, *self.children):
+            self.app.stylesheet.apply(node)
 
     def action_open(self) -> None:
         """Draw the focused chart, the first if none has the focus, over the full screen."""
@@ -283,6 +337,14 @@ class Dashboard(Screen[None]):
             self._say("all steps are in sight: + zooms in")
         charts.change_look(what)
 
+    def action_write_table(self) -> None:
+        """Write the points of the focused chart, the first if none has the focus, to a file."""
+        self.query_one(ChartsPanel).write_table()
+
+    def clip(self) -> str:
+        """Return what the chart says, where nothing else has the focus."""
+        return self.query_one(ChartsPanel).clip()
+
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
         await self.app.run_action(f"{what}({way})", self.query_one(ChartsPanel))
@@ -292,7 +354,7 @@ class Dashboard(Screen[None]):
         self._zoom(None)
         self._filter("")
         self.query_one(ChartsPanel).change_look("reset")
-        self.post_message(self.CursorMoved(None))
+        self.post_message(CursorMoved(None))
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding and look at its step everywhere."""
@@ -325,7 +387,7 @@ class Dashboard(Screen[None]):
         """Say something in one line, in place of what was said before: keys may be pressed fast."""
         self.app.clear_notifications()
         mark = "~" if self._view is not None and self._view.ascii else "…"
-        self.notify(fit(printable(sentence), max(16, self.size.width - 8), mark), timeout=4, markup=False)
+        self.notify(fit(printable(sentence), max(12, self.size.width - 8), mark), timeout=4, markup=False)
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
@@ -368,7 +430,7 @@ class Dashboard(Screen[None]):
                 charts.reveal(key)
         if step is not None:
             self.query_one(SamplesPanel).go_to(step)
-            self.post_message(self.CursorMoved(step))
+            self.post_message(CursorMoved(step))
 
     @on(Chart.CursorMoved)
     def _cursor(self, event: Chart.CursorMoved) -> None:
@@ -377,15 +439,15 @@ class Dashboard(Screen[None]):
             step = self.query_one(ChartsPanel).step_at(event.plot, step)
             if step is None:
                 return  # nothing tells when its steps were
-        self.post_message(self.CursorMoved(step))
+        self.post_message(CursorMoved(step))
 
     def action_filter(self) -> None:
         """Ask for a filter."""
         box = self.query_one("#filter", Input)
         # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
         box.display = True
-        self.add_class("-filtering")
-        self.set_focus(box)
+        self._arrange("-filtering", on=True)
+        self.set_focus(box, scroll_visible=False)
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -397,8 +459,9 @@ class Dashboard(Screen[None]):
         self.action_show_panel("charts")
 
     def _close_filter(self) -> None:
-        self.query_one("#filter", Input).display = False
-        self.remove_class("-filtering")
+        if self.has_class("-filtering"):
+            self.query_one("#filter", Input).display = False
+            self._arrange("-filtering", on=False)
 
     def _filter(self, text: str, *, typed: bool = False) -> None:
         if not typed:

@@ -8,9 +8,9 @@ from rich.text import Text
 from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
-from textual.keys import key_to_character
 from textual.screen import ModalScreen
 
+from verl_tui.tui.actions import keys_of
 from verl_tui.tui.metrics import filter
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -29,6 +29,7 @@ from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.terminal import TerminalApp
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.wrap import fit, wrap
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.dom import DOMNode
 
-_KEYS = {
-    "escape": "esc",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-}
 _MANY = {f"run.{n}" for n in range(2, 10)}
 _ROOMY = 56
 """Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
@@ -95,6 +91,7 @@ class HelpScreen(ModalScreen[None]):
             background: $surface;
             padding: 0 1;
         }
+        &.-narrow > Container { height: 100%; }
     }
     """
 
@@ -125,8 +122,13 @@ def _rows(app: App[object], width: int) -> Iterator[Text]:
         section for section in _SCREENS if any(isinstance(screen, section.owners[0]) for screen in app.screen_stack)
     ]
     others = [section for section in _SCREENS if section not in front]
-    everywhere = _Section("everywhere", (type(app), Dashboard))
-    for section in (*reversed(front), everywhere, *_PANELS, *others):
+    ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp) and "BINDINGS" in kind.__dict__)
+    everywhere = _Section("everywhere", (*ours, Dashboard))
+    focused = app.screen_stack[-2].focused if not front and len(app.screen_stack) > 1 else None
+    around = tuple(focused.ancestors_with_self) if focused is not None else ()
+    panels = sorted(_PANELS, key=lambda section: not any(isinstance(node, section.owners[0]) for node in around))
+    first = sum(any(isinstance(node, section.owners[0]) for node in around) for section in panels)
+    for section in (*reversed(front), *panels[:first], everywhere, *panels[first:], *others):
         lines = [line for owner in section.owners for line in _lines(owner, app, width)]
         if section is everywhere:
             lines += _line("ctrl+p", "Command palette: every action by its name, themes", "", width)
@@ -142,12 +144,10 @@ def _lines(owner: type[DOMNode], app: App[object], width: int) -> Iterator[Text]
     for binding in owner.BINDINGS:
         if not isinstance(binding, Binding) or not binding.description or binding.id in _MANY:
             continue
-        keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key
-        shown = " ".join(_KEYS.get(key) or (key_to_character(key) or "").strip() or key for key in keys.split(","))
         if binding.id == "run.1":
             yield from _line("1 … 9", "Run by its number", "run.1 … run.9", width)
         else:
-            yield from _line(shown, binding.description, binding.id or "", width)
+            yield from _line(keys_of(app, binding), binding.description, binding.id or "", width)
 
 
 def _line(keys: str, words: str, name: str, width: int) -> Iterator[Text]:

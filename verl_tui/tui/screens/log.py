@@ -20,6 +20,8 @@ from verl_tui.tui.log.kinds import Alarms, StepLine, TextQuery
 from verl_tui.tui.log.pager import Look, Pager, Unread
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.samples.search import Search
+from verl_tui.tui.takeaway import copy_text
+from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.line import Line as StatusLine
 from verl_tui.tui.widgets.line import Piece
 from verl_tui.tui.widgets.rows import Rows
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
 
 _LOOKS = 0.5
 """Seconds between two looks at the file while somebody looks at its text."""
-_MOST_COPIED = 74_000
-"""Bytes copied at most: terminals refuse longer sequences."""
 _ROOMY = 60
 """Columns from which on lines have numbers, and names their full length."""
 _KEYS = "/ search · n N hits · e E errors · f follow · u unfold · w wrap · y copy · esc back"
@@ -129,7 +129,6 @@ class LogScreen(Screen[None]):
         & > .log--count { color: $text-primary; text-style: bold; }
         & > .log--number { color: $text-disabled; }
         & > .log--hit { color: $text-primary; text-style: reverse; }
-        & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     }
     """
 
@@ -172,7 +171,7 @@ class LogScreen(Screen[None]):
         yield StatusLine(id="place")
         yield LogRows(id="rows")
         yield StatusLine(id="keys")
-        yield Input(id="search", placeholder="text or expression · enter searches, esc leaves", compact=True)
+        yield Box("text or expression · enter searches, esc leaves", id="search")
 
     def on_mount(self) -> None:
         """Look at the file again and again: what grows is to be seen."""
@@ -464,16 +463,19 @@ class LogScreen(Screen[None]):
 
     def action_copy(self) -> None:
         """Copy the line that one has gone to, else the newest one if followed, else the one at the top."""
+        if text := self.clip():
+            copy_text(self.app, text)
+
+    def clip(self) -> str:
+        """Go to the line that is copied, and return it."""
         pager, lines = self._pager, self._lines
         if pager is None or not lines:
-            return
+            return ""
         at = self._marked()
         line = lines[at if at is not None else -1 if pager.follow else 0]
         self._mark = line.row.start
-        copied = line.row.whole.encode("utf-8", "replace")[:_MOST_COPIED].decode("utf-8", "ignore")
-        self.app.copy_to_clipboard(copied)
-        self._say(f"copied {copied}")
         self._draw()
+        return line.row.whole
 
     def action_back(self) -> None:
         """Undo the last of: what is typed, a search that goes on, what was searched for; then close."""
@@ -496,7 +498,7 @@ class LogScreen(Screen[None]):
         box.value = self._query.search.expression if self._query is not None else ""
         box.display = True  # at once: whoever types fast loses no key
         self.add_class("-searching")
-        self.set_focus(box)
+        self.set_focus(box, scroll_visible=False)
 
     @on(Input.Submitted, "#search")
     def _asked(self, event: Input.Submitted) -> None:
@@ -521,4 +523,4 @@ class LogScreen(Screen[None]):
     def _say(self, sentence: str) -> None:
         """Say something in one line, in place of what was said before."""
         self.app.clear_notifications()
-        self.notify(fit(printable(sentence), max(16, self.size.width - 8)), timeout=4, markup=False)
+        self.notify(fit(printable(sentence), max(12, self.size.width - 8)), timeout=4, markup=False)

@@ -26,6 +26,7 @@ from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.takeaway import take_table
 from verl_tui.tui.why import nothing_yet
+from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
@@ -89,7 +90,6 @@ class MetricsScreen(StillScreen[None]):
         & > #metrics-detail { padding: 0 1; }
         & > #metrics-filter { height: 1; border: none; padding: 0 1; display: none; }
         &.-narrow > #metrics-status, &.-narrow > #metrics-detail { padding: 0; }
-        & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     }
     """
 
@@ -118,9 +118,7 @@ class MetricsScreen(StillScreen[None]):
         self._status, self._detail = Line(id="metrics-status"), Line(id="metrics-detail")
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
         self._keys = Keys()
-        self._box = Input(
-            id="metrics-filter", placeholder="words a|b !not /regex/ · enter keeps, esc clears", compact=True
-        )
+        self._box = Box("words a|b !not /regex/ · enter keeps, esc clears", id="metrics-filter")
 
     def compose(self) -> ComposeResult:
         """What is listed, the metrics, what the chosen one is."""
@@ -360,7 +358,7 @@ class MetricsScreen(StillScreen[None]):
         problem = self._file.change(change)
         if problem:
             self.app.clear_notifications()
-            self.notify(fit(printable(problem), max(16, self.size.width - 8)), timeout=4, markup=False)
+            self.notify(fit(printable(problem), max(12, self.size.width - 8)), timeout=4, markup=False)
         self._draw()
 
     # -- filter ---------------------------------------------------------------------------------------------------
@@ -369,7 +367,7 @@ class MetricsScreen(StillScreen[None]):
         """Ask for a filter."""
         self._box.display = True
         self._arrange()
-        self.set_focus(self._box)
+        self.set_focus(self._box, scroll_visible=False)
 
     @on(Input.Changed, "#metrics-filter")
     def _typed(self, event: Input.Changed) -> None:

@@ -11,6 +11,7 @@ from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
@@ -67,7 +68,7 @@ class PickMetric(ModalScreen["Plan | None"]):
         """A line to write in, and the metrics."""
         with Container(classes="-ascii" if self._ascii else "") as frame:
             frame.border_title = "second metric, axis at the right"
-            yield Input(placeholder="a few letters, enter takes", compact=True)
+            yield Box("a few letters · enter takes")
             rows = Rows(choosing=True)
             rows.can_focus = False
             yield rows

@@ -12,9 +12,10 @@ from textual.widgets import Input
 from verl_tui.tui.panels.sample_rows import empty_rows
 from verl_tui.tui.samples import query, words
 from verl_tui.tui.samples.browse import Browse
-from verl_tui.tui.samples.clipping import clipping
-from verl_tui.tui.samples.export import Export
+from verl_tui.tui.samples.export import Export, whole
 from verl_tui.tui.samples.query import Query
+from verl_tui.tui.takeaway import copy_text
+from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
@@ -87,7 +88,6 @@ class SamplesScreen(Screen["Chosen | None"]):
         &.-flat { & > #standing, & > Keys { display: none; } }
         &.-filtering { & > #query { display: block; } & > Keys { display: none; } }
         &.-ascii #side { border-right: ascii $panel-lighten-2; }
-        & Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     }
     """
 
@@ -104,11 +104,7 @@ class SamplesScreen(Screen["Chosen | None"]):
         """What is shown, and how."""
         self._place, self._standing = Line(id="place"), Line(id="standing")
         self._body = SideBySide(self.browse, id="body")
-        self._box = Input(
-            id="query",
-            placeholder='score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters',
-            compact=True,
-        )
+        self._box = Box('score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters', id="query")
         self._export: Export | None = None
 
     def compose(self) -> ComposeResult:
@@ -179,7 +175,7 @@ class SamplesScreen(Screen["Chosen | None"]):
     def _say(self, sentence: str) -> None:
         """Say something in place of what was said before."""
         self.app.clear_notifications()
-        self.notify(fit(printable(sentence), 4 * max(16, self.size.width - 8)), timeout=6, markup=False)
+        self.notify(fit(printable(sentence), 4 * max(12, self.size.width - 8)), timeout=6, markup=False)
 
     # -- moving -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +283,7 @@ class SamplesScreen(Screen["Chosen | None"]):
         # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
         self._box.display = True
         self.add_class("-filtering")
-        self.set_focus(self._box)
+        self.set_focus(self._box, scroll_visible=False)
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
@@ -344,9 +340,12 @@ class SamplesScreen(Screen["Chosen | None"]):
         """Copy the sample, or only its response, to the clipboard of the terminal."""
         sample = self.browse.sample
         if sample is not None:
-            clip = clipping(sample, response_only=response)
-            self.app.copy_to_clipboard(clip.text)
-            self._say(clip.says)
+            copy_text(self.app, sample.response if response else self.clip())
+
+    def clip(self) -> str:
+        """Return the sample as it is copied."""
+        sample = self.browse.sample
+        return whole(sample) if sample is not None else ""
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all that are listed, to a JSONL file in the current directory."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.state import State, remaining, silence, state
+from verl_tui.runs.state import remaining, silence, state
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
+from verl_tui.tui.screens.glance import STATE_ROLES, glance
 from verl_tui.tui.why import standing
 from verl_tui.tui.widgets.words import middle
 
@@ -16,18 +17,23 @@ if TYPE_CHECKING:
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.line import Piece
 
-_STATE_ROLES = {
-    State.RUNNING: "good",
-    State.FINISHED: "accent",
-    State.STALLED: "warning",
-    State.CRASHED: "critical",
-}
 _BRANDED = 60
 """Columns from which on the first line has room for more than the run."""
+_ROOMY = 100
+"""Columns from which on there is room for both a replay and the sources."""
 
 
-def status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the first line of the screen: the shown run at a glance."""
+def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece], list[Piece]]:
+    """Return the first line of the screen: the shown run at a glance.
+
+    Args:
+        view: What there is.
+        width: Cells there are.
+        alone: Whether the line is all there is to see.
+    """
+    right = list(_replay_pieces(view, width))
+    if view.run is not None and (alone or width < _BRANDED):
+        return glance(view, width - sum(len(words) for words, _ in right), alone=alone), right
     left: list[Piece] = [("verl-tui ", "dim")] if width >= _BRANDED else []
     if view.run is not None:
         left.extend(_run_pieces(view, width))
@@ -37,16 +43,20 @@ def status(view: View, width: int) -> tuple[list[Piece], list[Piece]]:
         left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))
-    right: list[Piece] = []
     if view.paused:
         right.append((" PAUSED, p goes on ", "warning"))
     if view.loading and view.run is not None:
         right.append((f" reading {view.monitor.loaded():.0%}", "dim"))
-    elif view.run is not None:
+    elif view.run is not None and (view.replay is None or width >= _ROOMY):
         right += standing(view.run)
     if width >= _BRANDED:
         right.append((" ? help", "dim"))
     return left, right
+
+
+def _replay_pieces(view: View, width: int) -> Iterator[Piece]:
+    if view.replay is not None:
+        yield f" {view.replay.words(width)} ", "warning" if view.replay.paused else "accent"
 
 
 def _run_pieces(view: View, width: int) -> Iterator[Piece]:
@@ -54,7 +64,7 @@ def _run_pieces(view: View, width: int) -> Iterator[Piece]:
     assert run is not None
     current = state(run, now)
     yield run.name, "strong"
-    yield f"  {current.value}", _STATE_ROLES.get(current, "dim")
+    yield f"  {current.value}", STATE_ROLES.get(current, "dim")
     if run.step is not None:
         total = run.total_steps
         word = "step " if width >= _BRANDED else ""

@@ -52,7 +52,8 @@ def timing_rows(view: View, width: int) -> list[Pieces]:
         _each_step(run, found, width, ascii_only=view.ascii),
     )
     filled = [part for part in map(list, parts) if part]
-    return [cut(row, width) for at, part in enumerate(filled) for row in ([[], *part] if at else part)]
+    mark = "~" if view.ascii else "…"
+    return [cut(row, width, mark) for at, part in enumerate(filled) for row in ([[], *part] if at else part)]
 
 
 def _heading(words: str) -> Pieces:

@@ -9,13 +9,16 @@ from textual import on
 from textual.binding import Binding
 from textual.screen import Screen
 
+from verl_tui.exporters.new_file import named
 from verl_tui.runs.provenance import words
+from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan, with_right
-from verl_tui.tui.panels.looking import KEYS, changed, following, step_at
+from verl_tui.tui.panels.chart_values import in_sight, reading
+from verl_tui.tui.panels.looking import KEYS, TABLE, changed, following, step_at
 from verl_tui.tui.panels.partners import partner
 from verl_tui.tui.panels.time_axis import on_axis
-from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.pick_metric import PickMetric
+from verl_tui.tui.takeaway import take_table
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.reading import ReadOut
@@ -48,6 +51,7 @@ class ZoomScreen(Screen[Look]):
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("2", "pair", "Second axis", id="zoom.pair"),
         Binding("a", "add", "Add", id="zoom.add"),
+        TABLE,
     ]
 
     DEFAULT_CSS = """
@@ -66,7 +70,7 @@ class ZoomScreen(Screen[Look]):
         """What the y axis at the right is of."""
         self._look = look
         self._view = view
-        self._chart = ZoomedChart(self._data(), ascii_only=view.ascii or None)
+        self._chart = ZoomedChart(self._data(), ascii_only=view.ascii)
         self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
 
     def compose(self) -> ComposeResult:
@@ -128,7 +132,7 @@ class ZoomScreen(Screen[Look]):
         position = event.step
         step = None if position is None else step_at(self._view.run, self._plan.key, self._look, position)
         if step is not None or position is None:
-            self.post_message(Dashboard.CursorMoved(step))
+            self.post_message(CursorMoved(step))
 
     def action_back(self) -> None:
         """Leave, and have the other charts looked at in the same way."""
@@ -161,6 +165,16 @@ class ZoomScreen(Screen[Look]):
         plans = [one for one in plans if one.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
         self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii), take)
+
+    def action_write_table(self) -> None:
+        """Write the points in sight to a file."""
+        if (run := self._view.run) is not None:
+            columns = in_sight(self._plan, self._right, self._view, self._look)
+            take_table(self.app, named(run.name, self._plan.key), columns)
+
+    def clip(self) -> str:
+        """Return what the chart says where the cursor is, else last."""
+        return reading(self._plan, self._right, self._view, self._look)
 
     def _plans(self) -> list[Plan]:
         view = self._view

@@ -1,0 +1,108 @@
+"""A run in one row, at any width; and screens of few rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from watching import NOW, check_layout, in_sight, lines, press, settle, showing, text
+
+from verl_tui.records import Gpu, GpuReading
+from verl_tui.tui.screens.glance import Form, fitting, glance
+
+if TYPE_CHECKING:
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.line import Piece
+
+GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0), Gpu("1", "H100", 91.0)))
+
+
+@pytest.fixture
+def view(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> View:
+    """The run that collapses, on a host with two GPUs."""
+    monkeypatch.setattr(collapse, "gpus", GPUS)
+    return showing(collapse)._view(NOW)
+
+
+def words(row: list[Piece]) -> str:
+    return "".join(piece for piece, _ in row)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
+    for width in range(20, 221):
+        row = words(glance(view, width, alone=alone))
+        assert cell_len(row) <= width
+        assert row == row.strip()
+        assert "8400" in row, "how far it is"
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (20, ("run", "8400", "✖16")),
+        (50, ("8400", "✖ policy-collapse +15")),
+        (80, ("run_ppo_collapse", "8400/8400", "0.0631", "KL 0.315", "✖ policy-collapse +15")),
+        (120, ("run_ppo_collapse", "reward 0.0631 →", "KL 0.315 →", "✖ policy-collapse since 5000 +15", "2 GPUs 94%")),
+        (200, ("step 8400/8400 100%", "reward ▅▆▇", "KL ▁▁▁", "since 5000", "2 GPUs 94%", "sources ok")),
+    ],
+)
+def test_the_most_important_is_said_at_every_width(view: View, width: int, expected: tuple[str, ...]) -> None:
+    row = words(glance(view, width, alone=True))
+    assert [part for part in expected if part not in row] == [], row
+
+
+def test_where_charts_are_in_sight_their_values_are_not_said_twice(view: View) -> None:
+    assert "reward" not in words(glance(view, 120, alone=False))
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(1, 30)), min_size=1, max_size=4), min_size=1, max_size=6
+    ),
+    st.integers(30, 120),
+)
+def test_a_row_is_as_long_as_it_may_be(parts: list[list[tuple[int, int]]], width: int) -> None:
+    made = [
+        [Form(worth, (("x" * cells, ""),)) for worth, cells in sorted(part, key=lambda one: -one[1])] for part in parts
+    ]
+    row = words(fitting(made, width))
+    assert 0 < len(row) <= width
+    whole = sum(part[0].cells for part in made) + 2 * (len(made) - 1)
+    assert len(row) == whole or whole > width, "nothing is left out where all of it fits"
+
+
+@pytest.mark.parametrize("size", [(20, 1), (60, 1), (220, 1), (40, 2), (20, 3), (120, 3), (80, 6), (20, 6), (40, 12)])
+async def test_few_rows_look_designed(collapse: Monitor, size: tuple[int, int]) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        check_layout(app)
+        shown = lines(app)
+        assert "8400" in shown[0]
+        assert not {"╭", "╰"} & set(text(app)), "frames take the rows that there are"
+        assert any("reward" in row for row in shown) or size[1] == 1
+        assert "✖" in text(app) or size == (40, 2)
+        for row in shown[1:]:
+            assert row.strip(), "no row is wasted"
+
+
+async def test_in_a_single_row_tab_goes_through_the_panels(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(80, 1)) as pilot:
+        await settle(pilot)
+        assert "run_ppo_collapse" in text(app)
+        await press(pilot, "tab")
+        await settle(pilot)
+        assert in_sight(app) == {"charts"}
+        assert "reward" in text(app)
+        await press(pilot, "tab")
+        await settle(pilot)
+        assert "policy-collapse" in text(app)
+        await press(pilot, "escape")
+        await settle(pilot)
+        assert "8400" in text(app)

@@ -1,0 +1,227 @@
+"""How the app gets on with the terminal and its user: focus, few colours, first start, everything by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyte
+import pytest
+from emulated import emulated, emulator
+from textual.events import AppBlur, AppFocus, Resize
+from textual.geometry import Size
+from watching import dashboard, press, settle, showing, text, until
+
+from verl_tui.tui import terminal, themes
+from verl_tui.tui.actions import bindings
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.screens.catalog import SCREENS
+from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.help import HelpScreen
+from verl_tui.tui.state_file import StateFile
+from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.binding import Binding
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+
+# -- focus ------------------------------------------------------------------------------------------------------------
+
+
+async def test_passing_by_costs_nothing_and_staying_one_painting(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "_SETTLED", 0.02)
+    app = showing(demo)
+    async with emulated(app, (80, 24)) as pilot:
+        await press(pilot, "tab")
+        await settle(pilot)
+        sent = emulator(app).written
+        focused = app.focused
+        sent.clear()
+        app.post_message(AppBlur())
+        await pilot.pause(0.05)
+        assert sent == []
+        for _ in range(5):
+            app.post_message(AppFocus())
+            app.post_message(AppBlur())
+        await pilot.pause(0.05)
+        assert sent == []
+        for _ in range(5):
+            app.post_message(AppFocus())
+        await until(pilot, lambda: sent)
+        await pilot.pause(0.05)
+        once = len("".join(sent))
+        sent.clear()
+        app.action_redraw()
+        await until(pilot, lambda: sent)
+        await settle(pilot)
+        assert once == len("".join(sent)) < 8_000
+        assert app.focused is focused
+
+
+async def test_the_terminal_is_put_right_when_the_user_comes_back(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "_SETTLED", 0.01)
+    app = showing(demo)
+    async with emulated(app, (80, 24)) as pilot:
+        await press(pilot)
+        await settle(pilot)
+        emulator(app).screen.reset()
+        app.post_message(AppFocus())
+        await until(pilot, lambda: "reward" in "\n".join(emulator(app).screen.display))
+
+
+async def test_a_size_that_comes_back_at_once_is_painted_anew(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_SETTLED", 0.01)
+    app = showing(demo)
+    async with emulated(app, (80, 24)) as pilot:
+        await press(pilot)
+        await settle(pilot)
+        screen = emulator(app).screen
+        screen.resize(12, 40)
+        screen.resize(24, 80)
+        app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
+        await until(pilot, lambda: screen.display[0].strip().endswith("? help"))
+
+
+# -- few colours ------------------------------------------------------------------------------------------------------
+
+
+async def test_without_colours_what_is_chosen_is_reversed(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = showing(collapse)
+    async with emulated(app, (120, 40)) as pilot:
+        await press(pilot, "f4")
+        await press(pilot, "j")
+        await settle(pilot)
+        assert app.theme == themes.PLAIN.name
+        screen = pyte.Screen(120, 40)
+        pyte.Stream(screen).feed("".join(emulator(app).written))
+        cells = [cell for row in screen.buffer.values() for cell in row.values()]
+        assert {cell.fg for cell in cells} | {cell.bg for cell in cells} == {"default"}
+        chosen = "".join(cell.data for cell in cells if cell.reverse)
+        assert "policy-collapse" in chosen or "circuit-breaker" in chosen
+        assert "✖" in text(app)
+
+
+@pytest.mark.parametrize("theme", [theme.name for theme in themes.OURS])
+async def test_our_themes_draw_everything(demo: Monitor, theme: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.theme = theme
+        await press(pilot, "f4", "question_mark")
+        assert "health, while" in text(app)
+
+
+# -- the first start --------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_start_says_what_the_first_keys_are(demo: Monitor, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    app = showing(demo, state_file=StateFile(path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "everything by name" in text(app))
+        assert "Zoom panel" not in text(app)
+        await press(pilot, "tab", "tab")
+        assert "everything by name" in text(app)
+        await press(pilot, "tab")
+        assert "everything by name" not in text(app)
+        assert "Zoom panel" in text(app)
+    app = showing(demo, state_file=StateFile(path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        await settle(pilot)
+        assert "everything by name" not in text(app)
+
+
+async def test_a_side_pane_has_no_room_for_hints(demo: Monitor, tmp_path: Path) -> None:
+    app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
+    async with app.run_test(size=(40, 12)) as pilot:
+        await press(pilot)
+        await settle(pilot)
+        assert "by name" not in text(app)
+
+
+async def test_hints_cut_no_word(demo: Monitor, tmp_path: Path) -> None:
+    app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await until(pilot, lambda: "? help" in text(app).splitlines()[-1])
+        assert text(app).splitlines()[-1].split(" · ")[-1].strip() == "[ previous run"
+
+
+# -- everything by name -----------------------------------------------------------------------------------------------
+
+
+def titles(app: VerlApp) -> dict[str, str]:
+    return {command.title.lower(): command.help for command in app.get_system_commands(app.screen)}
+
+
+def named(app: VerlApp, kind: type[Any]) -> list[Binding]:
+    hidden = {binding.id for binding in bindings(Rows)}  # how lists move is no action by name
+    return [binding for binding in bindings(kind) if binding.id not in hidden]
+
+
+async def test_every_action_of_every_panel_has_a_name_whatever_has_the_focus(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        await settle(pilot)
+        offered = titles(app)
+        for kind in (type(app), Dashboard):
+            for binding in named(app, kind):
+                assert binding.description.lower() in offered
+        for panel in dashboard(app).query(Panel):
+            for binding in named(app, type(panel)):
+                assert f"{panel.TITLE}: {binding.description}".lower() in offered
+        for binding in named(app, Plot):
+            assert f"charts: {binding.description}".lower() in offered
+        assert offered["samples: best sample"] == "key b"
+        assert not {"maximize", "minimize", "keys", "focus next"} & set(offered)
+
+
+@pytest.mark.parametrize("screen", [name for name in SCREENS if name != "help"])
+async def test_every_action_of_a_screen_has_a_name(demo: Monitor, screen: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        app.action_look_at(screen)
+        await settle(pilot)
+        offered = titles(app)
+        assert app.screen is not dashboard(app)
+        for binding in named(app, type(app.screen)):
+            assert binding.description.lower() in offered
+        assert {"quit", "theme"} <= set(offered)
+
+
+async def test_what_a_panel_does_is_done_though_another_has_the_focus(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f4")
+        await settle(pilot)
+        before = text(app)
+        command = next(c for c in app.get_system_commands(app.screen) if c.title == "Samples: next sample")
+        assert "sample 1/" in before
+        command.callback()
+        await until(pilot, lambda: "sample 2/" in text(app))
+
+
+# -- help -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("key", "panel"), [("f3", "charts"), ("f4", "health"), ("f6", "samples"), ("f2", "runs")])
+async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor, key: str, panel: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, key)
+        await settle(pilot)
+        await press(pilot, "question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        first = app.screen.query_one(Rows)._strips[0].text
+        assert first.startswith(f"{panel}, while")

@@ -1,0 +1,149 @@
+"""Every theme can be read, and two can be told apart by people who do not see all colours."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES
+from watching import press, settle, showing
+
+from verl_tui.config import Config
+from verl_tui.tui import themes
+from verl_tui.tui.state_file import StateFile, UserState
+from verl_tui.tui.widgets import palette
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.theme import Theme
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
+MEANINGS = ("text-success", "text-warning", "text-error", "text-accent", "text-primary", "foreground")
+"""What only a colour tells where there is no mark: good, warning, critical, accent, the curve, plain text."""
+SIGHTS = {
+    "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+"""Machado, Oliveira, Fernandes 2009, severity 1.0, on linear sRGB:
+https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html"""
+APART = 15.0
+"""Distance in CIELAB (CIE 1976): 2.3 can just be noticed side by side (Mahy et al. 1994); this can across a screen."""
+
+
+def lab(colour: Color, sight: str) -> tuple[float, float, float]:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
+    r, g, b = (min(1.0, max(0.0, sum(a * c for a, c in zip(row, linear, strict=True)))) for row in SIGHTS[sight])
+    xyz = (
+        (0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047,
+        0.2126729 * r + 0.7151522 * g + 0.0721750 * b,
+        (0.0193339 * r + 0.1191920 * g + 0.9503041 * b) / 1.08883,
+    )
+    x, y, z = (t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def distance(one: str, other: str, sight: str) -> float:
+    pair = zip(lab(Color.parse(one), sight), lab(Color.parse(other), sight), strict=True)
+    return sum((a - b) ** 2 for a, b in pair) ** 0.5
+
+
+def variables(theme: Theme) -> dict[str, str]:
+    return themes.readable({**theme.to_color_system().generate(), **theme.variables})
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("theme", [themes.DARK, themes.LIGHT], ids=lambda theme: theme.name)
+def test_colour_blind_people_tell_the_meanings_apart(theme: Theme, sight: str) -> None:
+    shown = variables(theme)
+    for one, other in combinations(MEANINGS, 2):
+        assert distance(shown[one], shown[other], sight) >= APART, (one, other)
+
+
+def test_the_usual_theme_would_not_do() -> None:
+    """Else the measure above measured nothing."""
+    shown = variables(BUILTIN_THEMES["textual-dark"])
+    pairs = combinations(MEANINGS, 2)
+    assert min(distance(shown[a], shown[b], sight) for a, b in pairs for sight in SIGHTS) < APART
+
+
+@pytest.mark.parametrize("theme", ALL, ids=lambda theme: theme.name)
+def test_everything_can_be_read_in_every_theme(theme: Theme) -> None:
+    shown = variables(theme)
+    if theme.ansi:
+        assert shown["text-error"] != shown["text-warning"] != shown["text-success"]
+        return  # the terminal's own colours: what they look like is the user's
+    base = Color.parse(shown["background"])
+    for ground in (base + Color.parse(shown[name]) for name in themes.GROUNDS):
+        for role in themes.TEXT_ROLES:
+            look = themes.seen(shown[role], ground)
+            assert look is not None
+            assert themes.contrast(look, ground) >= themes.LEAST, (role, ground)
+    frame = themes.seen(shown[themes.FRAME], base)
+    assert frame is not None
+    assert themes.contrast(frame, base) >= themes.LEAST_OF_FRAMES
+    below = base + Color.parse(shown["block-cursor-background"])
+    ink = themes.seen(shown["block-cursor-foreground"], below)
+    assert ink is not None
+    assert themes.contrast(ink, below) >= themes.LEAST
+
+
+@pytest.mark.parametrize("theme", ALL, ids=lambda theme: theme.name)
+def test_curves_of_several_runs_can_be_seen_in_every_theme(theme: Theme) -> None:
+    if not theme.ansi:
+        ground = Color.parse(variables(theme)["background"])
+        for colour in palette.DARK if theme.dark else palette.LIGHT:
+            assert themes.contrast(Color.parse(colour), ground) >= themes.LEAST
+
+
+def test_what_can_be_read_is_left_alone() -> None:
+    theme = BUILTIN_THEMES["textual-dark"]
+    before = {**theme.to_color_system().generate(), **theme.variables}
+    assert themes.readable(before) == before
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert themes.contrast(Color.parse("#000000"), Color.parse("#ffffff")) == pytest.approx(21)
+    assert themes.contrast(Color.parse("#777777"), Color.parse("#ffffff")) == pytest.approx(4.48, abs=0.01)
+
+
+# -- which one is in force --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("configured", "state", "expected"),
+    [
+        ("nord", UserState(), "nord"),
+        ("nord", UserState(theme="dracula", theme_instead_of="nord"), "dracula"),
+        ("gruvbox", UserState(theme="dracula", theme_instead_of="nord"), "gruvbox"),
+        ("nord", UserState(theme="gone", theme_instead_of="nord"), "nord"),
+    ],
+)
+def test_a_choice_holds_until_the_configuration_changes(configured: str, state: UserState, expected: str) -> None:
+    assert themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
+
+
+async def begun(app: VerlApp, theme: str = "") -> str:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot)
+        if theme:
+            app.theme = theme
+            await settle(pilot)
+        return app.theme
+
+
+async def test_the_theme_that_was_chosen_is_there_at_the_next_start(demo: Monitor, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    assert await begun(showing(demo, state_file=StateFile(path))) == Config().theme
+    assert StateFile(path).state.theme == "", "nothing was chosen"
+    await begun(showing(demo, state_file=StateFile(path)), "colour-blind-dark")
+    assert await begun(showing(demo, state_file=StateFile(path))) == "colour-blind-dark"
+    await begun(showing(demo, state_file=StateFile(path)), Config().theme)
+    assert await begun(showing(demo, state_file=StateFile(path))) == Config().theme

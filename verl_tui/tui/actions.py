@@ -1,0 +1,76 @@
+"""Everything that a key does, by name: for the command palette, and for whoever has to name a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual.binding import Binding
+from textual.keys import key_to_character
+
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.widgets.plot import Plot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import App
+    from textual.dom import DOMNode
+    from textual.screen import Screen
+
+_KEYS = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "left": "←", "right": "→", "up": "↑", "down": "↓"}
+_OURS = "verl_tui."
+"""Where classes come from whose keys are the app's: Textual's own text boxes and lists have dozens."""
+
+
+class Command(NamedTuple):
+    """One action."""
+
+    title: str
+    keys: str
+    action: str
+    node: DOMNode
+    """Whose action it is."""
+    panel: str = ""
+    """Panel that has to have the focus for it to mean something; empty where none has to."""
+
+
+def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
+    """Yield what can be done in the screen in front: with the focus as it is, everywhere, and in every other panel."""
+    known: set[str] = set()
+    chain = [node for node, _ in screen._modal_binding_chain]
+    for node in (*chain, *(() if app in chain else (app,))):
+        panel = next((one.TITLE for one in node.ancestors_with_self if isinstance(one, Panel)), "")
+        yield from _new(_commands(app, node, panel), known)
+    for panel_ in screen.query(Panel):
+        plots = [node for node in panel_.query("Plot") if isinstance(node, Plot)]
+        for node in (panel_, *plots[:1]):
+            yield from _new(_commands(app, node, panel_.TITLE, panel_.id or ""), known)
+
+
+def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
+    """Yield the keys that a class, or one of ours that it is a kind of, gives a meaning and a name."""
+    for one in kind.__mro__:
+        if one.__module__.startswith(_OURS):
+            own = one.__dict__.get("BINDINGS", ())
+            yield from (binding for binding in own if isinstance(binding, Binding) and binding.description)
+
+
+def keys_of(app: App[Any], binding: Binding) -> str:
+    """Return the keys of a binding as people call them, those that the user has given it."""
+    keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key
+    return " ".join(_KEYS.get(key) or (key_to_character(key) or "").strip() or key for key in keys.split(","))
+
+
+def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:
+    for binding in bindings(type(node)):
+        words = binding.description
+        title = f"{place.capitalize()}: {words[0].lower()}{words[1:]}" if place else words[0].upper() + words[1:]
+        yield Command(title, keys_of(app, binding), binding.action, node, panel)
+
+
+def _new(found: Iterator[Command], known: set[str]) -> Iterator[Command]:
+    """Leave out what was named before: what is nearer to the focus holds."""
+    for command in found:
+        if command.title not in known:
+            known.add(command.title)
+            yield command
