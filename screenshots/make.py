@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 NOW = 1_767_312_000.0
 """The moment at which all pictures are taken, seconds since the epoch."""
+READINGS = 240
+"""Seconds that the GPUs have been looked at."""
 STEPS = 42
 """Steps the demo has gone on for: far enough for the collapse to be seen."""
 
@@ -43,6 +45,8 @@ class Picture:
     name: str
     size: tuple[int, int]
     keys: tuple[str, ...] = ()
+    devices: int = 4
+    """GPUs of the machine in the picture."""
 
 
 PICTURES = (
@@ -53,6 +57,10 @@ PICTURES = (
     Picture("zoom", (110, 32), ("2", "enter")),
     Picture("timing", (110, 30), ("1", "t")),
     Picture("samples", (110, 30), ("1", "o")),
+    Picture("metrics", (140, 36), ("1", "m")),
+    Picture("compare", (110, 30), ("f2", "space", "j", "space", "j", "space", "C")),
+    Picture("log", (110, 30), ("1", "l")),
+    Picture("gpus", (110, 30), ("2", "f5", "z"), devices=8),
 )
 
 
@@ -91,7 +99,8 @@ def draw(directory: Path) -> Iterator[tuple[str, str]]:
     specs = [f"{directory}/run_*"]
     for picture in PICTURES:
         monitor = load(specs, Config(), NOW)
-        monitor.apply(GpuReading(NOW, gpus()), NOW)
+        for ago in range(READINGS, -1, -1):
+            monitor.apply(GpuReading(NOW - ago, gpus(picture.devices, ago)), NOW - ago)
         app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
         yield picture.name, asyncio.run(_frame(app, picture))
 
@@ -106,12 +115,15 @@ async def _frame(app: VerlApp, picture: Picture) -> str:
         return screen_svg(app, "verl-tui")
 
 
-def gpus() -> tuple[Gpu, ...]:
-    """Return devices for the pictures: most machines that draw them have none."""
+def gpus(count: int, ago: int) -> tuple[Gpu, ...]:
+    """Return devices for the pictures, as they were some seconds ago: most machines that draw them have none."""
     gib = 2**30
+    busy = [92.0 - 3 * i - 30 * ((ago // 6 + i // 4) % 5 == 0) for i in range(count)]
     return tuple(
-        Gpu(str(i), "NVIDIA H100 80GB HBM3", 92.0 - 3 * i, (58 + i) * gib, 80 * gib, 61.0 + i, 540.0 + 9 * i, 700.0)
-        for i in range(4)
+        Gpu(
+            str(i), "NVIDIA H100 80GB HBM3", share, (58 + i) * gib, 80 * gib, 58 + i + share / 20, 90 + 5 * share, 700.0
+        )
+        for i, share in enumerate(busy)
     )
 
 

@@ -46,3 +46,9 @@ def demo(simulated: Path) -> Monitor:
 def collapse(simulated: Path) -> Monitor:
     """The demo's run that collapses."""
     return load([str(simulated / "run_ppo_collapse")], Config(), NOW)
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in a directory of the test's own: screenshots and tables go to the current one."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))

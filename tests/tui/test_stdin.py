@@ -44,15 +44,15 @@ class Piped(Pty):
 def run(monkeypatch):
     """Start the command with a pipe; end it after the test."""
     started = []
-    execv = os.execv
+    execve = os.execve
 
-    def piped(path, words):
+    def piped(path, words, environment):
         # In the child: its standard input becomes the pipe, the pty stays its terminal.
         os.dup2(piped.here, 0)
         os.closerange(3, 64)
-        execv(path, words)
+        execve(path, words, environment)
 
-    monkeypatch.setattr(os, "execv", piped)
+    monkeypatch.setattr(os, "execve", piped)
     pipe = os.pipe
 
     def remember():

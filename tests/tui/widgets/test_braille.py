@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.braille import Glyph, Layer, ascii_locale, compose, connect, fill_gaps
 from verl_tui.tui.widgets.numbers import compact, exact_step
-from verl_tui.tui.widgets.scale import fit_scale, fit_window
+from verl_tui.tui.widgets.scale import fit_scale, fit_window, sliding_window
 from verl_tui.tui.widgets.spark import gauge, sparkline
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -210,9 +210,12 @@ def test_a_scale_stays_while_it_serves():
     assert fit_scale(0.2, 0.21, previous=scale).hi < 0.3
 
 
-@given(st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(2, 400), st.booleans())
-def test_a_window_shows_its_steps(first, length, columns, thirds):
-    window = fit_window(first, first + length, columns, thirds=thirds)
+WINDOWS = st.sampled_from([fit_window, sliding_window])
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(2, 400), WINDOWS)
+def test_a_window_shows_its_steps(first, length, columns, fit):
+    window = fit(first, first + length, columns)
     assert 0 <= window.column(first) <= window.column(first + length) < columns
     assert window.start <= first <= first + length <= window.end
     for step in (first, first + length):
@@ -220,6 +223,13 @@ def test_a_window_shows_its_steps(first, length, columns, thirds):
     assert len(window.ticks(10)) <= columns / 20 + 2
 
 
+@given(st.integers(1, 10**9), st.integers(30, 400), st.integers(30, 400))
+def test_charts_of_any_width_show_the_same_steps_and_leave_little_room(count, narrow, wide):
+    windows = [fit_window(1, count, columns) for columns in (narrow, wide)]
+    assert all(0 <= window.end - count <= max(1, count // 4) + window.per for window in windows)
+    assert abs(windows[0].end - windows[1].end) < max(window.per for window in windows)
+
+
 def test_a_window_moves_only_when_it_must():
-    windows = {fit_window(0, last, 100) for last in range(1000, 1500)}
-    assert len(windows) == 1
+    assert len({fit_window(0, last, 100) for last in range(960, 1024)}) == 1
+    assert len({fit_window(0, last, 100) for last in range(1000, 2000)}) <= 9

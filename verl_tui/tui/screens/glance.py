@@ -109,7 +109,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
     short = {cells: middle(run.name, cells, ascii_only=view.ascii) for cells in (99, 24, 16, 11, 7)}
     yield [Form(worth, ((short[cells], "strong"),)) for cells, worth in zip(short, (22, 42, 66, 78, 100), strict=True)]
     runs = list(view.monitor.runs)
-    yield [Form(12, ((f"{runs.index(run.name) + 1}/{len(runs)}", "dim"),))] if len(runs) > 1 else []
+    yield [Form(30, ((f"{runs.index(run.name) + 1}/{len(runs)}", "dim"),))] if len(runs) > 1 else []
     current = state(run, view.now)
     yield [Form(_STATE_WORTHS.get(current, 56), ((current.value, STATE_ROLES.get(current, "dim")),))]
     if run.step is not None:
@@ -141,7 +141,8 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
         yield [Form(10, ((f"last record {age(quiet)}" + (" ago" if quiet >= 10 else ""), "dim"),)),
                Form(14, ((age(quiet), "dim"),))]  # fmt: skip
     if told := standing(run):
-        yield [Form(18, tuple((words.strip(), role) for words, role in told))]
+        fine = all(role == "dim" for _, role in told)
+        yield [Form(8 if fine else 62, tuple((words.strip(), role) for words, role in told))]
 
 
 def _metric(view: View, run: Run, name: str, label: str, short: str, worths: tuple[int, int, int]) -> Part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -24,15 +25,17 @@ from verl_tui.tui.widgets.labels import (
     stamps,
     title_row,
 )
-from verl_tui.tui.widgets.remembered import Remembered, extent
-from verl_tui.tui.widgets.scale import Scale, Window, fill_window, fit_window
+from verl_tui.tui.widgets.remembered import Remembered, extent, window_of
 
 if TYPE_CHECKING:
     from verl_tui.tui.widgets.braille import Run
     from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+    from verl_tui.tui.widgets.scale import Scale, Window
 
-_LEAST_STEPS = 16
-"""A young run is shown on so many steps, rather than rescaled at each of its first points."""
+_APART = 3
+"""Cells from one sign of a point to the next."""
+_ENVELOPE_FROM = 6
+"""Rows of the plot from which on there is room for the least and the greatest beside the mean."""
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""
 _LOOK_BACK = 100
@@ -77,17 +80,15 @@ class Drawing:
         """Draw everything below the title."""
         axes = 0 if height < 3 else 1 if height < 6 else 2
         height -= axes
+        if height < _ENVELOPE_FROM or self.symbols is ASCII:  # shading cannot be told from the curve there
+            data = replace(data, envelope=None)
         scale = self.remembered.scale(data, *shown)
         other = self.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
         side: list[Text] = gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
         self.left = len(side[0][0][0]) if side[0] else 0
         far = self._right(data, other, height) if side[0] else [()] * height
         cells = width - self.left - sum(len(text) for text, _ in far[0])
-        zoomed = data.first_step is not None
-        if data.last_step is not None:
-            self.window = fill_window(*shown, cells * 2)
-        else:
-            self.window = fit_window(*shown, cells * 2, least=1 if zoomed else _LEAST_STEPS, thirds=zoomed)
+        self.window = window_of(data, shown, cells * 2)
         picture = _Picture(data, (scale, other), self.window, cells, height, self.symbols)
         picture.draw(self.remembered)
         picture.point_at(cursor)
@@ -250,10 +251,19 @@ class _Picture:
                 self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
 
     def _points(self, line: Line, columns: Columns, glyph: Glyph) -> None:
-        for x, run in enumerate(self._runs(columns.lows, columns.highs, right=line.right)):
-            if run is not None:
-                for dot in run:
+        """Draw points as dots, the newest and as many as stand apart with their sign: more would hide the lines."""
+        layer = self._layer(line.role)
+        runs = self._runs(columns.lows, columns.highs, right=line.right)
+        free = len(runs)
+        for x in range(len(runs) - 1, -1, -1):
+            if (run := runs[x]) is None:
+                continue
+            signed = x // 2 <= free
+            for dot in run:
+                layer.dot(x, dot)
+                if signed:
                     self._put(dot, x, glyph)
+            free = x // 2 - _APART if signed else free
 
     def _line_ends(self) -> None:
         """Mark the ends of several lines by their letters, and a line of one point by a dot that can be seen."""

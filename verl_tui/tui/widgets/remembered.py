@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.tui.widgets.columns import Columns, Reduced, Smoothed, usual_range, value_range
-from verl_tui.tui.widgets.scale import Scale, Window, fit_scale
+from verl_tui.tui.widgets.scale import Scale, Window, fill_window, fit_scale, fit_window, sliding_window
 
 if TYPE_CHECKING:
     from verl_tui.runs.pyramid import Pyramid
     from verl_tui.tui.widgets.chart_data import ChartData, Points
+
+_LEAST_STEPS = 8
+"""A young run is shown on so many steps, rather than rescaled at each of its first points."""
 
 
 class Remembered:
@@ -82,3 +85,12 @@ def extent(data: ChartData) -> tuple[int, int] | None:
     first = min(column[0] for column in steps) if data.first_step is None else data.first_step
     last = max(column[-1] for column in steps) if data.last_step is None else data.last_step
     return first, max(first, last)
+
+
+def window_of(data: ChartData, shown: tuple[int, int], columns: int) -> Window:
+    """Return the x axis of a chart: a stretch of the past, one that ends at the newest step, or all there is."""
+    if data.last_step is not None:
+        return fill_window(*shown, columns)
+    if data.first_step is not None:
+        return sliding_window(*shown, columns)
+    return fit_window(*shown, columns, least=_LEAST_STEPS)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _HUGE = sys.float_info.max
 _TINY = 1e-290
 """Differences below this are none: their reciprocals overflow."""
+_MANY_STEPS = 100
+"""From here on a window that grows does so in smaller parts of itself."""
 _KEEP = 0.35
 """A scale is kept until the data fill less than this share of it."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -121,9 +123,7 @@ def _round_up(step: float) -> float:
 class Window:
     """The x axis: which steps fall on which of `columns` dot columns.
 
-    Either `per` neighbouring steps share a column or one step takes `stretch` columns, powers of two as a rule, and
-    columns begin at multiples of them: a new point then changes the last column only, until the window has to grow.
-    A window that does not grow may do both, so as to be full.
+    Columns are shared by `per` neighbouring steps, then drawn `stretch` dots apart.
     """
 
     start: int
@@ -160,23 +160,46 @@ class Window:
         return list(range(first, self.end + 1, stride))
 
 
-def fit_window(first: int, last: int, columns: int, *, least: int = 1, thirds: bool = False) -> Window:
-    """Return the window that shows `first` .. `last` on `columns` dot columns.
+def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window:
+    """Return the window that shows everything so far, and has room for some more before it has to grow.
+
+    How many steps it shows depends on no width, so that charts side by side show the same; at most a fifth of them is
+    to come, of a hundred and more an eighth. A new point then changes the last column only, until the window grows.
 
     Args:
         first: First step to show.
         last: Last step to show.
-        columns: Dot columns there are; the data take at least half of them.
+        columns: Dot columns there are.
         least: Show at least so many steps.
-        thirds: Let three times a power of two steps share a column too: the data take at least two thirds of the
-            columns, for windows that move more often.
+    """
+    columns, room = max(2, columns), _room_for(max(last - first + 1, least, 2))
+    per = -(-room // columns)
+    return Window(first, per, Fraction(columns, -(-room // per)), columns)
+
+
+def _room_for(steps: int) -> int:
+    """Return the least of 4, 5, 6, 7 times a power of two that holds so many steps; of many 8 to 15 times one."""
+    parts = 8 if steps > _MANY_STEPS else 4
+    unit = 1
+    while unit * parts * 2 <= steps:
+        unit *= 2
+    return -(-steps // unit) * unit
+
+
+def sliding_window(first: int, last: int, columns: int) -> Window:
+    """Return the window of a stretch that moves with the newest step: columns stay what they are while it moves.
+
+    Args:
+        first: First step to show.
+        last: Last step to show.
+        columns: Dot columns there are; the data take at least half of them, from two steps a column two thirds.
     """
     columns = max(2, columns)  # steps on both sides of 0 never share a column
-    last = max(last, first + least)
+    last = max(last, first + 1)
     per = stretch = 1
     while last // per - first // per >= columns:
         between = per + per // 2
-        if thirds and per > 1 and last // between - first // between < columns:
+        if per > 1 and last // between - first // between < columns:
             per = between
             break
         per *= 2

@@ -16,8 +16,7 @@ from verl_tui.tui.widgets.labels import ASCII, beyond, layered, stamps, title_ro
 from verl_tui.tui.widgets.numbers import compact
 from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
 from verl_tui.tui.widgets.reading import readings
-from verl_tui.tui.widgets.remembered import extent
-from verl_tui.tui.widgets.scale import fill_window, fit_window
+from verl_tui.tui.widgets.remembered import extent, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,10 +127,7 @@ class _Sketch:
         self.left = gutter + 1
         """Columns to the left of the plot: the labels and the side of the frame."""
         self._cells = width - self.left - 1 - max(0, *(len(text) for text in self._right.values()), 0)
-        if data.last_step is not None:
-            self.window = fill_window(*shown, self._cells * 2)
-        else:
-            self.window = fit_window(*shown, self._cells * 2, thirds=True)
+        self.window = window_of(data, shown, self._cells * 2)
         self._traces: list[_Trace] = []
         self._odd: set[int] = set()
 
