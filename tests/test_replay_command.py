@@ -44,7 +44,7 @@ def test_speed_and_place_are_as_asked(log, players):
     assert main(["replay", log]) == 0
     asked, plain = players
     assert (asked.speed, asked.now(), asked.until, asked.paused) == (2.5, 1.7e9 + 10, 1.7e9 + 20, True)
-    assert (plain.speed, plain.until, plain.paused) == (20.0, None, False)
+    assert (plain.speed, plain.until, plain.paused) == (1.0, None, False)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tapes import BEGAN, GAP, file_logger, tape, tutorial
 
 from verl_tui.records import Batch
-from verl_tui.replay import Player
+from verl_tui.replay import Player, usual_speed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,3 +133,11 @@ def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, player, wall):
     for width in range(20, 250):
         for one in (player, other):
             assert len(one.standing("other").words(width)) <= max(width // 2, 10)
+
+
+@pytest.mark.parametrize(("steps_made", "speed"), [(2, 1.0), (10, 5.0), (100, 100.0), (1000, 1000.0)])
+def test_a_replay_takes_some_minutes_unless_told_otherwise(tmp_path, steps_made, speed):
+    tutorial(tmp_path / "run", range(1, steps_made + 1))
+    made = tape(tmp_path / "run")
+    assert usual_speed(made) == speed
+    assert (made.end - made.start) / speed <= 180

@@ -33,7 +33,7 @@ def options(parser: Parser) -> None:
         "else a second a step; the first line says which. Runs that went on side by side are played at their true "
         "times, others each from its own start. The records are held in memory. Keys: see ? and the last row."
     )
-    parser.add_argument("--speed", type=positive, default=20.0, metavar="N", help="times as fast as it was (20)")
+    parser.add_argument("--speed", type=positive, metavar="N", help="times as fast as it was (all in some minutes)")
     parser.add_argument("--from", type=step, dest="first", metavar="STEP", help="begin where the run was at this step")
     parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
     parser.add_argument("--paused", action="store_true", help="stand still at first")
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("-: standard input cannot be replayed, write it to a file first")
     paths, config = paths_of(options, "verl-tui replay logs/run_7 --speed 20"), configuration(options)
     need_terminal()
-    from verl_tui.replay import Player, Tape
+    from verl_tui.replay import Player, Tape, usual_speed
 
     tape = Tape.read(paths)
     tell((*tape.discovery.problems, *tape.discovery.waiting))
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     at, until = (None if one is None else _moment(tape, one) for one in (options.first, options.until))
     from verl_tui.tui import replay
 
-    return replay(Player(tape, speed=options.speed, at=at, until=until, paused=options.paused), config)
+    return replay(Player(tape, speed=options.speed or usual_speed(tape), at=at, until=until, paused=options.paused), config)
 
 
 def _moment(tape: Tape, step: int) -> float:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SPEEDS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 2, 5))
 """Speeds that keys lead to: 0.1 to 50,000 times."""
+_LENGTH = 180.0
+"""Seconds that a replay takes at most where nobody has said how fast it is to be."""
 _OTHERS, _HELP = 24, 15
 """Columns that others need of the half of the line that is theirs together, where there is room for them, and else."""
 _ROOMY = 100
@@ -194,3 +196,9 @@ class Player:
             reel.pace if reel is not None else None,
             reel.reckoned if reel is not None else False,
         )
+
+
+def usual_speed(tape: Tape) -> float:
+    """Return the lowest of the usual speeds, from 1 on, at which a tape takes three minutes at most."""
+    least = max(1.0, (tape.end - tape.start) / _LENGTH)
+    return next((speed for speed in SPEEDS if speed >= least), SPEEDS[-1])

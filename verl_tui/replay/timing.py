@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Dump, Progress, Record, Rows, Sample
 from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.lapse import TIMERS
 from verl_tui.runs.state import last_write
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class Timing:
             records: All that its sources have said.
         """
         self._run = run
-        self._clocks = list(run.clocks)
+        # Timers pace what they can below, over all passes; a clock made of them tells of the newest pass only.
+        self._clocks = [clock for clock in run.clocks if not clock.origin.startswith(TIMERS)]
         timer = run.indicator("step_time")
         pairs = zip(timer.steps, timer.values, strict=True) if timer is not None else ()
         self._taken = {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}

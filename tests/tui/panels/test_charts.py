@@ -162,9 +162,9 @@ def test_ticks_of_time_are_round_where_the_user_lives(zone: str, monkeypatch: py
     relative, of_day = on_axis(run, "relative").axis, on_axis(run, "time").axis
     window = fit_window(int(NOW), int(NOW) + 59 * 3600, 200)
     hours = [relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)]
-    assert hours[:3] == ["0s", "12h", "24h"]
+    assert hours[:3] == ["0s", "6h", "12h"]
     days = [of_day.write(tick) for tick in window.ticks(10, time=True, zero=of_day.zero)]
-    assert set(days[1::2]) == {"12:00"} or set(days[::2]) == {"12:00"}
+    assert {"06:00", "12:00", "18:00"} < set(days)
     assert any(day.endswith(" Jan") for day in days), "a day says which it is"
     assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), "on the second day a time says nothing without its date"
     monkeypatch.undo()

@@ -138,8 +138,26 @@ def test_outliers_of_points_and_envelopes_are_arrows_too():
     assert "↑" in drawn[1]
     drawn = rows(chart_of(points, lines=(line,), envelope=(line.points, points), usual_y=True))
     assert "↑" in drawn[1]
-    plain = rows(chart_of(points, lines=(line,), envelope=(line.points, points), usual_y=True), ascii_only=True)
+    plain = rows(chart_of(points, lines=(line, Line(points, "points", "validation")), usual_y=True), ascii_only=True)
     assert "^" in plain[1]
+
+
+def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
+    line, wide = Line(Column(range(100), [0.5] * 100)), Column(range(100), [9.0] * 100)
+    chart = chart_of(line.points, lines=(line,), envelope=(line.points, wide))
+    bare = chart_of(line.points, lines=(line,))
+    assert rows(chart) != rows(bare)
+    assert rows(chart, ascii_only=True) == rows(bare, ascii_only=True)
+    assert rows(chart, height=6) == rows(bare, height=6)
+
+
+def test_points_close_together_leave_the_curve_in_sight():
+    line = Line(Column(range(100), [0.5 + i % 2 / 10 for i in range(100)]))
+    points = Line(Column(range(100), [0.5 + i % 3 / 10 for i in range(100)]), "points", "validation")
+    drawn = "".join(rows(chart_of(line.points, lines=(line, points)), width=60)[1:-2])
+    signs = sum(c in "◆◇" for c in drawn)
+    assert 8 <= signs <= 60
+    assert sum("\u2800" < c <= "\u28ff" for c in drawn) > signs
 
 
 @given(

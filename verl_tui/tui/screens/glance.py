@@ -16,7 +16,7 @@ from verl_tui.times import age, duration
 from verl_tui.tui.why import standing
 from verl_tui.tui.widgets.columns import trend
 from verl_tui.tui.widgets.labels import ASCII, UNICODE
-from verl_tui.tui.widgets.numbers import compact, exact_step
+from verl_tui.tui.widgets.numbers import compact, exact_step, percent_done
 from verl_tui.tui.widgets.spark import sparkline
 from verl_tui.tui.widgets.words import middle
 
@@ -115,7 +115,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
     if run.step is not None:
         total = run.total_steps
         part = [Form(72, ((f"{exact_step(run.step)}/{exact_step(total)}", ""),))] if total else []
-        whole = f"{run.step}/{total} {int(100 * min(1.0, run.step / total))}%" if total else str(run.step)
+        whole = f"{run.step}/{total} {percent_done(run.step / total)}" if total else str(run.step)
         yield [Form(24, ((f"step {whole}", ""),)), Form(48, ((whole, ""),)), *part,
                Form(90, ((exact_step(run.step), ""),))]  # fmt: skip
 
@@ -140,7 +140,7 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
     if (quiet := silence(run, view.now)) is not None:
         yield [Form(10, ((f"last record {age(quiet)}" + (" ago" if quiet >= 10 else ""), "dim"),)),
                Form(14, ((age(quiet), "dim"),))]  # fmt: skip
-    if told := standing(run):
+    if told := list(standing(run)):
         fine = all(role == "dim" for _, role in told)
         yield [Form(8 if fine else 62, tuple((words.strip(), role) for words, role in told))]
 

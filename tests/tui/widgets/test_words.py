@@ -1,0 +1,23 @@
+"""Rows in little room."""
+
+from __future__ import annotations
+
+import pytest
+
+from verl_tui.tui.widgets.words import Pieces, cut
+
+ROW: Pieces = [("name", "label"), ("  ", ""), ("汉字", "value"), ("   ", "")]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [(20, "name  汉字   "), (10, "name  汉字"), (9, "name  汉…"), (8, "name   …"), (3, "na…"), (1, "…"), (0, "")],
+)
+def test_a_row_that_loses_words_says_so(cells: int, expected: str) -> None:
+    row = cut(ROW, cells, "…")
+    assert "".join(text for text, _ in row).rstrip() == expected.rstrip()
+
+
+def test_the_mark_looks_like_what_it_ends() -> None:
+    assert cut(ROW, 9, "~")[-1] == ("~", "value")
+    assert "".join(text for text, _ in cut(ROW, 9)) == "name  汉 "
