@@ -58,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
     at, until = (None if one is None else _moment(tape, one) for one in (options.first, options.until))
     from verl_tui.tui import replay
 
-    return replay(Player(tape, speed=options.speed or usual_speed(tape), at=at, until=until, paused=options.paused), config)
+    speed = options.speed or usual_speed(tape)
+    return replay(Player(tape, speed=speed, at=at, until=until, paused=options.paused), config)
 
 
 def _moment(tape: Tape, step: int) -> float:

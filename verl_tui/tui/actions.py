@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.binding import Binding
-from textual.keys import key_to_character
+from textual.dom import DOMNode
 
+from verl_tui.tui import panels, screens
+from verl_tui.tui.key_names import key_name
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.widgets.plot import Plot
 
@@ -14,10 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.app import App
-    from textual.dom import DOMNode
     from textual.screen import Screen
 
-_KEYS = {"escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "left": "←", "right": "→", "up": "↑", "down": "↓"}
 _OURS = "verl_tui."
 """Where classes come from whose keys are the app's: Textual's own text boxes and lists have dozens."""
 
@@ -55,10 +57,24 @@ def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
             yield from (binding for binding in own if isinstance(binding, Binding) and binding.description)
 
 
+def names() -> set[str]:
+    """Return the names of all actions, as `[keys]` of the configuration takes them; imports every screen."""
+    for package in (screens, panels):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    return {binding.id for kind in _kinds(DOMNode) for binding in bindings(kind) if binding.id}
+
+
+def _kinds(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds(one)
+
+
 def keys_of(app: App[Any], binding: Binding) -> str:
     """Return the keys of a binding as people call them, those that the user has given it."""
     keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key
-    return " ".join(_KEYS.get(key) or (key_to_character(key) or "").strip() or key for key in keys.split(","))
+    return " ".join(map(key_name, keys.split(",")))
 
 
 def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:

@@ -14,6 +14,7 @@ from verl_tui.tui import themes
 from verl_tui.tui.actions import commands
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.cells import Cells
+from verl_tui.tui.keymap import keymap
 from verl_tui.tui.state_file import StateFile
 
 if TYPE_CHECKING:
@@ -76,7 +77,11 @@ class TerminalApp(App[int]):
         self._known_theme = self.theme
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # the shell had the terminal
-        self.set_keymap(dict(self.config.keys))
+        if self.config.keys:
+            found = keymap(self.config.keys, action_names())
+            self.set_keymap(found.keys)
+            for sentence in found.refused:
+                self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     # -- colours ----------------------------------------------------------------------------------------------------
 

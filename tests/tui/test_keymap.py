@@ -1,0 +1,54 @@
+"""Keys that the user has given to actions: those that make no sense are told, and cost nothing else."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import loaded, press, write_run
+
+from verl_tui.config import Config
+from verl_tui.tui.actions import names
+from verl_tui.tui.keymap import keymap
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = ("quit", "metrics", "pause")
+
+
+@pytest.mark.parametrize("keys", ["q", "q,ctrl+q", "space", "question_mark", "plus", "f12", "shift+left", "é", "A"])
+def test_keys_that_a_terminal_may_send_are_taken(keys: str) -> None:
+    assert keymap({"quit": keys}, KNOWN) == ({"quit": keys}, ())
+
+
+@pytest.mark.parametrize("keys", ["", "notakey+++", "nosuch", "hypo+x", "q,nosuch"])
+def test_others_are_refused(keys: str) -> None:
+    found = keymap({"quit": keys, "pause": "x"}, KNOWN)
+    assert found.keys == {"pause": "x"}
+    assert [sentence.endswith(" is no key") for sentence in found.refused] == [True]
+
+
+def test_an_action_that_is_not_there_and_a_key_given_twice() -> None:
+    found = keymap({"pauze": "x", "quit": "m", "metrics": "m,ctrl+x"}, KNOWN)
+    assert found.keys == {"quit": "m", "metrics": "m,ctrl+x"}
+    assert found.refused == (
+        "[keys] pauze: there is no such action, did you mean pause?",
+        "[keys] m is given to quit and metrics",
+    )
+
+
+def test_every_action_has_its_name() -> None:
+    assert {"quit", "finding.next", "metrics.table", "samples.open", "zoom.pair", "log"} <= names()
+
+
+async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
+    keys = MappingProxyType({"quit": "nosuch", "pause": "P"})
+    app = loaded(write_run(tmp_path, "run"), config=Config(keys=keys))
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await press(pilot, "P")
+        assert app._paused
+        assert [one.message for one in app._notifications] == ["[keys] quit: nosuch is no key"]
+        await press(pilot, "q")
+    assert app.return_value == 0
