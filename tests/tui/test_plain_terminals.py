@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
 from verl_tui.tui.ascii import few_glyphs
+from verl_tui.tui.widgets.numbers import percent_done
+from verl_tui.tui.widgets.signs import LIKE
+from verl_tui.tui.widgets.words import printable
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,18 @@ from verl_tui.tui.ascii import few_glyphs
 )
 def test_consoles_have_few_glyphs(term: str, few: bool) -> None:
     assert few_glyphs(term) is few
+
+
+def test_every_sign_of_our_own_sentences_has_a_likeness_as_wide_as_itself() -> None:
+    said = "no step for 40 min (≈ 3 × 2–4), “a” ≥ b → c … √(m(1−m)) ±1 ✓ ✗"
+    shown = printable(said, ascii_only=True)
+    assert shown.isascii()
+    assert "?" not in shown
+    assert all(len(like) == cell_len(sign) == 1 for sign, like in LIKE.items())
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.0, "0%"), (0.165, "16%"), (209 / 210, "99%"), (0.29, "29%"), (1.2, "100%")]
+)
+def test_no_run_is_done_before_its_end(share: float, words: str) -> None:
+    assert percent_done(share) == words

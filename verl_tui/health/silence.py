@@ -33,7 +33,11 @@ _SCALES = {"reward/mean", "train/reward", "avg_reward"}
 
 def bounded_reward(moment: Moment, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means nothing."""
-    run = moment.run
+    return bounded(moment.run)
+
+
+def bounded(run: Run) -> str | None:
+    """Return the evidence that a run's rewards are scores on a bounded scale."""
     if reason := _binary_spread(run.indicator("reward"), run.indicator("reward_std")):
         return reason
     if reason := _bounded_scores(run):

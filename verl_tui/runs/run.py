@@ -21,7 +21,7 @@ from verl_tui.records import (
     Settings,
     Unreadable,
 )
-from verl_tui.runs.clock import Clock
+from verl_tui.runs.moments import Moments
 from verl_tui.runs.newest import measured, newest
 from verl_tui.runs.planned import planned_steps
 from verl_tui.runs.resumes import RestartMark, continued, marks
@@ -34,6 +34,8 @@ from verl_tui.times import trusted_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from verl_tui.runs.clock import Clock
 
 _KEPT_EVENTS = 500
 _SLACK = 60.0
@@ -64,7 +66,7 @@ class Run:
         self._restarts: list[RestartMark] = []
         self._behind: set[int] = set()
         """Sources that others go on from."""
-        self._stated, self._watched = Clock("times in the log"), Clock("arrival while we watched")
+        self._moments = Moments()
         self.last_record: float | None = None
         """Time of the newest record in seconds since the epoch."""
         self.revision = 0
@@ -117,8 +119,7 @@ class Run:
     @property
     def clocks(self) -> Sequence[Clock]:
         """What tells when steps were reached, the best evidence first; those that tell nothing are left out."""
-        bars = (state.bar_clock() for state in self.sources.values())
-        return [clock for clock in (self._stated, self._watched, *bars) if len(clock) > 1]
+        return self._moments.clocks(self)
 
     @property
     def total_steps(self) -> int | None:
@@ -200,16 +201,18 @@ class Run:
         state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
         state.status = batch.status
         arrival = now if batch.live else None
+        newest = _newest(batch)
         for record in batch.records:
-            self._take(state, record, arrival)
+            if isinstance(record, Rows):
+                self._apply_rows(state, record, arrival, newest.get(record.progress))
+            else:
+                self._take(state, record, arrival)
         self.revision += 1
         if len(self.sources) > 1:
             self._behind = {id(before) for before, _ in continued(self.sources.values())}
 
     def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
-            case Rows():
-                self._apply_rows(state, record, arrival)
             case Sample():
                 self._apply_sample(state, record, arrival)
             case Dump():
@@ -228,14 +231,17 @@ class Run:
             case Event():
                 self._apply_event(state, record)
 
-    def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None) -> None:
+    def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None, newest: int | None) -> None:
         table = state.tables.get((rows.keys, rows.mean))
         if table is None:
             table = state.tables[rows.keys, rows.mean] = Table(rows.keys, mean=rows.mean)
             for column, key in enumerate(rows.keys):
                 self._tables.setdefault(key, []).append((table, column))
             state.metrics.update(rows.keys if rows.progress else ())
-        times = array("d", rows.times or [arrival if arrival is not None else _NAN] * len(rows.steps))
+        arrived = arrival if arrival is not None else _NAN
+        # Lines far behind the progress bar were kept back by a buffer: they tell nothing of when their step was.
+        least = newest if newest is None or state.step is None else max(newest, state.step - 1)
+        times = array("d", rows.times or [arrived if step == newest == least else _NAN for step in rows.steps])
         table.extend(rows, precedence(state.status.rank, state.status.ordinal, state.segment), times)
         if not rows.progress:
             return
@@ -244,9 +250,9 @@ class Run:
             state.restarted = None
         state.tell(rows)
         if rows.times:
-            self._stated.note(rows.steps, rows.times)
-        elif arrival is not None:
-            self._watched.note(rows.steps, times)
+            self._moments.stated.note(rows.steps, rows.times)
+        else:
+            self._moments.watched.note(rows.steps, times)
         self._seen(arrival, trusted_time(rows.times[-1] if rows.times else None, state.status.modified))
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
@@ -294,3 +300,15 @@ class Run:
             indicators, spoken = resolve(self._tables), dialect(self._tables)
             self._resolved = (len(self._tables), indicators, spoken)
         return indicators, spoken
+
+
+def _newest(batch: Batch) -> dict[bool, int]:
+    """Return the step that a batch has just brought, of rows that show progress and of others.
+
+    Of several steps at once all but the last came some time before, of an unfinished reading all may have.
+    """
+    found: dict[bool, int] = {}
+    for rows in batch.records if batch.status.bytes_read >= batch.status.size else ():
+        if isinstance(rows, Rows):
+            found[rows.progress] = max(*rows.steps, found.get(rows.progress, rows.steps[0]))
+    return found

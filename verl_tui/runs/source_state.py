@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress, Rows, SourceStatus, Unreadable
-from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock
+from verl_tui.runs.lapse import BAR, Lapse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,12 +69,13 @@ class SourceState:
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
         self.total = progress.total if progress.total is not None else self.total
-        if progress.step is None or not self._reach(progress.step):
+        if progress.step is None:
             return False
-        if progress.elapsed is not None and (not self.bar_elapsed or progress.elapsed >= self.bar_elapsed[-1]):
+        if progress.elapsed is not None and self._is_later(progress.step, progress.elapsed):
+            # The step's own line may have come before: whether the run is further than before is another matter.
             self.bar_steps.append(progress.step)
             self.bar_elapsed.append(progress.elapsed)
-        return True
+        return self._reach(progress.step)
 
     def end(self, event: Event) -> None:
         """Note an event that may tell how the run ended; of two that tell as much the newer holds."""
@@ -92,11 +94,13 @@ class SourceState:
 
     def bar_clock(self) -> Clock:
         """Return when steps were reached by the progress bar, if the bar went on to the end of the file."""
-        origin = "progress bar and the file's last change"
-        written, last = self.status.modified, self.bar_steps[-1] if self.bar_steps else None
-        if written is None or last is None or last != self.step:
-            return Clock(origin)
-        return reckoned(origin, self.bar_steps, self.bar_elapsed, written)
+        written, bar = self.status.modified, Lapse(BAR, self.bar_steps, self.bar_elapsed)
+        if written is None or self.step is None:
+            return Clock(BAR)
+        return bar.clock(self.step, written, "the file's last change") or Clock(BAR)
+
+    def _is_later(self, step: int, elapsed: float) -> bool:
+        return not self.bar_steps or (step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1])
 
     def _reach(self, step: int) -> bool:
         if self.step is not None and step <= self.step:

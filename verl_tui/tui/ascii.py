@@ -8,25 +8,10 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.filter import LineFilter
 
+from verl_tui.tui.widgets.signs import LIKE
+
 if TYPE_CHECKING:
     from textual.color import Color
-
-_LIKE = {
-    **dict.fromkeys("·•●◆○■", "*"),
-    **dict.fromkeys("–—−─━▁▂▃▔", "-"),
-    **dict.fromkeys("│┃▌▐▎▊╎", "|"),
-    **dict.fromkeys("▄▅▆▇█", "#"),
-    **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
-    **dict.fromkeys("“”„", '"'),
-    **dict.fromkeys("‘’", "'"),
-    "…": "~",
-    "→": ">",
-    "←": "<",
-    "↑": "^",
-    "↓": "v",
-    "×": "x",
-    "\u00a0": " ",
-}
 
 _FEW_GLYPHS = frozenset({"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"})
 """First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs at most, and none
@@ -48,4 +33,4 @@ class AsciiOnly(LineFilter):
 
 
 def _ascii(text: str) -> str:
-    return "".join(sign if sign.isascii() else _LIKE.get(sign) or "?" * cell_len(sign) for sign in text)
+    return "".join(sign if sign.isascii() else LIKE.get(sign) or "?" * cell_len(sign) for sign in text)

@@ -57,8 +57,24 @@ def test_what_a_line_is(line: str, tag: str, kind: Kind) -> None:
     assert (parts.tag, parts.kind) == (tag, kind)
     assert line.endswith(parts.text)
     alarming = kind in (Kind.ERROR, Kind.WARNING)
-    assert Alarms().found(line) is alarming
+    assert not Alarms(Kind.WARNING).found(line) or kind is Kind.WARNING
+    assert not Alarms().found(line) or kind is Kind.ERROR
     assert Alarms().worth(line.encode()) or not alarming, "what is one must not be passed over"
+
+
+def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> None:
+    lines = [
+        "x.py:3: FutureWarning: this will change",
+        "  warnings.warn(",
+        f"{TASK}Traceback (most recent call last):",
+        '  File "x.py", line 3, in f',
+        f"{TASK}ValueError: no",
+        "During handling of the above exception, another exception occurred:",
+        "(pid=9) WARNING 05-01 10:00:00 config.py:10] To see benefits",
+        "(WorkerDict pid=7) ERROR 06-19 16:30:39 [core.py:12] failed",
+    ]
+    assert [at for at, line in enumerate(lines) if Alarms().found(line)] == [4, 7]
+    assert [at for at, line in enumerate(lines) if Alarms(Kind.WARNING).found(line)] == [0, 6]
 
 
 @given(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from math import isnan
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from watching import NOW, check_layout, count_frames, loaded, press, settle, text
 
+from verl_tui.health import Finding, Severity, Verdict, load_guide
 from verl_tui.records import Batch, Rows, Settings, SourceStatus
 from verl_tui.runs.alignment import Alignment, Stop, extreme, recent, seconds_per_step, stops, value
 from verl_tui.runs.run import Run
@@ -48,7 +49,7 @@ def run_of(
 
 
 def view_of(*runs: Run, **more: Any) -> View:
-    monitor: Any = SimpleNamespace(runs={run.name: run for run in runs}, verdicts={})
+    monitor: Any = SimpleNamespace(runs={run.name: run for run in runs}, verdicts={}, guide=load_guide())
     return View(monitor, runs[0] if runs else None, NOW, **more)
 
 
@@ -129,11 +130,40 @@ def test_figures_against_the_baseline() -> None:
     assert rows[1].split() == ["baseline"]
     assert row(rows, "reward, last") == ["0.4", "0.6", "✓", "+0.2", "+50.0%"]
     assert row(rows, "reward, best at step") == ["2", "4"]
-    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05", "✗", "+0.03", "+150%"]
+    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"], "both are in the healthy band"
     assert row(rows, "step time, s") == ["60", "30", "✓", "-30", "-50.0%"]
     assert row(rows, "learning rate") == ["1e-06", "5e-06"]
     assert not any("seed" in line or LR in line for line in rows), "what is the same, or said already, is left out"
     assert "✓ better, ✗ worse than the baseline; = the same" in rows
+
+
+def test_kl_is_worse_where_it_leaves_its_band() -> None:
+    calm, wild = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02), run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)
+    label = "highest policy KL, nats/token"
+    assert row(table(view_of(calm, wild)), label) == ["0.02", "0.3", "✗", "+0.28", ">+999%"]
+    assert row(table(view_of(wild, calm)), label) == ["0.3", "0.02", "✓", "-0.28", "-93.3%"]
+
+
+def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
+    scores = [0.2, 0.3, 0.4, 0.5] * 10
+    binary, open_ = run_of("binary", scores), run_of("open", [2.1, 2.4, 3.0, 3.9] * 10)
+    columns = [scores, [sqrt(m * (1 - m)) for m in scores]]
+    with_spread = Rows(("reward/mean", "reward/std"), range(1, 41), columns, range(40))
+    told = Run("told")
+    told.apply(Batch("told", SourceStatus("told", "verl console"), (with_spread,)), NOW)
+    assert row(table(view_of(told, open_)), "reward, last") == ["0.5", "3.9"]
+    assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", "nothing tells that scales differ"
+
+
+def test_counts_have_no_percentage() -> None:
+    view = two()
+    found = Finding("kl-high", Severity.WARNING, "too high")
+    view.monitor.verdicts.update({"x-slow": Verdict((found,)), "x-fast": Verdict()})
+    assert row(table(view), "findings") == ["1", "0", "✓", "-1"]
+
+
+def test_one_run_alone_says_how_to_get_more() -> None:
+    assert "select more runs with space" in " ".join(table(view_of(run_of("one", [0.1, 0.2]))))
 
 
 def test_at_the_same_step_the_later_ones_do_not_count() -> None:
@@ -147,7 +177,7 @@ def test_ascii_has_signs_of_its_own() -> None:
     rows = table(two(ascii=True))
     assert all(line.isascii() for line in rows)
     assert row(rows, "reward, last") == ["0.4", "0.6", "o", "+0.2", "+50.0%"]
-    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05", "X", "+0.03", "+150%"]
+    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"]
 
 
 def test_where_only_one_run_has_room_it_is_held_against_the_baseline_all_the_same() -> None:

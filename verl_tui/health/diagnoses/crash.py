@@ -78,6 +78,7 @@ class Crash(Diagnosis):
     """A traceback or a fatal message, and no step after it."""
 
     alive = True  # a traceback alone means something only after some silence
+    sentences = True
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Tell how the run crashed, if it did."""

@@ -30,6 +30,8 @@ class Diagnosis(ABC):
 
     alive: ClassVar[bool] = False
     """Whether it depends on the time of day too, as a hang does, and not only on what the log says."""
+    sentences: ClassVar[bool] = False
+    """Whether what it remembers are whole sentences, and not words behind the rule's title."""
 
     def __init__(self, rule: Rule) -> None:
         """Prepare a diagnosis.
@@ -49,7 +51,8 @@ class Diagnosis(ABC):
         """All that was found so far, oldest first."""
         rule = self.rule
         for span in self.spans.all:
-            yield Episode(rule.id, rule.severity, span.since, span.raised, span.cleared, f"{rule.title} {span.what}")
+            told = span.what if self.sentences else f"{rule.title} {span.what}"
+            yield Episode(rule.id, rule.severity, span.since, span.raised, span.cleared, told)
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
         """Note what holds now, for diagnoses that look at the present only."""

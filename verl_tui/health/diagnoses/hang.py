@@ -33,6 +33,7 @@ class Hang(Diagnosis):
     """A run that should have made a step long ago; says whether the log is silent and GPUs are idle, too."""
 
     alive = True
+    sentences = True
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Tell for how long a stalled run has made no step, beside the usual gap of the step that is due."""

@@ -21,6 +21,10 @@ _LEVEL = rb"(?:^|[\s\[\]|:(])(?:%s)(?=[\s\[\]|:)]|$)"
 _ERROR = re.compile(_LEVEL % rb"ERROR|CRITICAL|FATAL" + rb"|^[Ee]rror:|^Fatal Python error:|\*\*\* SIG\w+ received")
 _WARNING = re.compile(_LEVEL % rb"WARNING|WARN" + rb"|\w*Warning: |warnings\.warn\(")
 """What Python's logging and warnings write; vLLM, SGLang and Ray write levels the same way."""
+_QUOTED = re.compile(r"\s*warnings\.warn\(")
+"""The line of source that Python's warnings print behind their own."""
+_AROUND = ("Traceback (most recent", "The above exception was", "During handling of the above")
+"""What stands around the line that names an exception, and says nothing without it."""
 _ALARMING = re.compile(rb"ERROR|CRITICAL|FATAL|[Ee]rror:|WARN|Warning: |warnings\.warn\(|\*\*\* SIG")
 _REPEATED = re.compile(r"\s*\[repeated (\d+)x across cluster\].*$")
 _ACTOR = re.compile(r"\(?([^\s()\[\]:=]+)")
@@ -114,17 +118,30 @@ class TextQuery:
 
 
 class Alarms:
-    """Asks for errors and warnings."""
+    """Asks for errors, or for warnings."""
 
-    words = "error or warning"
+    def __init__(self, kind: Kind = Kind.ERROR) -> None:
+        """Ask.
+
+        Args:
+            kind: `Kind.ERROR` or `Kind.WARNING`.
+        """
+        self._kind = kind
+        self.words = kind.value
 
     def worth(self, data: bytes) -> bool:
         """Tell whether some bytes may hold one."""
         return console_events.may_fail(data) or _ALARMING.search(data) is not None
 
     def found(self, line: str) -> bool:
-        """Tell whether a line is one."""
-        return take_apart(line).kind in (Kind.ERROR, Kind.WARNING)
+        """Tell whether a line is one; of a traceback the exception, of a warning not the source below."""
+        parts = take_apart(line)
+        return parts.kind is self._kind and not _continues(parts.text)
+
+
+def _continues(text: str) -> bool:
+    """Tell whether a line belongs to an error or a warning that another line names."""
+    return text.startswith(_AROUND) or _QUOTED.match(text) is not None
 
 
 class StepLine:

@@ -37,6 +37,8 @@ class _Timed:
     revision: int = -1
     origins: array[int] = field(default_factory=lambda: array("q"))
     """The step of each point."""
+    told: object = None
+    """What told the times: once somebody watches, what lay there before is told otherwise than before."""
 
 
 class _Clocked:
@@ -54,9 +56,8 @@ class _Clocked:
         """Return what tells when the series' last step was, for people; nothing where that is not known."""
         if not len(series):
             return ""
-        if not math.isnan(series.times[-1]):
-            return "times in the log"
-        return next((clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1]))), "")
+        told = (clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1])))
+        return next(told, "" if math.isnan(series.times[-1]) else "times in the log")
 
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series over its times, so many seconds later: to lay its beginning over another run's."""
@@ -185,11 +186,13 @@ def _moment(series: Series, at: int, clocks: Sequence[Clock]) -> float:
 def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
     shifted = _CACHE.setdefault(series, {})
     found = shifted.get(later)
-    if found is None or found.revision != series.revision or found.taken > len(series):
+    told = [(clock.origin, clock.steps[0]) for clock in clocks]
+    if found is None or found.revision != series.revision or found.taken > len(series) or found.told != told:
         steps, values = array("q"), array("d")
         if len(shifted) >= _SHIFTS:
             shifted.clear()
         found = shifted[later] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
+        found.told = told
     for i in range(found.taken, len(series)):
         moment = _moment(series, i, clocks)
         if math.isnan(moment) and any(clock.steps[-1] < series.steps[i] for clock in clocks):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _FLAT = 8
 """Rows below which the baseline has no row of its own: it is the first column in any case."""
 _KEYS = "← → run · b baseline · x align · enter shows the run · esc closes"
+_ALONE = "compare: select more runs with space"
 _NONE = "No run yet, so there is nothing to compare."
 
 
@@ -154,7 +155,7 @@ class CompareScreen(Overlay[None]):
     def draw(self, view: View) -> None:
         """Draw the newest state."""
         runs = self.runs
-        self.entitle(f"compare {len(runs)} runs {where(runs, self._alignment)}" if len(runs) > 1 else "compare")
+        self.entitle(f"compare {len(runs)} runs {where(runs, self._alignment)}" if len(runs) > 1 else _ALONE)
         self._panel.subtitle(_KEYS if self.has_class("-wide") else "")
         self._panel.show_runs(view, runs, self._at(runs), self._alignment)
 

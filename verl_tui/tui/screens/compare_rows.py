@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.health.finding import Severity
+from verl_tui.health.silence import bounded
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
 from verl_tui.runs.alignment import Alignment, extreme, recent, seconds_per_step, stops, value
 from verl_tui.runs.best import is_better_low
 from verl_tui.runs.difference import ABSENT, alike, difference
 from verl_tui.runs.identity import identity, said
+from verl_tui.runs.remember import while_unchanged
 from verl_tui.runs.state import remaining, state
 from verl_tui.times import duration
 from verl_tui.tui.selection import LETTERS, apart
@@ -58,6 +60,8 @@ class Cell(NamedTuple):
     number: float | None = None
     """What is held against the first run's, None where there is no number."""
     unit: str = ""
+    outside: bool | None = None
+    """Whether it lies beyond its healthy band, None where it is not judged by a band."""
 
 
 class Line(NamedTuple):
@@ -67,7 +71,9 @@ class Line(NamedTuple):
     cells: tuple[Cell, ...]
     """One for each run that is seen."""
     way: int = 0
-    """1 where more is better, -1 where less is, 0 where neither."""
+    """1 where more is better, -1 where less is, 0 where neither, or where only the healthy band tells."""
+    counts: bool = False
+    """Whether it counts things: of so few a share says nothing."""
     setting: bool = False
     """Whether it is a setting: what differs from the first run's stands out."""
 
@@ -149,25 +155,25 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
 
 
 def _figures(view: View, found: Sequence[tuple[Run, Stop]]) -> Iterator[Line]:
-    def line(label: str, make: Callable[[Run, Stop], Cell], way: int = 0) -> Line:
-        return Line(label, tuple(make(run, stop) for run, stop in found), way)
+    def line(label: str, make: Callable[[Run, Stop], Cell], way: int = 0, *, counts: bool = False) -> Line:
+        return Line(label, tuple(make(run, stop) for run, stop in found), way, counts)
 
     yield line("state", lambda run, _: Cell(state(run, view.now).value))
     yield line("step", _steps)
     yield line("time so far", lambda _, stop: Cell(duration(stop.elapsed)))
     for indicator in ("reward", "validation"):
         low = _lowest(found, indicator)
-        way = -1 if low else 1
+        way = 0 if indicator == "reward" and not _one_scale(found) else -1 if low else 1
         yield line(f"{indicator}, last", partial(_last, indicator), way)
         yield line(f"{indicator}, best", partial(_best, indicator), way)
         yield line(f"{indicator}, best at step", partial(_best_step, indicator))
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
-        yield line(label, partial(_peak, indicator), -1)
+        yield line(label, partial(_peak, view, indicator))
     yield line("throughput", partial(_mean, "throughput"), 1)
     yield line("step time", _step_time, -1)
     yield line("ETA", lambda run, _: Cell(duration(remaining(run, view.now))))
-    yield line("findings", lambda run, _: _findings(view, run), -1)
+    yield line("findings", lambda run, _: _findings(view, run), -1, counts=True)
 
 
 def _lowest(found: Sequence[tuple[Run, Stop]], indicator: str) -> bool:
@@ -175,6 +181,16 @@ def _lowest(found: Sequence[tuple[Run, Stop]], indicator: str) -> bool:
     keys = (run.indicators.get(indicator) for run, _ in found)
     key = next((key for key in keys if key is not None), None)
     return key is not None and is_better_low(indicator, key)
+
+
+def _one_scale(found: Sequence[tuple[Run, Stop]]) -> bool:
+    """Return whether rewards can be held against each other: a score from 0 to 1 says nothing beside an open scale."""
+    return len({_is_bounded(run) for run, _ in found if run.indicator("reward") is not None}) < 2
+
+
+@while_unchanged
+def _is_bounded(run: Run) -> bool:
+    return bounded(run) is not None
 
 
 def _steps(run: Run, stop: Stop) -> Cell:
@@ -217,10 +233,13 @@ def _best_step(indicator: str, run: Run, stop: Stop) -> Cell:
     return Cell(exact_step(found[1].step)) if found is not None else Cell()
 
 
-def _peak(indicator: str, run: Run, stop: Stop) -> Cell:
+def _peak(view: View, indicator: str, run: Run, stop: Stop) -> Cell:
     series = run.indicator(indicator)
     point = extreme(series, stop)
-    return _cell(series, None if point is None else point.value, indicator)
+    cell = _cell(series, None if point is None else point.value, indicator)
+    band = view.monitor.guide.band(indicator, run.dialect)
+    high = band[1] if band is not None else None
+    return cell if cell.number is None or high is None else cell._replace(outside=cell.number > high)
 
 
 def _mean(indicator: str, run: Run, stop: Stop) -> Cell:
@@ -245,6 +264,8 @@ def _findings(view: View, run: Run) -> Cell:
 def _settings(runs: Sequence[Run], seen: Sequence[int]) -> Section:
     rows = _differing(_Configs(runs))
     lines = tuple(Line(label, tuple(Cell(_shown(values[at])) for at in seen), setting=True) for label, values in rows)
+    if len(runs) == 1:
+        return Section("settings that differ", (), "One run alone differs from nothing: select more runs with space.")
     silent = sum(not run.settings for run in runs)
     otherwise = "All settings that are known are the same." if silent < len(runs) - 1 else "No settings are known."
     return Section("settings that differ", lines, otherwise)
@@ -313,7 +334,7 @@ def table_rows(found: Sequence[Section], columns: Columns, width: int, *, ascii_
         rows += [_row(line, columns, ascii_only=ascii_only) for line in section.lines]
         if not section.lines:
             rows += [[(part, "dim")] for part in wrapped(section.otherwise, width, ascii_only=ascii_only)]
-        elif any(line.way for line in section.lines):
+        elif any(line.way or any(cell.outside is not None for cell in line.cells) for line in section.lines):
             better, worse = (_MARKS[word][ascii_only] for word in ("better", "worse"))
             words = f"{better} better, {worse} worse than the baseline; = the same"
             rows += [[(part, "dim")] for part in wrapped(words, width)]
@@ -349,23 +370,35 @@ def _row(line: Line, columns: Columns, *, ascii_only: bool) -> Pieces:
             row.append((_sized(middle(cell.text, room, ascii_only=ascii_only), room, ascii_only=ascii_only), role))
         else:
             held = base if at and base.unit == cell.unit else None
-            row += _compared(cell, held, line.way, room, ascii_only=ascii_only)
+            row += _compared(cell, held, line, room, ascii_only=ascii_only)
     return row
 
 
-def _compared(cell: Cell, base: Cell | None, way: int, room: int, *, ascii_only: bool) -> Pieces:
+def _role(cell: Cell, base: Cell | None, way: int) -> str | None:
+    """Return whether a figure is better or worse than the baseline's, empty if the same, None where that is open."""
+    if base is None or cell.number is None or base.number is None:
+        return None
+    if way:
+        change = cell.number - base.number
+        return "" if not change else "better" if change * way > 0 else "worse"
+    if cell.outside is base.outside or None in (cell.outside, base.outside):
+        return None
+    return "worse" if cell.outside else "better"
+
+
+def _compared(cell: Cell, base: Cell | None, line: Line, room: int, *, ascii_only: bool) -> Pieces:
     """Write a value with its change against the baseline, as far as there is room, in exactly `room` cells."""
     text = printable(cell.text, ascii_only=ascii_only)
-    if not way or base is None or cell.number is None or base.number is None:
+    role = _role(cell, base, line.way)
+    if role is None or base is None or cell.number is None or base.number is None:
         return [(_sized(text, room, ascii_only=ascii_only), "dim" if cell.text == _UNKNOWN else "value")]
     change = cell.number - base.number
-    role = "" if not change else "better" if change * way > 0 else "worse"
     sign = _MARKS[role][ascii_only] if role else "="
     row = text.ljust(_NUMBER)
     words = [sign]
     if role and room >= _USUAL:
-        words += [signed(change)] if room >= _FULL else []
-        words.append(share(change, base.number))
+        words += [signed(change)] if room >= _FULL or line.counts else []
+        words += [share(change, base.number)] if not line.counts else []
     told = " " + " ".join(words)
     if room < _NUMBER + _MARKED:
         row = text[: max(1, room - _MARKED)].ljust(max(1, room - _MARKED))

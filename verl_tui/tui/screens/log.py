@@ -16,7 +16,7 @@ from textual.widgets import Input
 from verl_tui.logtext import LogReader
 from verl_tui.tui.log.aim import Aim, texts
 from verl_tui.tui.log.drawing import ROLES, drawn, number_cells
-from verl_tui.tui.log.kinds import Alarms, StepLine, TextQuery
+from verl_tui.tui.log.kinds import Alarms, Kind, StepLine, TextQuery
 from verl_tui.tui.log.pager import Look, Pager, Unread
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.samples.search import Search
@@ -46,7 +46,7 @@ _LOOKS = 0.5
 """Seconds between two looks at the file while somebody looks at its text."""
 _ROOMY = 60
 """Columns from which on lines have numbers, and names their full length."""
-_KEYS = "/ search · n N hits · e E errors · f follow · u unfold · w wrap · y copy · esc back"
+_KEYS = "/ search · n N hits · e E errors · ! @ warnings · f follow · u unfold · w wrap · y copy · esc back"
 
 
 class LogRows(Rows):
@@ -100,8 +100,10 @@ class LogScreen(Screen[None]):
         Binding("slash", "search", "Search", key_display="/", id="log.search"),
         Binding("n", "hit(1)", "Next hit", id="log.next_hit"),
         Binding("N", "hit(-1)", "Previous hit", id="log.previous_hit"),
-        Binding("e", "alarm(1)", "Next error or warning", id="log.next_alarm"),
-        Binding("E", "alarm(-1)", "Previous error or warning", id="log.previous_alarm"),
+        Binding("e", "alarm(1)", "Next error", id="log.next_alarm"),
+        Binding("E", "alarm(-1)", "Previous error", id="log.previous_alarm"),
+        Binding("exclamation_mark", "warning(1)", "Next warning", key_display="!", id="log.next_warning"),
+        Binding("at", "warning(-1)", "Previous warning", key_display="@", id="log.previous_warning"),
         Binding("u", "fold", "Unfold prefixes and what repeats itself", id="log.unfold"),
         Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
         Binding("y", "copy", "Copy the line", id="log.copy"),
@@ -433,8 +435,12 @@ class LogScreen(Screen[None]):
             self._next(self._query, way)
 
     def action_alarm(self, way: int) -> None:
-        """Go to the next or previous error or warning."""
+        """Go to the next or previous error."""
         self._next(Alarms(), way)
+
+    def action_warning(self, way: int) -> None:
+        """Go to the next or previous warning."""
+        self._next(Alarms(Kind.WARNING), way)
 
     def action_fold(self) -> None:
         """Show every line as it was printed, or fold again who printed it and what repeats itself."""

@@ -11,7 +11,7 @@ from verl_tui.runs.pace import ahead, due, kinds, pace
 from verl_tui.runs.state import State, state
 from verl_tui.runs.timing import breakdown, bubble, history, throughput, waiting
 from verl_tui.times import duration
-from verl_tui.tui.widgets.numbers import compact
+from verl_tui.tui.widgets.numbers import compact, percent_done
 from verl_tui.tui.widgets.words import cut, printable, wrapped
 from verl_tui.tui.widgets.wrap import fit
 
@@ -186,7 +186,7 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
     if step is None:
         yield [("no step yet", "dim")]
         return
-    share = f" of {total} ({min(1.0, step / total):.0%})" if total else ", of how many nothing tells"
+    share = f" of {total} ({percent_done(step / total)})" if total else ", of how many nothing tells"
     yield [("step ", "label"), (f"{step}{share}", "value")]
     for usual in kinds(run):
         yield [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import floor, isfinite, isnan, log10
 
 _WIDTH = 7
+_ROUNDING = 1e-9
+"""What dividing and multiplying again may take from a whole percentage."""
 _SUFFIXES = ("", "k", "M", "G")
 
 
@@ -22,6 +24,11 @@ def compact(value: float) -> str:
     group = max(0, power // 3)
     text = _trimmed(value / 1000**group, 2 - power + 3 * group) + _SUFFIXES[group]
     return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
+
+
+def percent_done(share: float) -> str:
+    """Write how much of a run is done, never 100 % before its end."""
+    return f"{min(100, int(100 * share + _ROUNDING))}%"
 
 
 def exact_step(value: int) -> str:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.tui.widgets.signs import WORDS
 from verl_tui.tui.widgets.wrap import fit, wrap
 
 Pieces = list[tuple[str, str]]
@@ -13,10 +14,7 @@ Pieces = list[tuple[str, str]]
 
 _LONGEST = 4096
 """Characters looked at: no row and no paragraph needs more."""
-
-
-_ALIKE = str.maketrans("×–−·→", "x--*>")
-"""Signs of our own sentences, in ASCII; of foreign text nobody knows what it means."""
+_ALIKE = str.maketrans(WORDS)
 
 
 def printable(text: str, *, ascii_only: bool = False) -> str:

@@ -1,0 +1,115 @@
+"""When the steps of a run were reached that somebody opened midway: what was watched, and what lay there before."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from verl_tui.records import Batch, Progress, Rows, SourceStatus
+from verl_tui.runs.alignment import Alignment, stops
+from verl_tui.runs.lapse import Lapse
+from verl_tui.runs.run import Run
+
+NOW = 1_700_000_000.0
+KEY = "critic/score/mean"
+
+
+def row(*steps, key=KEY, value=0.5):
+    return Rows((key,), list(steps), [[value] * len(steps)], range(len(steps)))
+
+
+def take(run, *records, now=NOW, live=True, path="train.log", modified=NOW, unread=0):
+    status = SourceStatus(path=path, format="verl console", modified=modified, bytes_read=10, size=10 + unread)
+    run.apply(Batch(run.name, status, records, live), now)
+
+
+def opened(*records):
+    """Return a run of which that much lay there when somebody began to watch."""
+    run = Run("r")
+    take(run, *records, live=False)
+    return run
+
+
+def elapsed(run):
+    return stops([run], Alignment.END)[0].elapsed
+
+
+def bars(*steps, each=10.0):
+    return [Progress(step, 300, each * step) for step in steps]
+
+
+def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
+    run = opened(row(*range(1, 151)), *bars(*range(151)))
+    take(run, row(151), now=NOW + 12)
+    take(run, row(152), now=NOW + 25)
+    clock = run.clocks[0]
+    assert len(run.clocks) == 1  # the bar's own clock ends at the file's last change: it has nothing to add
+    assert clock.origin == "arrival while we watched, before that the progress bar"
+    assert [clock.at(step) - NOW for step in (0, 150, 151, 152)] == [12 - 1510, 2, 12, 25]
+    assert elapsed(run) == 1523
+
+
+def test_steps_of_one_gulp_are_no_arrivals_but_the_last():
+    run = opened(row(*range(1, 151)), *bars(*range(151)))
+    take(run, row(151, 152), *bars(151, 152))
+    assert list(run.clocks[0].steps[-3:]) == [150, 151, 152]
+    assert [NOW - run.clocks[0].at(step) for step in (150, 151, 152)] == [20, 10, 0]
+    assert elapsed(run) == 1520
+    times = run.series(KEY).times
+    assert math.isnan(times[-2])
+    assert times[-1] == NOW
+
+
+def test_lines_that_a_buffer_kept_back_tell_nothing():
+    run = opened(row(*range(1, 151)), *bars(*range(210)))
+    take(run, row(151, 152))
+    take(run, row(153), now=NOW + 500)
+    assert elapsed(run) == 2090
+    assert run.clocks[0].origin == "progress bar and the file's last change"
+
+
+def test_what_is_still_being_read_is_no_arrival():
+    run = opened(row(1, 2, 3))
+    take(run, row(4, 5), unread=100)
+    take(run, row(6), now=NOW + 1, unread=50)
+    assert not run.clocks
+
+
+def test_without_a_bar_the_step_timers_are_summed():
+    run = opened(row(*range(1, 11), key="timing_s/step", value=7.0))
+    assert run.clocks[0].origin == "step timers and the file's last change"
+    assert elapsed(run) == 70  # from the beginning of the first step
+    take(run, row(11, key="timing_s/step", value=7.0), now=NOW + 8)
+    take(run, row(12, key="timing_s/step", value=7.0), now=NOW + 16)
+    assert run.clocks[0].origin == "arrival while we watched, before that the step timers"
+    assert elapsed(run) == 77 + 8
+
+
+def test_the_bar_of_the_first_arrival_follows_it():
+    run = opened(row(1, 2, 3), *bars(0, 1, 2, 3))
+    take(run, row(4), now=NOW + 14)
+    before = run.clocks[0].times[0]
+    take(run, Progress(4, 300, 44.0), now=NOW + 14)
+    assert run.clocks[0].times[0] == before - 4
+
+
+def test_the_source_that_tells_the_past_may_be_another():
+    run = opened(row(*range(1, 5)), *bars(*range(5)))
+    take(run, row(*range(1, 5)), path="metrics.jsonl", live=False)
+    for step in (5, 6):
+        take(run, row(step), now=NOW + 10 * (step - 4), path="metrics.jsonl")
+    assert elapsed(run) == 60
+    assert [b - a for a, b in pairwise(run.clocks[0].times)] == [10.0] * 6
+
+
+@pytest.mark.parametrize(("step", "last"), [(3, 31.0), (4, 42.0), (5, 53.0), (6, 64.0)])
+def test_a_lapse_ends_at_a_step_that_it_may_not_have(step, last):
+    part = Lapse("bar", [1, 3, 5], [9.0, 31.0, 53.0]).until(step)
+    assert (part.steps[-1], part.elapsed[-1]) == (step, last)
+
+
+@pytest.mark.parametrize("step", [0, 8])
+def test_a_lapse_tells_nothing_far_from_its_steps(step):
+    assert Lapse("bar", [1, 3, 5], [9.0, 31.0, 53.0]).until(step) is None
