@@ -22,6 +22,11 @@ class Box(Input):
         super().__init__(id=id, placeholder=hint, compact=True)
         self._hints = hint.split(_APART)
 
+    def hint(self, words: str) -> None:
+        """Say that something else may be typed."""
+        self._hints = words.split(_APART)
+        self.on_resize()
+
     def on_resize(self) -> None:
         """Say as much as there is room for."""
         room = self.content_size.width

@@ -1,0 +1,233 @@
+"""Every screen at every size, on every amount of data, as a terminal emulator shows it.
+
+A build sees each screen on three amounts, mostly at another size each; with `VERL_TUI_EVERY_SIZE` set it sees each at
+each size on each amount, which takes some minutes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from string import printable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from amounts import AMOUNTS, monitor
+from cut_text import cut_hints, cut_rows, cut_toasts, cut_words, texts_in_front, words_of
+from emulated import check_cells, emulated, emulator, resize
+from watching import check_layout, dashboard, press, settle, showing, until
+
+from verl_tui import worker
+from verl_tui.tui.screens.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from emulated import Emulator
+    from textual.app import App
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+
+LARGE = ((220, 60), (120, 40))
+SMALL = ((80, 24), (60, 20), (40, 12), (20, 6))
+SIZES = (*LARGE, *SMALL)
+SCREENS = {
+    "dashboard": "",
+    "dashboard, two runs laid over each other": "f2 space j space escape",
+    "dashboard, about to filter": "slash",
+    "dashboard, filtered to nothing": "slash n o t h i n g enter",
+    "dashboard, cursor": "f3 left left",
+    "dashboard, looked at closely": "x + + y s",
+    "dashboard, a word in passing": "H",
+    "dashboard, a finding": "e",
+    "runs": "f2 zoom",
+    "charts": "f3 zoom",
+    "health": "f4 zoom",
+    "health, unfolded": "f4 zoom j space v",
+    "GPUs": "f5 zoom",
+    "samples, unfolded": "f6 zoom u N",
+    "zoomed chart": "enter",
+    "zoomed chart, read": "enter left left",
+    "zoomed chart, second axis": "enter 2 left",
+    "zoomed chart, picking a metric": "enter a r",
+    "explorer, charts": "m",
+    "explorer, another chart": "m j l",
+    "explorer, table": "m v j",
+    "explorer, about to filter": "m slash",
+    "explorer, filtered to nothing": "m slash n o t h i n g enter",
+    "all samples, list": "o",
+    "all samples, sample": "o enter",
+    "all samples, about to filter": "o slash",
+    "all samples, same prompt": "o a",
+    "all samples, other steps": "o h",
+    "configuration": "c j j",
+    "configuration, about to filter": "c slash",
+    "difference": "c d",
+    "timing": "t",
+    "compare": "C",
+    "compare, a baseline at the same step": "C l b x",
+    "log": "l",
+    "log, searched": "l g slash s t e p enter n",
+    "log, about to search": "l slash",
+    "log, wrapped and unfolded": "l w u",
+    "log, an alarm": "l E",
+    "history": "A",
+    "sources": "i",
+    "help": "question_mark",
+    "help of a screen": "m question_mark",
+    "command palette, searched": "ctrl+p l o g",
+}
+EVERY_SIZE = bool(os.environ.get("VERL_TUI_EVERY_SIZE"))
+FRAMES = 10
+"""Looks at a screen on a busy machine, until it is as it is to be."""
+PARTS = 3
+"""Tests that the screens are shared among, so that several processes can visit them."""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has been read is told without a pause, the end of a drawing soon noticed; many colours."""
+    monkeypatch.setattr(worker, "_PAUSE", 0.0)
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.008)
+    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 0.0008)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+@pytest.fixture(scope="session")
+def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monitor]:
+    """Return the runs of an amount, read once."""
+    folder, known = tmp_path_factory.mktemp("amounts"), {}
+
+    def read(amount: str) -> Monitor:
+        if amount not in known:
+            known[amount] = monitor(amount, folder / amount)
+            gc.freeze()  # else all of it is looked at again and again, as garbage
+        return known[amount]
+
+    return read
+
+
+def read_and_idle(pilot: Pilot[Any]) -> bool:
+    """Tell whether all that the screen in front shows has been read."""
+    reader = getattr(pilot.app.screen, "_reader", None)
+    return pilot.app.browser.idle and (reader is None or reader.idle)
+
+
+async def quiet(pilot: Pilot[Any]) -> None:
+    """Wait until all is read and drawn."""
+    await settle(pilot)
+    await until(pilot, lambda: read_and_idle(pilot))
+    await settle(pilot)
+
+
+def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]]:
+    """Return screens and the sizes to see them at: first the large ones, where resizing takes longest."""
+    screens = list(enumerate(SCREENS))[part::PARTS]
+    if EVERY_SIZE:
+        return [(name, SIZES) for _, name in screens]
+    found = [(name, size) for at, name in screens if (size := size_of(at // PARTS + part, amount)) is not None]
+    found.sort(key=lambda visit: min(SIZES.index(visit[1]), len(LARGE)))
+    return [(name, [size]) for name, size in found]
+
+
+def size_of(turn: int, amount: str) -> tuple[int, int] | None:
+    """Return the size to see the screen at whose turn it is, None where others are seen on this amount of data."""
+    if amount == ("empty", "long")[turn % 2]:
+        return None
+    if turn % 3 < len(LARGE) and amount == ("long", "huge")[turn % 2]:
+        return LARGE[turn % 3]
+    return SMALL[(turn + AMOUNTS.index(amount)) % len(SMALL)]
+
+
+async def enter(pilot: Pilot[Any], keys: str) -> None:
+    """Go to a screen; a panel that had no room is zoomed already."""
+    for key in keys.split():
+        if key != "zoom":
+            await press(pilot, key)
+        elif dashboard(pilot.app).zoomed is None:
+            await press(pilot, "z")
+
+
+async def leave(pilot: Pilot[Any]) -> None:
+    """Go back to the dashboard as it was."""
+    home = dashboard(pilot.app)
+    pilot.app.clear_notifications()
+    if pilot.app.screen is home:
+        await press(pilot, "escape", "0", "escape")
+    for _ in range(5):
+        if pilot.app.screen is not home:
+            await press(pilot, "escape")
+    assert pilot.app.screen is home
+
+
+def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
+    """Return what is wrong with the screen in front."""
+    found = [*cut_rows(app), *cut_hints(app), *cut_toasts(app)]
+    if known is not None:
+        found += [problem for rows in texts_in_front(app) for problem in cut_words(rows, known)]
+    if isinstance(app.screen, Overlay) and not app.screen._panel.border_title:
+        found.append("nothing says what this is")
+    return [*found, *failure(check_layout, app), *failure(check_cells, app)]
+
+
+async def lasting(pilot: Pilot[Any], known: frozenset[str] | None) -> list[str]:
+    """Return what is wrong with the screen in front and stays so: a frame may still be on its way."""
+    for _ in range(FRAMES):
+        if not (found := problems(pilot.app, known)):
+            break
+        await pilot.pause(0.02)
+    return found
+
+
+def failure(check: Callable[[App[Any]], None], app: App[Any]) -> Iterator[str]:
+    """Yield what a check says where it fails: all that is wrong with a screen is to be known at once."""
+    try:
+        check(app)
+    except AssertionError as error:
+        yield str(error)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("amount", AMOUNTS)
+async def test_every_screen(amount: str, part: int, amount_of: Callable[[str], Monitor]) -> None:
+    runs = amount_of(amount)
+    known = words_of(runs) if amount != "huge" else None
+    app, wrong = showing(runs), []
+    plan = visits(amount, part)
+    async with emulated(app, plan[0][1][0]) as pilot:
+        for name, sizes in plan:
+            await enter(pilot, SCREENS[name])
+            for size in sizes:  # from that of the screen before: who resizes does so anywhere
+                await resize(pilot, size)
+                await quiet(pilot)
+                wrong += [f"{name} at {size}: {problem}" for problem in await lasting(pilot, known)]
+            await leave(pilot)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("amount", ["short", "huge"])
+async def test_every_screen_in_ascii_and_without_colours(
+    amount: str, amount_of: Callable[[str], Monitor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app, wrong = showing(amount_of(amount), ascii_only=True), []
+    async with emulated(app, (60, 20)) as pilot:
+        for name in list(SCREENS)[AMOUNTS.index(amount) :: 4]:
+            await enter(pilot, SCREENS[name])
+            await quiet(pilot)
+            shown = "\n".join(emulator(app).screen.display)
+            wrong += [f"{name}: {''.join(sorted(set(shown) - set(printable)))}"] if not shown.isascii() else []
+            wrong += [f"{name}: {style!r} is a colour" for style in colours(emulator(app))]
+            await leave(pilot)
+    assert not wrong, "\n".join(wrong)
+
+
+def colours(terminal: Emulator) -> set[str]:
+    """Return which parts of what was written ask for a colour, since one has looked."""
+    written = "".join(terminal.written)
+    terminal.written.clear()
+    styles = {style for found in re.findall(r"\x1b\[([0-9;]*)m", written) for style in found.split(";")}
+    return {style for style in styles if re.fullmatch(r"[34][0-8]|9\d|10\d", style)}
