@@ -173,6 +173,17 @@ def test_what_never_had_a_value_is_not_broken() -> None:
     assert not ids(judge(planted(columns))), "it had to have a value to lose it"
 
 
+def test_what_training_needs_is_broken_where_it_never_had_a_value() -> None:
+    (found,) = judge(planted({"actor/pg_loss": [NAN] * 12, "timing_s/step": [1.0] * 12})).findings
+    assert (found.id, found.severity, found.since_step, found.key) == (
+        "not-finite",
+        Severity.CRITICAL,
+        1,
+        "actor/pg_loss",
+    )
+    assert not ids(judge(planted({"actor/pg_loss": [NAN] * 9, "timing_s/step": [1.0] * 9}))), "rows may be padded"
+
+
 def test_many_broken_metrics_are_one_finding() -> None:
     columns = {f"actor/x{i}": [1.0, NAN] for i in range(30)}
     found = judge(planted(columns)).findings

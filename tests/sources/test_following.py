@@ -325,3 +325,41 @@ def test_nothing_counts_as_loaded_before_every_file_has_been_looked_at(tmp_path)
     assert len(shares) > 3
     assert shares[-1] == 1.0
     assert max(shares[:-1]) < 1.0
+
+
+def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        append(tmp_path / name / "m.jsonl", line(1) + line(2))
+    feed, monitor = Feed([str(tmp_path)]), Monitor(Config())
+    monitor.apply(feed.scan(), NOW)
+    real = FileSource.read
+
+    def failing(self):
+        if "a" in self.status().path.split("/")[-2]:
+            raise OverflowError("int too large")
+        return real(self)
+
+    monkeypatch.setattr(FileSource, "read", failing)
+    for _ in range(2):
+        for batch in (*feed.read(), *feed.finish()):
+            monitor.apply(batch, NOW)
+    problems = {
+        name: [s.status.problem for s in run.sources.values() if s.status.problem] for name, run in monitor.runs.items()
+    }
+    assert problems == {"a": ["cannot be read any further: OverflowError: int too large"], "b": []}
+    assert monitor.runs["b"].step == 2
+    monitor.apply(Discovery((), (), (), read=True), NOW)
+    assert monitor.loaded() == 1.0
+
+
+def test_whole_numbers_of_any_size(log):
+    huge = 10**400
+    append(
+        log.path,
+        f'{{"step":1,"data":{{"a":{huge}}}}}\n{{"step":2,"data":{{"a":-{huge}}}}}\n{{"step":3,"data":{{"a":3}}}}\n',
+    )
+    append(log.path, f'{{"step":{huge},"data":{{"a":1}}}}\n{{"step":{2**63},"data":{{"a":1}}}}\n')
+    unreadable = [one for one in log.read() if isinstance(one, Unreadable)]
+    assert log.values() == {1: float("inf"), 2: float("-inf"), 3: 3.0}
+    assert [one.line for one in unreadable] == [4, 5]

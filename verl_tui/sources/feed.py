@@ -37,36 +37,57 @@ _MOST_WATCHED = 256
 
 
 class _Reader:
-    """One source of one run, with what has been told of it."""
+    """One source of one run, with what has been told of it.
 
-    def __init__(self, run: str, source: Source) -> None:
+    Whatever a source raises ends that source and nothing else: it is down, with the reason, and all others go on.
+    """
+
+    def __init__(self, run: str, source: Source, path: Path, format: str) -> None:
         self.run = run
         self.source = source
+        self.status = SourceStatus(str(path), format)
+        """How it was when it was asked last."""
         self.caught_up = False
         """Whether everything that lay there at the start has been read: what follows is live."""
         self.told: SourceStatus | None = None
         self.finished_at = -1
+        self._broken = False
 
     def read(self) -> tuple[Batch | None, bool]:
         """Return the next batch, None where there is nothing to tell, and whether more waits."""
-        records, more = self.source.read()
-        status = self.source.status()
+        if self._broken:
+            return None, False
+        try:
+            records, more = self.source.read()
+            self.status = self.source.status()
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            return self._down(error), False
         live = self.caught_up
         if not more:
             self.caught_up = True
-        if not records and status == self.told:
+        if not records and self.status == self.told:
             return None, more
-        self.told = status
-        return Batch(self.run, status, records, live), more
+        self.told = self.status
+        return Batch(self.run, self.status, records, live), more
 
     def finish(self) -> Batch | None:
         """Return what only waited for the end of its line."""
-        status = self.source.status()
-        if self.finished_at == status.bytes_read:
+        if self._broken or self.finished_at == self.status.bytes_read:
             return None
-        self.finished_at = status.bytes_read
-        records = self.source.finish()
-        return Batch(self.run, self.source.status(), records, live=False) if records else None
+        self.finished_at = self.status.bytes_read
+        try:
+            records = self.source.finish()
+            self.status = self.source.status()
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            return self._down(error)
+        return Batch(self.run, self.status, records, live=False) if records else None
+
+    def _down(self, error: Exception) -> Batch:
+        self._broken = self.caught_up = True
+        why = one_line(f"cannot be read any further: {type(error).__name__}: {error}", 200)
+        # As large as what was read of it: nothing more is to be waited for.
+        self.status = self.told = replace(self.status, size=self.status.bytes_read, problem=why)
+        return Batch(self.run, self.status)
 
 
 class Feed:
@@ -155,7 +176,7 @@ class Feed:
                     deliver(batch)
                 if more:
                     again.append(reader)
-                elif now - (reader.source.status().modified or now) > _QUIET and (last := reader.finish()) is not None:
+                elif now - (reader.status.modified or now) > _QUIET and (last := reader.finish()) is not None:
                     deliver(last)
                 if stop.is_set():
                     return
@@ -198,9 +219,11 @@ class Feed:
             if key in self._readers:
                 continue
             ordinal = self._ordinal(name, file)
-            self._readers[key] = _Reader(name, _source(file, ordinal))
+            format = file.format.name if file.format is not None else "settings"
+            self._readers[key] = _Reader(name, _source(file, ordinal), file.path, format)
         if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in own):
-            self._readers[name, run.directory] = _Reader(name, CheckpointSource(run.directory))
+            source = CheckpointSource(run.directory)
+            self._readers[name, run.directory] = _Reader(name, source, run.directory, "checkpoints")
 
     def _name(self, run: FoundRun) -> str:
         """Return what a run is called: as it was when the first of its files was found.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Record, Restart, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,28 @@ class Gather:
             rows = table.rows
             if not rows:
                 continue
-            columns = tuple(array("d", column) for column in zip(*(row.values for row in rows), strict=True))
+            columns = tuple(map(_column, zip(*(row.values for row in rows), strict=True)))
             times: tuple[float, ...] = ()
             if any(row.time is not None for row in rows):
                 times = tuple(float("nan") if row.time is None else row.time for row in rows)
             steps = array("q", [row.step for row in rows])
             self._out.append(Rows(keys, steps, columns, table.orders, times, mean, progress))
             table.rows, table.orders = [], []
+
+
+def _column(values: Sequence[float]) -> array[float]:
+    try:
+        return array("d", values)
+    except OverflowError:
+        return array("d", map(_number, values))
+
+
+def _number(value: float) -> float:
+    """Return a number as a float; a whole one too large for that is infinite, as `1e999` is."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _went_back(seen: array[int], step: int) -> bool:

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
+    from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
+_NEEDED = ("reward", "policy_loss", "grad_norm")
+"""Indicators without which there is no training: for these a log that never had a number is broken, too."""
+_NEVER = 10
+"""Points after which one of these counts as broken from the first on: a heuristic, exports pad their first rows."""
 _MOST_NAMED = 8
 """Metrics named one by one; when an update breaks, dozens break with it."""
 
@@ -40,10 +45,12 @@ class _Seen:
     key: str
     window: int
     revision: int
+    needed: bool = False
+    """Whether it must have values; any other that never had a finite one does not apply rather than is broken."""
     count: int = 0
     """Points that will not change any more."""
     finite: bool = False
-    """Whether it ever had a finite value: one that never had is not applicable rather than broken."""
+    """Whether it ever had a finite value, or has gone without for too long."""
     stretches: list[_Stretch] = field(default_factory=list)
     steps: deque[tuple[int, int]] = field(default_factory=deque)
     """The newest broken points: step and place."""
@@ -56,6 +63,10 @@ class _Seen:
                 self.finite = True
             elif self.finite:
                 self._add(series.steps[i], i)
+            elif self.needed and i + 1 >= _NEVER:
+                self.finite = True
+                for at in range(i + 1):
+                    self._add(series.steps[at], at)
         self.count = max(0, length - 1)
         if length:
             self.last = (series.steps[length - 1], series.values[length - 1])
@@ -115,7 +126,7 @@ class NotFinite(Diagnosis):
         length = len(series) if moment.end is None else bisect_right(series.steps, moment.end)
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
-            seen = self._seen[key] = _Seen(key, self.rule.window, series.revision)
+            seen = self._seen[key] = _Seen(key, self.rule.window, series.revision, key in _needed(moment.run))
         seen.read(series, length)
         return seen
 
@@ -140,6 +151,10 @@ class NotFinite(Diagnosis):
             source=rule.source,
             key=worst.key,
         )
+
+
+def _needed(run: Run) -> set[str]:
+    return {key for name in _NEEDED if (key := run.indicators.get(name)) is not None}
 
 
 def _count(one: _Seen) -> str:
