@@ -131,6 +131,26 @@ def test_an_appended_step_is_seen(run, log):
     terminal.until("step 77", "0.77")
 
 
+def test_bytes_that_are_no_text_are_no_keys(run, log):
+    terminal = run(log)
+    terminal.until("step 49")
+    terminal.press(b"\xff\xfe\xc3m")
+    terminal.until("page 1/1")  # all metrics
+    terminal.press(b"\x1b")
+    terminal.until("step 49", gone="page 1/1")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+
+
+def test_the_process_ends_with_its_terminal(run, log):
+    terminal = run(log, size=(80, 24))
+    terminal.until("49")
+    terminal.resize(200, 50)
+    os.close(terminal.fd)  # in the middle of a frame
+    terminal.fd = os.open(os.devnull, os.O_RDWR)
+    assert terminal.end() in (-signal.SIGHUP, 128 + signal.SIGHUP)
+
+
 def test_a_copy_reaches_the_clipboard_of_the_terminal(run, log):
     terminal = run(log)
     terminal.until("step 49")
@@ -156,12 +176,12 @@ def test_quit(run, log, module):
     assert restored(terminal.output)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_restore_the_terminal(run, log, number):
     terminal = run(log)
     terminal.until("step 49")
     os.kill(terminal.pid, number)
-    assert terminal.end() == 0
+    assert terminal.end() == 128 + number
     assert restored(terminal.output)
 
 
@@ -233,7 +253,7 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize(("name", "begins"), [("frame.txt", " verl-tui"), ("frame.svg", "<svg")])
+@pytest.mark.parametrize(("name", "begins"), [("frame.txt", " run_a"), ("frame.svg", "<svg")])
 def test_snapshot(log, tmp_path, name, begins):
     target = tmp_path / name
     command = [sys.executable, "-m", "verl_tui", log.parent, "--snapshot", target, "--size", "80x24"]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 from emulated import emulated, emulator
+from textual.command import CommandPalette
 from textual.events import AppBlur, AppFocus, Resize
 from textual.geometry import Size
-from watching import dashboard, press, settle, showing, text, until
+from watching import dashboard, loaded, press, settle, showing, text, until, write_run
 
 from verl_tui.tui import terminal, themes
 from verl_tui.tui.actions import bindings
@@ -85,10 +86,11 @@ async def test_a_size_that_comes_back_at_once_is_painted_anew(demo: Monitor, mon
         await press(pilot)
         await settle(pilot)
         screen = emulator(app).screen
+        first = screen.display[0]
         screen.resize(12, 40)
         screen.resize(24, 80)
         app.post_message(Resize(Size(80, 24), Size(80, 24)))  # all that the app hears of it
-        await until(pilot, lambda: screen.display[0].strip().endswith("? help"))
+        await until(pilot, lambda: screen.display[0] == first)
 
 
 # -- few colours ------------------------------------------------------------------------------------------------------
@@ -225,3 +227,17 @@ async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor, ke
         assert isinstance(app.screen, HelpScreen)
         first = app.screen.query_one(Rows)._strips[0].text
         assert first.startswith(f"{panel}, while")
+
+
+async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run"))
+    async with app.run_test(size=(100, 2), notifications=True) as pilot:
+        await press(pilot, "ctrl+p", "pagedown")
+        assert not isinstance(app.screen, CommandPalette)
+        await pilot.resize_terminal(100, 24)
+        await press(pilot, "ctrl+p")
+        assert isinstance(app.screen, CommandPalette)
+        await pilot.resize_terminal(100, 1)
+        await settle(pilot)
+        await press(pilot, "pagedown")
+        assert not isinstance(app.screen, CommandPalette)

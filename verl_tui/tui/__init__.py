@@ -40,6 +40,8 @@ def watch(
 
     ascii_only = _ascii_only(config, on_terminal=snapshot is None)
     if snapshot is None:
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)  # of the shell: Textual would take them for the size for ever
         if any(map(pipe.is_meant, specs)):
             pipe.make_way()
         remembered = StateFile(state_path())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
-import signal
 from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, ClassVar
@@ -146,9 +144,6 @@ class VerlApp(TerminalApp):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            # Without this the terminal stays in the alternate screen with mouse reports on.
-            asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.set_interval(_TICK, self._tick)
         if self._reading is not None:
             self._reading.start()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +15,7 @@ from textual.filter import Monochrome, NoColor
 
 from verl_tui.text import one_line
 from verl_tui.tui import themes
-from verl_tui.tui.actions import commands
+from verl_tui.tui.actions import commands, names
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.cells import Cells
 from verl_tui.tui.keymap import keymap
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
     from textual import events
+    from textual.driver import Driver
     from textual.screen import Screen
     from textual.timer import Timer
 
@@ -30,6 +35,10 @@ if TYPE_CHECKING:
 
 _TEXTUALS = {"Theme": "other colours, for this start and the next ones"}
 """What is offered of Textual's own commands: help, zoom, pictures and the end are ours."""
+_PALETTE_ROWS = 5
+"""Rows without which Textual's palette has none for what it offers, and fails when a page of that is turned."""
+_PATIENCE = 3.0
+"""Seconds that an ordered end may take after a signal: the terminal may be gone, and whoever waits for it."""
 _SETTLED = 0.3
 """Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
 
@@ -64,12 +73,24 @@ class TerminalApp(App[int]):
         self._repaint: Timer | None = None
         self._cells = Cells()
 
+    def get_driver_class(self) -> type[Driver]:
+        """Return what gets on with the terminal: ours, but where there is another kind of terminal, or a wish."""
+        usual = super().get_driver_class()
+        if usual.__name__ != "LinuxDriver":
+            return usual
+        from verl_tui.tui.driver import SteadyDriver
+
+        return SteadyDriver
+
     def on_mount(self) -> None:
-        """Take the user's colours and keys."""
+        """Take the user's colours and keys, and heed signals."""
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            # Without this the terminal stays in the alternate screen with mouse reports on.
+            asyncio.get_running_loop().add_signal_handler(number, self._end, number)
         theme = themes.in_force(self.config.theme, self.state_file.state, self.available_themes)
         if theme not in self.available_themes:
-            names = ", ".join(sorted(self.available_themes))
-            self.notify(f"no theme is called {one_line(theme)}: there are {names}", markup=False)
+            known = ", ".join(sorted(self.available_themes))
+            self.notify(f"no theme is called {one_line(theme)}: there are {known}", markup=False)
         elif self._few_colours and not self.available_themes[theme].ansi:
             self.theme = themes.PLAIN.name
         else:
@@ -78,10 +99,22 @@ class TerminalApp(App[int]):
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # the shell had the terminal
         if self.config.keys:
-            found = keymap(self.config.keys, action_names())
+            found = keymap(self.config.keys, names())
             self.set_keymap(found.keys)
             for sentence in found.refused:
                 self.notify(sentence, severity="warning", timeout=15, markup=False)
+
+    def _end(self, number: int) -> None:
+        """End because of a signal, in good order if that is possible within some seconds."""
+        code = 128 + number  # what a shell calls the end by a signal
+        last = threading.Timer(_PATIENCE, os._exit, (code,))
+        last.daemon = True
+        last.start()
+        self.exit(code)
+
+    def action_help_quit(self) -> None:
+        """Say how to leave: ctrl+c is pressed by habit, and here it may be by mistake."""
+        self.notify("q quits", markup=False)
 
     # -- colours ----------------------------------------------------------------------------------------------------
 
@@ -127,6 +160,8 @@ class TerminalApp(App[int]):
 
         The terminal has lost what stood beyond the least of its sizes; Textual sees no change.
         """
+        if event.size.height < _PALETTE_ROWS and isinstance(self.screen, CommandPalette):
+            self.screen.dismiss()
         if self._dom_ready and event.size == self.screen.outer_size:
             self._repaint_soon()
 
@@ -143,7 +178,9 @@ class TerminalApp(App[int]):
 
     def action_command_palette(self) -> None:
         """Ask what to do, in words that a narrow terminal has room for."""
-        if not isinstance(self.screen, CommandPalette):
+        if self.size.height < _PALETTE_ROWS:
+            self.notify(f"the palette needs {_PALETTE_ROWS} rows", markup=False)
+        elif not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(placeholder="what to do", id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
