@@ -60,7 +60,7 @@ PICTURES = (
     Picture("metrics", (140, 36), ("1", "m")),
     Picture("compare", (110, 30), ("f2", "space", "j", "space", "j", "space", "C")),
     Picture("log", (110, 30), ("1", "l")),
-    Picture("gpus", (110, 30), ("2", "f5", "z"), devices=8),
+    Picture("gpus", (110, 30), ("2", "f5"), devices=8),
 )
 
 

@@ -135,7 +135,7 @@ def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]
 
 def size_of(turn: int, amount: str) -> tuple[int, int] | None:
     """Return the size to see the screen at whose turn it is, None where others are seen on this amount of data."""
-    if amount == ("empty", "long")[turn % 2]:
+    if amount in (("empty", "long")[turn % 2], ("short", "huge")[turn // 2 % 2]):
         return None
     if turn % 3 < len(LARGE) and amount == ("long", "huge")[turn % 2]:
         return LARGE[turn % 3]

@@ -71,10 +71,14 @@ def _kinds(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
         yield from _kinds(one)
 
 
+def keys_given(app: App[Any], binding: Binding) -> list[str]:
+    """Return the keys of a binding, those that the user has given it."""
+    return (app._keymap.get(binding.id, binding.key) if binding.id else binding.key).split(",")
+
+
 def keys_of(app: App[Any], binding: Binding) -> str:
-    """Return the keys of a binding as people call them, those that the user has given it."""
-    keys = app._keymap.get(binding.id, binding.key) if binding.id else binding.key
-    return " ".join(map(key_name, keys.split(",")))
+    """Return the keys of a binding as people call them."""
+    return " ".join(map(key_name, keys_given(app, binding)))
 
 
 def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:

@@ -30,7 +30,7 @@ def test_both_ends_are_kept_while_there_is_room() -> None:
     assert short_name(SWEEP[7], 24, shared(SWEEP)) == SWEEP[7]
 
 
-@pytest.mark.parametrize("cells", range(0, 12))
+@pytest.mark.parametrize("cells", range(12))
 def test_any_names_in_any_room(cells: int) -> None:
     names = ["数学强化学习" * 3 + "a", "数学强化学习" * 3 + "b", "数学\n👍🏽"]
     for name in names:

@@ -87,6 +87,11 @@ class Plan:
         """Tell whether a metric is in this chart."""
         return key == self.key or key in (self.envelope or ()) or key in self.points
 
+    def matches(self, filter_: str) -> bool:
+        """Tell whether key or label contain a text; case does not matter."""
+        wish = filter_.lower()
+        return wish in self.key.lower() or wish in self.label.lower()
+
 
 def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()) -> tuple[Plan, ...]:
     """Return the charts of a run: the wanted ones, else the indicators, then all other metrics by group.
@@ -114,8 +119,7 @@ def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str]
         if not any(found.key == key or key in (found.envelope or ()) for found in plans):
             plans.append(_plan(key, None, families, ()))
     if filter_:
-        wish = filter_.lower()
-        plans = [found for found in plans if wish in found.key.lower() or wish in found.label.lower()]
+        plans = [found for found in plans if found.matches(filter_)]
     return tuple(plans)
 
 

@@ -36,6 +36,12 @@ class ChartsPanel(Panel):
     """A page of charts, as many as fit; further pages hold the rest."""
 
     TITLE = "charts"
+    FOOTER = (
+        ("chart.read_left chart.read_right", "Read"),
+        ("chart.zoom", "Full screen"),
+        ("look.in look.out", "Zoom"),
+        ("chart.next chart.previous", "Chart"),
+    )
     DEFAULT_CSS = """
     ChartsPanel {
         & > Grid { grid-gutter: 0 1; }
@@ -57,6 +63,8 @@ class ChartsPanel(Panel):
         """How charts are drawn: axis, scale, smoothing."""
         self.filter = ""
         """Shows only metrics whose key or label contains this."""
+        self.lenient = False
+        """Whether a filter that no metric matches is meant for something else, and leaves all."""
         self._first = 0
         self._revealed: str | None = None
         """Metric whose page is shown, however many charts fit; None once the user has turned to another."""
@@ -64,7 +72,7 @@ class ChartsPanel(Panel):
         """Slot to be given the focus once the page has been filled."""
         self._plans: tuple[Plan, ...] = ()
         self._planned: tuple[object, ...] = ()
-        self._filtered = ""
+        self._filtered = ("", False)
         """Filter of the plans: another one is shown from its first match on."""
         self._shape = (0, 0)
         self._drawn: tuple[object, ...] | None = None
@@ -80,7 +88,7 @@ class ChartsPanel(Panel):
         """Draw the page's charts."""
         run = view.run
         others = (view.selection.revision, *((other.name, other.revision) for other in view.selected))
-        told = (view.cursor, view.verdict, view.loading, self.filter, view.pins, others)
+        told = (view.cursor, view.verdict, view.loading, self.filter, self.lenient, view.pins, others)
         drawn = (run, run.revision, told) if run else None
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
@@ -92,15 +100,24 @@ class ChartsPanel(Panel):
         if view.cursor != self._cursor:
             self._cursor = view.cursor
             self.look = following(self.look, run, view.cursor)
-        planned = (run, len(run.keys) if run else 0, self.filter, view.monitor.config.charts, view.pins)
+        filter_ = (self.filter, self.lenient)
+        planned = (run, len(run.keys) if run else 0, filter_, view.monitor.config.charts, view.pins)
         if planned != self._planned:
-            if planned[2] != self._filtered:
-                self._filtered = self.filter
+            if filter_ != self._filtered:
+                self._filtered = filter_
                 self._first = 0
                 self._revealed = None
-            self._plans = plan(run, view.monitor.config.charts, self.filter, view.pins) if run is not None else ()
+            self._plans = self.plans(view)
             self._planned = planned
         self._fill()
+
+    def plans(self, view: View) -> tuple[Plan, ...]:
+        """Return the charts that the shown run gets, in their order."""
+        if view.run is None:
+            return ()
+        wanted = view.monitor.config.charts
+        found = plan(view.run, wanted, self.filter, view.pins)
+        return found if found or not self.lenient else plan(view.run, wanted, "", view.pins)
 
     def _above(self) -> list[Screen[object]]:
         """Return the screens in front of this one."""
@@ -129,6 +146,7 @@ class ChartsPanel(Panel):
         at = next((i for i, found in enumerate(self._plans) if self._revealed and found.shows(self._revealed)), None)
         if at is not None:
             self._first = at // slots * slots
+            self._focus = at % slots if self._focus is not None else None
         self._first = max(0, min(self._first, (len(self._plans) - 1) // slots * slots))
         self._arrange(columns, slots, view)
         shown = self._plans[self._first : self._first + slots]
@@ -170,7 +188,8 @@ class ChartsPanel(Panel):
     def _caption(self, shown: int) -> None:
         words = [*self.look.words(self._view.run if self._view is not None else None)]
         if self.filter:
-            words.append(f"filter: {self.filter}")
+            left = any(found.matches(self.filter) for found in self._plans)
+            words.append(f"filter: {self.filter}" if left else f"no metric matches “{self.filter}”")
         if len(self._plans) > shown:
             words.append(f"{self._first + 1}–{self._first + shown} of {len(self._plans)} · pgdn pgup")
         self.subtitle(" · ".join(words))
@@ -211,6 +230,8 @@ class ChartsPanel(Panel):
         if not any(found.shows(key) for found in self._plans):
             return False
         self._revealed = key
+        if any(chart.has_focus for chart in self.charts):
+            self._focus = 0  # it follows, once the page is known
         self._fill()
         return True
 
@@ -248,10 +269,12 @@ class ChartsPanel(Panel):
             take_table(self.app, named(view.run.name, found.key), in_sight(found, None, view, self.look))
 
     def focused_plan(self) -> Plan | None:
-        """Return what the focused chart shows, the first chart's if none has the focus."""
-        slot = next((i for i, chart in enumerate(self.charts) if chart.has_focus), 0)
-        at = self._first + slot
-        return self._plans[at] if at < len(self._plans) else None
+        """Return what the focused chart shows; if none has the focus, that of the finding chosen last, or the first."""
+        shown = self._plans[self._first : self._first + max(1, len(self.charts))]
+        slot = next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
+        if slot is None:
+            slot = next((i for i, found in enumerate(shown) if self._revealed and found.shows(self._revealed)), 0)
+        return shown[slot] if slot < len(shown) else None
 
 
 def _empty(view: View, filter_: str) -> ChartData:

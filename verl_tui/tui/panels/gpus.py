@@ -39,6 +39,7 @@ class GpusPanel(TextPanel):
     """Bars or a matrix for the GPUs of this host and those that the run has logged, and last values of its own log."""
 
     TITLE = "gpus"
+    FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
     PREFIX = "gpus"
     GROUNDED = frozenset({"gauge"})
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"gpus--{role}" for role in _ROLES}

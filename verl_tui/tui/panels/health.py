@@ -50,6 +50,11 @@ class HealthPanel(TextPanel):
     """The findings about the shown run."""
 
     TITLE = "health"
+    FOOTER = (
+        ("health.unfold", "Unfold"),
+        ("health.not_judged", "Not judged"),
+        ("finding.acknowledge", "Acknowledge"),
+    )
     PREFIX = "health"
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"health--{role}" for role in _ROLES}
     DEFAULT_CSS = """

@@ -29,6 +29,8 @@ class Panel(Container):
 
     TITLE = ""
     """Name shown in the frame."""
+    FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys that the last row of the screen begins with while the panel has the focus, and what they do."""
     DEFAULT_CSS = """
     Panel {
         border: round $panel-lighten-2;

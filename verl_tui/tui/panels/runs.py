@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
+from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
@@ -42,6 +43,8 @@ _ONE_ROW = 78
 """From this width on a run takes one row of columns."""
 _TWO_ROWS = 24
 """From this width on two rows, three where there is room; below, and on narrow screens, one short one."""
+_BESIDE = 10
+"""Cells beside a name: frame and scroll bar, number, badge and count before it, the sign of the state after it."""
 _MOST = 99
 """Findings that are counted: more digits would take the room of names."""
 _CROWD = 4
@@ -52,6 +55,7 @@ class RunsPanel(TextPanel):
     """The list of runs; choosing one asks the app to show it."""
 
     TITLE = "runs"
+    FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     PREFIX = "runs"
     GROUNDED = frozenset({"bar"})
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"runs--{role}" for role in ROLES}
@@ -137,6 +141,10 @@ class RunsPanel(TextPanel):
         """Return the runs that the filter leaves, in their order."""
         return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
 
+    def wanted(self, view: View) -> int:
+        """Return the cells, with the frame, in which no name has to be cut."""
+        return _BESIDE + max(map(cell_len, view.monitor.runs), default=0)
+
     def clip(self) -> str:
         """Return the paths of the chosen run, as one names them on a command line."""
         run = self._view.monitor.runs.get(self._chosen or "") if self._view is not None else None
@@ -213,7 +221,7 @@ class RunsPanel(TextPanel):
             return pairs(entries, width, ascii_only=view.ascii)
         if width >= _ONE_ROW - 1:
             return columns(entries, width, ascii_only=view.ascii)
-        return singles(width, ascii_only=view.ascii)
+        return singles(entries, width, ascii_only=view.ascii)
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Episode, Finding
+    from verl_tui.tui.panels.chart_plan import Look
     from verl_tui.tui.view import View
 
 
@@ -46,6 +47,16 @@ _FIRST = (
 """Keys to know at the first start, by their names in the configuration."""
 
 
+_RUNS = {"-wide": (26, 40), "-huge": (34, 56)}
+"""Cells of the run list at the left, by layout: usually, and at most where names need them."""
+_SIDES = {"-wide": 36, "-huge": 48}
+"""Cells of health and GPUs at the right."""
+_FILTERED = ("runs", "charts")
+"""Panels that can be filtered."""
+_CHARTS = 64
+"""Cells that are left to the charts: two columns."""
+
+
 class Dashboard(StillScreen[None]):
     """Everything about the shown run at a glance. Which panels are in sight is decided by the stylesheet alone."""
 
@@ -56,7 +67,7 @@ class Dashboard(StillScreen[None]):
         Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
         Binding("shift+tab", "next_panel(-1)", "Previous panel", show=False, id="panel.previous"),
         Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
-        Binding("enter", "open", "Zoom chart", show=False, id="chart.zoom"),
+        Binding("enter", "open", "Full screen: the focused chart or panel", show=False, id="chart.zoom"),
         Binding("escape", "back", "Back", show=False, id="back"),
         Binding("left_square_bracket", "switch_run(-1)", "Previous run", show=False, id="run.previous"),
         Binding("right_square_bracket", "switch_run(1)", "Next run", key_display="[ ]", id="run.next"),
@@ -158,6 +169,10 @@ class Dashboard(StillScreen[None]):
     def __init__(self) -> None:
         super().__init__(id="dashboard")
         self._view: View | None = None
+        self._filtered: tuple[str, ...] = _FILTERED
+        """Panels that what is typed as a filter is meant for."""
+        self._columns = ""
+        """How wide the columns of a wide layout are, empty where they are as usual."""
 
     def compose(self) -> ComposeResult:
         """The order is the reading order of the wide layout; the stylesheet places it."""
@@ -181,19 +196,39 @@ class Dashboard(StillScreen[None]):
         self._view = view
         if self.app.screen is not self:
             return  # a row that shines through costs all rows: Textual writes the screen in front anew
+        if not self.query("#status"):
+            return  # the app is ending
         alone = not self.query_one(HealthPanel).display and self.zoomed is None
-        self.query_one("#status", Line).show(*status(view, self.size.width, alone=alone))
+        line = self.query_one("#status", Line)
+        line.show(*status(view, line.size.width or self.size.width, alone=alone))
         # Nothing is known of GPUs in most side panes: no room is given to saying so.
         known = bool(view.monitor.gpus and view.monitor.gpus.gpus)
         if known != self.has_class("-gpus"):
             self._arrange("-gpus", on=known)
             self._after_layout()
+        self._give_names_room(view)
         for panel in self.query(Panel):
             panel.set_class(view.ascii, "-ascii")
             if panel.display and not (switched and isinstance(panel, ChartsPanel)):
                 panel.show(view)
         if switched:
             self.call_after_refresh(self._show_charts)
+
+    def _give_names_room(self, view: View) -> None:
+        """Make the run list as wide as names need, as far as the charts can spare it."""
+        layout = next(filter(self.has_class, _RUNS), None)
+        columns = ""
+        if layout is not None:
+            (usual, most), side = _RUNS[layout], _SIDES[layout]
+            wide = min(self.query_one(RunsPanel).wanted(view), most, self.size.width - side - _CHARTS)
+            columns = f"{wide} 1fr {side}" if wide > usual else ""
+        if columns != self._columns:
+            self._columns = columns
+            if columns:
+                self.styles.grid_columns = columns
+            else:
+                self.styles.clear_rule("grid_columns")
+            self._after_layout()
 
     def _show_charts(self) -> None:
         charts = self.query_one(ChartsPanel)
@@ -290,17 +325,37 @@ class Dashboard(StillScreen[None]):
             self.app.stylesheet.apply(node)
 
     def action_open(self) -> None:
-        """Draw the focused chart, the first if none has the focus, over the full screen."""
+        """Let what has the focus have the full screen: a chart, another panel, else the chart that matters most.
+
+        Lists that open what is chosen in them have the key before.
+        """
+        panel = self._focused_panel()
+        if panel is not None and not isinstance(panel, ChartsPanel):
+            self.action_zoom()
+            return
         from verl_tui.tui.screens.zoom import ZoomScreen
 
-        found = self.query_one(ChartsPanel).focused_plan()
+        charts = self.query_one(ChartsPanel)
+        found = charts.focused_plan()
         if found is not None and self._view is not None:
-            charts = self.query_one(ChartsPanel)
-            self.app.push_screen(ZoomScreen(found, charts.look, self._view), charts.take_look)
+            zoomed = ZoomScreen(found, charts.look, self._view, charts.plans)
+
+            def left(look: Look | None) -> None:
+                charts.take_look(look)
+                if zoomed.metric != found.key:
+                    self._look_at(zoomed.metric, None)
+
+            self.app.push_screen(zoomed, left)
 
     def action_back(self) -> None:
         """Undo the last of: filter, zoom, focus."""
-        if self.has_class("-filtering") or self.query_one(ChartsPanel).filter:
+        filtered = self.query_one(ChartsPanel).filter or self.query_one(RunsPanel).filter
+        if self.has_class("-filtering"):
+            self._close_filter()
+            self._filter("", *self._filtered)
+            if len(self._filtered) == 1:
+                self.action_show_panel(*self._filtered)
+        elif filtered:
             self._filter("")
         elif self.zoomed is not None:
             self._zoom(None)
@@ -352,6 +407,7 @@ class Dashboard(StillScreen[None]):
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""
         self._zoom(None)
+        self._close_filter()
         self._filter("")
         self.query_one(ChartsPanel).change_look("reset")
         self.post_message(CursorMoved(None))
@@ -425,7 +481,7 @@ class Dashboard(StillScreen[None]):
         if key is not None and view is not None:
             charts.show(view)  # it may be out of sight
             if not charts.reveal(key) and charts.filter:
-                self._filter("")
+                self._filter("", "charts")
                 charts.show(view)
                 charts.reveal(key)
         if step is not None:
@@ -442,8 +498,14 @@ class Dashboard(StillScreen[None]):
         self.post_message(CursorMoved(step))
 
     def action_filter(self) -> None:
-        """Ask for a filter."""
-        box = self.query_one("#filter", Input)
+        """Ask for a filter of the focused panel, of runs and metrics where neither list has the focus."""
+        box, panel = self.query_one("#filter", Box), self._focused_panel()
+        charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
+        self._filtered = (panel.id,) if panel is not None and panel.id in _FILTERED else _FILTERED
+        what = " and ".join({"runs": "runs", "charts": "metrics"}[name] for name in self._filtered)
+        box.hint(f"filter {what} · enter keeps, esc clears")
+        with box.prevent(Input.Changed):
+            box.value = runs.filter if self._filtered == ("runs",) else charts.filter
         # Shown at once, not when the stylesheet is applied next: whoever types fast loses no key.
         box.display = True
         self._arrange("-filtering", on=True)
@@ -451,22 +513,26 @@ class Dashboard(StillScreen[None]):
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
-        self._filter(event.value, typed=True)
+        if self.has_class("-filtering"):
+            self._filter(event.value, *self._filtered)
 
     @on(Input.Submitted, "#filter")
-    def _filter_kept(self) -> None:
+    def _filter_kept(self, event: Input.Submitted) -> None:
+        self._filter(event.value, *self._filtered)
         self._close_filter()
-        self.action_show_panel("charts")
+        self.action_show_panel(self._filtered[-1])
 
     def _close_filter(self) -> None:
         if self.has_class("-filtering"):
             self.query_one("#filter", Input).display = False
             self._arrange("-filtering", on=False)
 
-    def _filter(self, text: str, *, typed: bool = False) -> None:
-        if not typed:
-            self.query_one("#filter", Input).value = text
-            self._close_filter()
-        self.query_one(ChartsPanel).filter = text.strip()
-        self.query_one(RunsPanel).filter = text.strip()
+    def _filter(self, text: str, *names: str) -> None:
+        """Filter panels by a text, all that can be where none is named; for several it need not be meant for each."""
+        names = names or _FILTERED
+        charts = self.query_one(ChartsPanel)
+        if "charts" in names:
+            charts.filter, charts.lenient = text.strip(), len(names) > 1
+        if "runs" in names:
+            self.query_one(RunsPanel).filter = text.strip()
         self._again()

@@ -10,7 +10,8 @@ from textual.containers import Container
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from verl_tui.tui.actions import keys_of
+from verl_tui.tui.actions import keys_given
+from verl_tui.tui.key_names import key_name
 from verl_tui.tui.metrics import filter
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -32,13 +33,14 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal import TerminalApp
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.run_rows import signs
 from verl_tui.tui.widgets.wrap import fit, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from textual.app import App, ComposeResult
-    from textual.binding import BindingType
+    from textual.binding import ActiveBinding, BindingType
     from textual.dom import DOMNode
 
 _MANY = {f"run.{n}" for n in range(2, 10)}
@@ -58,12 +60,12 @@ _PANELS = (
     _Section("charts, while they have the focus", (ChartsPanel, Plot)),
     _Section("health, while it has the focus", (HealthPanel,)),
     _Section("samples, while they have the focus", (SamplesPanel,)),
-    _Section("runs, while they have the focus", (RunsPanel,)),
+    _Section("runs, while they have the focus", (RunsPanel,), (f"after a name: {signs(ascii_only=False)}",)),
     _Section("gpus, while they have the focus", (GpusPanel,)),
     _Section("lists, while they have the focus", (Rows,)),
 )
 _SCREENS = (
-    _Section("a chart over the full screen", (ZoomScreen,)),
+    _Section("a chart over the full screen", (ZoomScreen, Plot)),
     _Section("all samples of a step, over the full screen", (SamplesScreen,), query.HELP),
     _Section("all metrics", (MetricsScreen,), filter.HELP),
     _Section("log", (LogScreen,)),
@@ -123,13 +125,17 @@ def _rows(app: App[object], width: int) -> Iterator[Text]:
     ]
     others = [section for section in _SCREENS if section not in front]
     ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp) and "BINDINGS" in kind.__dict__)
-    everywhere = _Section("everywhere", (*ours, Dashboard))
+    everywhere = _Section("everywhere", (*ours, *(() if front else (Dashboard,))))
+    if front:
+        others.insert(0, _Section("the dashboard, while nothing is over it", (Dashboard,)))
+    held = app.screen_stack[-2].active_bindings if len(app.screen_stack) > 1 else {}
     focused = app.screen_stack[-2].focused if not front and len(app.screen_stack) > 1 else None
     around = tuple(focused.ancestors_with_self) if focused is not None else ()
     panels = sorted(_PANELS, key=lambda section: not any(isinstance(node, section.owners[0]) for node in around))
     first = sum(any(isinstance(node, section.owners[0]) for node in around) for section in panels)
     for section in (*reversed(front), *panels[:first], everywhere, *panels[first:], *others):
-        lines = [line for owner in section.owners for line in _lines(owner, app, width)]
+        holding = held if section is everywhere else None
+        lines = [line for owner in section.owners for line in _lines(owner, app, width, holding)]
         if section is everywhere:
             lines += _line("ctrl+p", "Command palette: every action by its name, themes", "", width)
         if lines:
@@ -139,15 +145,32 @@ def _rows(app: App[object], width: int) -> Iterator[Text]:
             yield Text()
 
 
-def _lines(owner: type[DOMNode], app: App[object], width: int) -> Iterator[Text]:
-    """Yield lines for each of a class's own bindings, under the keys the user has given them."""
+def _lines(
+    owner: type[DOMNode], app: App[object], width: int, held: Mapping[str, ActiveBinding] | None = None
+) -> Iterator[Text]:
+    """Yield lines for each of a class's own bindings, under the keys the user has given them.
+
+    Args:
+        owner: The class.
+        app: The app.
+        width: Cells of a line.
+        held: What keys mean in front: keys that mean something else there are left out; None for all.
+    """
     for binding in owner.BINDINGS:
         if not isinstance(binding, Binding) or not binding.description or binding.id in _MANY:
             continue
-        if binding.id == "run.1":
+        keys = keys_given(app, binding)
+        if held is not None and not binding.priority:
+            keys = [key for key in keys if _means(held.get(key), binding)]
+        if keys and binding.id == "run.1":
             yield from _line("1 … 9", "Run by its number", "run.1 … run.9", width)
-        else:
-            yield from _line(keys_of(app, binding), binding.description, binding.id or "", width)
+        elif keys:
+            yield from _line(" ".join(map(key_name, keys)), binding.description, binding.id or "", width)
+
+
+def _means(found: ActiveBinding | None, binding: Binding) -> bool:
+    """Tell whether a key has the meaning of a binding, be it that another screen passes it on to the app."""
+    return found is not None and found.binding.action.removeprefix("app.") == binding.action
 
 
 def _line(keys: str, words: str, name: str, width: int) -> Iterator[Text]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.runs.run import Run
     from verl_tui.tui.metrics.groups import Group
     from verl_tui.tui.panels.charts import ChartsPanel
     from verl_tui.tui.state_file import StateFile, UserState
@@ -302,16 +303,17 @@ class MetricsScreen(StillScreen[None]):
         """Draw the chosen metric over the full screen."""
         plan = self._plan()
         if plan is not None:
-            self.app.push_screen(ZoomScreen(plan, self._charts.look, self._view))
+            self.app.push_screen(ZoomScreen(plan, self._charts.look, self._view, self._plans))
+
+    def _plans(self, view: View) -> list[Plan]:
+        """Return the charts of the metrics that are listed, as far as the shown run has them."""
+        known = set(view.run.keys) if view.run is not None else set()
+        return [_plan(view.run, key) for group in self._groups for key in group.keys if key in known and view.run]
 
     def _plan(self) -> Plan | None:
         """Return the chart of the chosen metric alone."""
         key, run = self.chosen, self._view.run
-        if key is None or run is None:
-            return None
-        metric = describe(key)
-        indicator = next((name for name, of in run.indicators.items() if of == key), None)
-        return Plan(key, metric.label, metric.unit, indicator)
+        return _plan(run, key) if key is not None and run is not None else None
 
     def clip(self) -> str:
         """Return what the chosen metric is where the cursor is, else last."""
@@ -383,3 +385,10 @@ class MetricsScreen(StillScreen[None]):
         self._arrange()
         self._show_list()
         self._anew()
+
+
+def _plan(run: Run, key: str) -> Plan:
+    """Return the chart of a metric alone."""
+    metric = describe(key)
+    indicator = next((name for name, of in run.indicators.items() if of == key), None)
+    return Plan(key, metric.label, metric.unit, indicator)

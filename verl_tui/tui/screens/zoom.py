@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
@@ -25,19 +26,15 @@ from verl_tui.tui.widgets.reading import ReadOut
 from verl_tui.tui.widgets.zoomed import ZoomedChart
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.chart_data import ChartData
 
-_FOOTER: dict[str, dict[str, Any]] = {
-    "look.axis": {"show": True, "description": "X axis"},
-    "look.log": {"show": True, "description": "Log"},
-    "look.in": {"show": True, "description": "Zoom", "key_display": "+ -"},
-}
-"""Keys in the footer, in fewer words."""
-
+Listing = Callable[["View"], "Sequence[Plan]"]
 _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at most."""
 
@@ -45,9 +42,23 @@ _READ_FROM = 12
 class ZoomScreen(Screen[Look]):
     """A chart as large as the terminal; gives back how it was looked at."""
 
+    FOOTER = (
+        ("zoom.back", "Back"),
+        ("run.previous run.next", "Run"),
+        ("chart.next chart.previous", "Metric"),
+        ("chart.read_left chart.read_right", "Read"),
+        ("look.in look.out", "Zoom"),
+        ("look.axis", "X axis"),
+        ("look.log", "Log"),
+    )
+    """Keys in the last row, in fewer words; those that are shown anyway come behind."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
-        *(replace(key, **_FOOTER.get(key.id or "", {})) for key in KEYS),
+        Binding("left_square_bracket", "other(-1)", "Same metric, previous run", show=False, id="run.previous"),
+        Binding("right_square_bracket", "other(1)", "Same metric, next run", show=False, id="run.next"),
+        Binding("j,down", "step(1)", "Next metric", show=False, id="chart.next"),
+        Binding("k,up", "step(-1)", "Previous metric", show=False, id="chart.previous"),
+        *KEYS,
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("2", "pair", "Second axis", id="zoom.pair"),
         Binding("a", "add", "Add", id="zoom.add"),
@@ -61,9 +72,18 @@ class ZoomScreen(Screen[Look]):
     }
     """
 
-    def __init__(self, found: Plan, look: Look, view: View) -> None:
+    def __init__(self, found: Plan, look: Look, view: View, listing: Listing) -> None:
+        """Make the screen.
+
+        Args:
+            found: What to draw first.
+            look: How.
+            view: What to draw it of.
+            listing: Returns the metrics of a run in the order of `j` and `k`.
+        """
         super().__init__()
         self._plan = found
+        self._listing = listing
         self._told: tuple[object, ...] = ()
         """What the line below the chart was written for last."""
         self._right: Plan | None = None
@@ -89,7 +109,9 @@ class ZoomScreen(Screen[Look]):
         self._tell()
 
     def _data(self) -> ChartData:
-        data = chart_data(self._plan, self._view, self._look)
+        data, run = chart_data(self._plan, self._view, self._look), self._view.run
+        if run is not None and run.series(self._plan.key) is None:
+            data = replace(data, empty=f"{run.name} has no {self._plan.key}")
         return data if self._right is None else with_right(data, chart_data(self._right, self._view, self._look))
 
     def _tell(self) -> None:
@@ -117,11 +139,14 @@ class ZoomScreen(Screen[Look]):
         self._origin.show(joined)
 
     def show(self, view: View) -> None:
-        """Draw the newest state of the run that was zoomed."""
-        if view.run is not None and self._view.run is not None and view.run.name == self._view.run.name:
-            if view.cursor != self._view.cursor:
+        """Draw the newest state of the shown run; while there is none, what there was."""
+        if view.run is not None:
+            before, self._view = self._view, view
+            if before.run is None or view.run.name != before.run.name:
+                self._plan = self._alike(self._plan)
+                self._right = self._alike(self._right) if self._right is not None else None
+            if view.cursor != before.cursor:
                 self._look = following(self._look, view.run, view.cursor)
-            self._view = view
         self._chart.show(self._data())
         self._tell()
 
@@ -133,6 +158,30 @@ class ZoomScreen(Screen[Look]):
         step = None if position is None else step_at(self._view.run, self._plan.key, self._look, position)
         if step is not None or position is None:
             self.post_message(CursorMoved(step))
+
+    @property
+    def metric(self) -> str:
+        """Key of the metric that is drawn."""
+        return self._plan.key
+
+    def _alike(self, wanted: Plan) -> Plan:
+        """Return the chart of the shown run that tells of the same; of a metric that it lacks, what there was."""
+        plans = self._plans()
+        named = (one for one in plans if one.indicator is not None and one.indicator == wanted.indicator)
+        same = (one for one in (*self._listing(self._view), *plans) if one.shows(wanted.key))
+        return next(named, None) or next(same, wanted)
+
+    async def action_other(self, way: int) -> None:
+        """Draw the same metric of the next or previous run, as the dashboard lists them."""
+        await self.app.run_action(f"switch_run({way})", self.app.screen_stack[0])
+
+    def action_step(self, way: int) -> None:
+        """Draw the next or previous metric."""
+        plans = self._listing(self._view)
+        at = next((at for at, one in enumerate(plans) if one.shows(self._plan.key)), -1 if way > 0 else len(plans))
+        if 0 <= at + way < len(plans):
+            self._plan, self._right, self._told = plans[at + way], None, ()
+            self.show(self._view)
 
     def action_back(self) -> None:
         """Leave, and have the other charts looked at in the same way."""

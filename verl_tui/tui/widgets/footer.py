@@ -9,9 +9,16 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
+from verl_tui.tui.key_names import key_name
+
 if TYPE_CHECKING:
     from textual import events
+    from textual.binding import ActiveBinding
     from textual.screen import Screen
+
+FOOTER = "FOOTER"
+"""Where a panel or a screen names the keys to show first while it has the focus: pairs of the names that one or more
+keys have in the configuration, and what they do in a word or two."""
 
 
 class _Key(NamedTuple):
@@ -60,9 +67,13 @@ class Keys(Widget, can_focus=False):
         """Show the keys that hold now; while the terminal is left alone they stay as they are."""
         if not screen.app.app_focus or screen is not self.screen:
             return
-        shown: dict[str, _Key] = {}
-        for _, binding, enabled, _ in screen.active_bindings.values():
-            if binding.show:
+        active = screen.active_bindings
+        focus = screen.focused or screen
+        named = next((found for node in focus.ancestors_with_self if (found := getattr(node, FOOTER, ()))), ())
+        shown = {ids: key for ids, does in named if (key := _named(ids, does, active)) is not None}
+        first = {id for ids in shown for id in ids.split()}
+        for _, binding, enabled, _ in active.values():
+            if binding.show and binding.id not in first:
                 key = _Key(binding.key, self.app.get_key_display(binding), binding.description, enabled)
                 shown.setdefault(binding.action, key)
         keys = tuple(shown.values())
@@ -97,3 +108,12 @@ class Keys(Widget, can_focus=False):
         for x, key in self.fitting:
             if x <= event.x < x + key.width and key.enabled:
                 self.app.simulate_key(key.pressed)
+
+
+def _named(ids: str, does: str, active: dict[str, ActiveBinding]) -> _Key | None:
+    """Return keys by their names in the configuration as one entry; None where none of them holds now."""
+    found = [next((one for one in active.items() if one[1].binding.id == id), None) for id in ids.split()]
+    keys = [one for one in found if one is not None]
+    if not keys:
+        return None
+    return _Key(keys[0][0], " ".join(key_name(key) for key, _ in keys), does, all(one.enabled for _, one in keys))

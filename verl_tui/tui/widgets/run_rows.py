@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.runs.state import State
+from verl_tui.tui.widgets.apart import shared, short_name
+from verl_tui.tui.widgets.numbers import percent_done
 from verl_tui.tui.widgets.palette import RUNS
 from verl_tui.tui.widgets.spark import BROKEN, gauge, sparkline
-from verl_tui.tui.widgets.words import Pieces, cut, middle
+from verl_tui.tui.widgets.words import Pieces, cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +29,11 @@ _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
 _STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}
 """Only trouble has a colour."""
-_USUAL = (State.RUNNING, State.FINISHED)
-"""States that may go unsaid: the bar tells."""
-_LEAST_NAME = 8
+_SIGNS = {State.FINISHED: "✓", State.CRASHED: "†", State.STALLED: "‖", State.ENDED: "?"}
+_ASCII_SIGNS = {State.FINISHED: "+", State.CRASHED: "#", State.STALLED: "=", State.ENDED: "?"}
+"""What is left of a state's word where a name needs the room; of a run that goes on the badge says enough."""
 _WHOLE_NAME = 18
-"""Names up to here are shown whole at the cost of other words: names that differ at the end look alike when cut."""
+"""Names up to here are shown whole at the cost of how far a run is."""
 _INDENT = 4
 """Cells of number and badge, with the spaces after them; what was found is counted beside the badge."""
 
@@ -65,7 +67,7 @@ class RunEntry:
     @property
     def percent(self) -> str:
         """How much is done, never 100 % before the end."""
-        return "" if self.share is None else f"{int(self.share * 100)}%"
+        return "" if self.share is None else percent_done(self.share)
 
 
 def glyph(badge: str, *, ascii_only: bool) -> str:
@@ -73,23 +75,45 @@ def glyph(badge: str, *, ascii_only: bool) -> str:
     return (_ASCII_BADGES if ascii_only else _BADGES)[badge]
 
 
+def sign(state: State, *, ascii_only: bool) -> str:
+    """Return what stands for the word of a state, a space where nothing does."""
+    return (_ASCII_SIGNS if ascii_only else _SIGNS).get(state, " ")
+
+
+def signs(*, ascii_only: bool) -> str:
+    """Say what the signs of states mean."""
+    return ", ".join(f"{sign(state, ascii_only=ascii_only)} {state.value}" for state in _SIGNS)
+
+
 Layout = Callable[["RunEntry"], list[Pieces]]
 """Writes the rows of one run; of two hundred runs only those in sight are written."""
+Name = Callable[["RunEntry", int], str]
+"""Writes the name of a run in so many cells, so that it differs from those of the others."""
+
+
+def naming(entries: Sequence[RunEntry], *, ascii_only: bool) -> Name:
+    """Return what writes the names of these runs."""
+    alike = shared([entry.name for entry in entries])
+    return lambda entry, cells: short_name(entry.name, cells, alike, ascii_only=ascii_only)
 
 
 def columns(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
     """One row a run: number, badge, name, state, steps, bar, share, end, age, reward."""
-    words = max(len(entry.state.value) for entry in entries)
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
     ages = max([4, *(len(entry.age) for entry in entries)])
+    longest = max(cell_len(entry.name) for entry in entries)
+    words = max(len(entry.state.value) for entry in entries)
     used = entries[0].indent + 2 + words + 2 + steps + 1 + 8 + 5 + 2 + 4 + eta + 2 + ages
-    spark = min(24, (width - used) // 3)
+    if width - used < longest:
+        used, words = used - words + 1, 1
+    spark = min(24, max(0, width - used - longest - 2))
     name = width - used - (spark + 2 if spark >= 6 else 0)
+    named = naming(entries, ascii_only=ascii_only)
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        row = _head(entry, name, ascii_only=ascii_only)
-        row += [("  ", ""), _state_word(entry, words), (f"  {entry.steps:>{steps}} ", "name")]
+        row = _head(entry, name, named, ascii_only=ascii_only)
+        row += [("  ", ""), _state(entry, words, ascii_only=ascii_only), (f"  {entry.steps:>{steps}} ", "name")]
         row += [_bar(entry, 8, ascii_only=ascii_only), (f" {entry.percent:>4}  ", "dim")]
         row += [(_labelled(entry.eta).ljust(4 + eta) + f"  {entry.age:>{ages}}", "dim")]
         return [row + ([("  ", ""), *_spark(entry, spark, ascii_only=ascii_only)] if spark >= 6 else [])]
@@ -103,18 +127,18 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layou
     eta = max([6, *(len(entry.eta) for entry in entries)])
     indent = entries[0].indent
     plan = _plan(width - indent, steps, eta)
-    dot = " - " if ascii_only else " · "
+    named = naming(entries, ascii_only=ascii_only)
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        state = _state_word(entry, 0)
-        since = dot + entry.age if entry.age else ""
-        if width - indent - 2 - len(state[0]) - len(since) < min(cell_len(entry.name), _WHOLE_NAME):
-            since = ""
-        name = width - indent - 2 - len(state[0]) - len(since)
-        if name < min(cell_len(entry.name), _WHOLE_NAME) and entry.state in _USUAL:
-            head = _head(entry, width - indent, ascii_only=ascii_only)
+        doing, room = _doing(entry, ascii_only=ascii_only), width - indent - 2
+        if cell_len(entry.name) + len(doing) > room:
+            doing = entry.state.value
+        if cell_len(entry.name) + len(doing) > room:
+            head = _signed(entry, width, named, ascii_only=ascii_only)
         else:
-            head = [*_head(entry, name, ascii_only=ascii_only), ("  ", ""), state, (since, "dim")]
+            word, role = _state(entry, 0, ascii_only=ascii_only)
+            head = _head(entry, room - len(doing), named, ascii_only=ascii_only)
+            head += [("  ", ""), (word, role), (doing[len(word) :], "dim")]
         return [head, _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only)]
 
     return rows
@@ -128,21 +152,26 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Lay
     plan = _plan(room, steps, eta) | {"spark": 0}
     words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
     spark = room - words - 2
+    named = naming(entries, ascii_only=ascii_only)
 
     def rows(entry: RunEntry) -> list[Pieces]:
-        state, age = _state_word(entry, 0), _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :]
+        state, age = (
+            _state(entry, 0, ascii_only=ascii_only),
+            _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :],
+        )
         # The reward's line is worth more than standing right below the name.
         row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
         row += [("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []
-        head = _head(entry, width - entry.indent, ascii_only=ascii_only)
+        head = _head(entry, width - entry.indent, named, ascii_only=ascii_only)
         return [head, row, _progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only)]
 
     return rows
 
 
-def singles(width: int, *, ascii_only: bool) -> Layout:
+def singles(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
     """One short row a run."""
-    return lambda entry: [short(entry, width, ascii_only=ascii_only)]
+    named = naming(entries, ascii_only=ascii_only)
+    return lambda entry: [short(entry, width, named, ascii_only=ascii_only)]
 
 
 def _doing(entry: RunEntry, *, ascii_only: bool) -> str:
@@ -186,29 +215,35 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
     return plan
 
 
-def short(entry: RunEntry, width: int, *, ascii_only: bool) -> Pieces:
-    """One row without columns, `1 ● run  step 120/500 24% ETA 1h`; the least needed words go first."""
+def short(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Pieces:
+    """One row without columns, `1 ● run  step 120/500 24% ETA 1h`; the least needed words go first.
+
+    The word of a state goes before anything is cut from a name, all other words before much is.
+    """
     end = f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value
+    length = cell_len(entry.name)
+    room = width - entry.indent - 2 - (min(length, _WHOLE_NAME) if entry.eta else length)
     steps = f"step {entry.steps}" if entry.steps else ""
-    room = width - entry.indent - 2 - min(cell_len(entry.name), _WHOLE_NAME)
-    choices = (
-        (steps, entry.percent, end),
-        (steps, end),
-        (entry.steps, end),
-        (entry.percent, end),
-        (end or entry.steps,),
-    )
+    choices = ((steps, entry.percent, end), (steps, end), (entry.steps, end), (entry.percent, end), (end,))
     rests = [" ".join(word for word in words if word) for words in choices]
-    rest = next((rest for rest in rests if len(rest) <= room), rests[-1])
+    rest = next((rest for rest in rests if rest and len(rest) <= room), "")
+    if not rest:
+        return cut(_signed(entry, width, named, ascii_only=ascii_only), width, "~" if ascii_only else "…")
     start = rest.removesuffix(end)
-    name = middle(entry.name, max(_LEAST_NAME, width - entry.indent - 2 - len(rest)), ascii_only=ascii_only)
-    row = [*_head(entry, cell_len(name), ascii_only=ascii_only), ("  ", ""), (start, "dim")]
-    row.append((rest[len(start) :], "dim" if entry.eta else _state_word(entry, 0)[1]))
+    name = named(entry, width - entry.indent - 2 - len(rest))
+    row = [*_head(entry, cell_len(name), named, ascii_only=ascii_only), ("  ", ""), (start, "dim")]
+    row.append((rest[len(start) :], "dim" if entry.eta else _STATE_ROLES.get(entry.state, "dim")))
     return cut(row, width, "~" if ascii_only else "…")
 
 
-def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
-    name = middle(entry.name, cells, ascii_only=ascii_only)
+def _signed(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Pieces:
+    """Write little but the name, and at the end of the row the sign of the state."""
+    head = _head(entry, width - entry.indent - 2, named, ascii_only=ascii_only)
+    return [*head, (" ", ""), _state(entry, 1, ascii_only=ascii_only)]
+
+
+def _head(entry: RunEntry, cells: int, named: Name, *, ascii_only: bool) -> Pieces:
+    name = named(entry, cells)
     return [
         (f"{entry.number} ", "dim"),
         (f"{glyph(entry.badge, ascii_only=ascii_only)}{entry.count} ", entry.badge),
@@ -218,8 +253,10 @@ def _head(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
     ]
 
 
-def _state_word(entry: RunEntry, cells: int) -> tuple[str, str]:
-    return entry.state.value.ljust(cells), _STATE_ROLES.get(entry.state, "dim")
+def _state(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+    """Write the state, as a sign where there is one cell for it."""
+    word = sign(entry.state, ascii_only=ascii_only) if cells == 1 else entry.state.value.ljust(cells)
+    return word, _STATE_ROLES.get(entry.state, "dim")
 
 
 def _labelled(eta: str) -> str:

@@ -1,0 +1,271 @@
+"""Keys mean what has the focus: the last row of the screen, enter, the filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import NOW, check_layout, dashboard, in_sight, lines, loaded, press, showing, text, write_run
+
+from verl_tui.config import Config
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.zoomed import ZoomedChart
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
+
+WIDE = (140, 45)
+
+ENTROPIES = {"actor/entropy", "samples/ngram_entropy", "val_samples/ngram_entropy"}
+
+
+def zoomed(app: VerlApp) -> str:
+    """Return the metric of the chart over the full screen."""
+    assert isinstance(app.screen, ZoomScreen)
+    return app.screen.query_one(ZoomedChart).data.key
+
+
+def focused_panel(app: VerlApp) -> str | None:
+    panel = dashboard(app)._focused_panel()
+    return panel.id if panel is not None else None
+
+
+# -- the last row -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "begins"),
+    [
+        ("f2", "space Select s Sort C Compare tab Next panel"),
+        ("f3", "← → Read enter Full screen + - Zoom j k Chart tab Next panel"),
+        ("f4", "space Unfold v Not judged a Acknowledge tab Next panel"),
+        ("f5", "enter Full screen"),
+        ("f6", "n Next sample"),
+    ],
+)
+async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Monitor, key: str, begins: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot)
+        usual = lines(app)[-1]
+        assert usual.startswith("tab Next panel")
+        await press(pilot, key)
+        assert lines(app)[-1].startswith(begins)
+        check_layout(app)
+        await press(pilot, "escape")
+        assert lines(app)[-1] == usual
+
+
+async def test_the_last_row_names_keys_as_the_user_has_set_them(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "config", Config(keys={"runs.select": "f9", "compare": "f10"}))
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "f2")
+        assert lines(app)[-1].startswith("f9 Select s Sort f10 Compare")
+
+
+# -- enter ------------------------------------------------------------------------------------------------------------
+
+
+async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "f5", "enter")
+        assert app.screen is dashboard(app)
+        assert in_sight(app) == {"gpus"}
+        await press(pilot, "enter")
+        assert len(in_sight(app)) == 5
+        await press(pilot, "f3", "j", "enter")
+        assert zoomed(app) == "actor/ppo_kl"
+
+
+async def test_enter_after_a_finding_opens_its_chart(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot)
+        findings = app._view(NOW).verdict.findings
+        first = findings[0].key
+        other = next(at for at, finding in enumerate(findings) if finding.key != first)
+        await press(pilot, *["e"] * (other + 1), "enter")
+        assert zoomed(app) == findings[other].key
+        await press(pilot, "escape", "escape", "0", "enter")
+        assert zoomed(app) == dashboard(app).query_one(ChartsPanel).charts[0].data.key, "nothing is looked at any more"
+
+
+async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "f3", "j", "e")
+        (focused,) = [chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.has_focus]
+        assert focused.data.key == app._view(NOW).verdict.findings[0].key
+
+
+async def test_enter_unfolds_the_chosen_finding(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "f4", "e", "enter")
+        assert app.screen is dashboard(app)
+        assert "▾" in text(app)
+
+
+# -- the filter -------------------------------------------------------------------------------------------------------
+
+
+def charted(app: VerlApp) -> set[str]:
+    """Return the metrics that are drawn."""
+    return {chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts if chart.display}
+
+
+def listed(app: VerlApp) -> list[str]:
+    """Return the runs that are listed."""
+    return [run.name for run in dashboard(app).query_one(RunsPanel).listed(app._view(NOW))]
+
+
+async def test_the_run_list_filters_runs_alone_and_keeps_the_focus(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot)
+        every, all_runs = charted(app), listed(app)
+        await press(pilot, "f2", "slash")
+        assert "filter runs · enter keeps" in lines(app)[-1]
+        await press(pilot, *"entropy", "enter")
+        assert charted(app) == every
+        await press(pilot, "slash", *["backspace"] * 7, *"coll", "enter")
+        assert (charted(app), listed(app)) == (every, ["run_ppo_collapse"])
+        assert focused_panel(app) == "runs"
+        await press(pilot, "f3", "slash", *"entropy", "enter")
+        assert charted(app) == ENTROPIES
+        assert listed(app) == ["run_ppo_collapse"], "each has a filter of its own"
+        assert focused_panel(app) == "charts"
+        await press(pilot, "escape")
+        assert (charted(app), listed(app)) == (every, all_runs)
+
+
+async def test_escape_takes_back_what_was_typed_for_one_list_alone(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "f3", "slash", *"entropy", "enter", "f2", "slash", *"coll", "escape")
+        assert len(listed(app)) == 3
+        assert charted(app) == ENTROPIES
+        assert focused_panel(app) == "runs"
+
+
+async def test_without_the_focus_a_word_filters_what_it_is_meant_for(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot)
+        every, all_runs = charted(app), listed(app)
+        await press(pilot, "slash", *"coll", "enter")
+        assert (charted(app), listed(app)) == (every, ["run_ppo_collapse"])
+        assert "no metric matches “coll”" in text(app), "in the frame of the charts"
+        await press(pilot, "escape", "escape", "slash", *"entropy", "enter")
+        assert (charted(app), listed(app)) == (ENTROPIES, all_runs)
+        await press(pilot, "escape", "escape", "slash", *"grpo", "enter")
+        assert (charted(app), listed(app)) == (every, ["run_grpo_gsm8k"])
+
+
+# -- a chart over the full screen -------------------------------------------------------------------------------------
+
+
+async def test_a_zoomed_chart_goes_from_run_to_run(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "enter")
+        assert zoomed(app) == "critic/score/mean"
+        assert lines(app)[-1].startswith("esc Back [ ] Run j k Metric ← → Read + - Zoom")
+        await press(pilot, "right_square_bracket")
+        assert zoomed(app) == "rollout/reward_mean", "the reward, whatever its key"
+        await press(pilot, "left_square_bracket")
+        assert zoomed(app) == "critic/score/mean"
+        await press(pilot, "right_square_bracket", "escape")
+        assert "run_ppo_collapse" in lines(app)[0]
+
+
+async def test_a_run_without_the_metric_says_so(tmp_path: Path) -> None:
+    write_run(tmp_path, "one", own_metric=1.0)
+    write_run(tmp_path, "two")
+    app = loaded(tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "f3", "slash", *"own_metric", "enter", "enter", "right_square_bracket")
+        assert "two has no rollout/own_metric" in text(app)
+        check_layout(app)
+        await press(pilot, "left_square_bracket")
+        assert "has no" not in text(app)
+        assert zoomed(app) == "rollout/own_metric"
+
+
+async def test_a_zoomed_chart_goes_from_metric_to_metric(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot)
+        wanted = [chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts][:3]
+        await press(pilot, "enter", "k")
+        assert zoomed(app) == wanted[0], "there is none before"
+        found = []
+        for key in ("j", "down", "up"):
+            await press(pilot, key)
+            found.append(zoomed(app))
+        assert found == [wanted[1], wanted[2], wanted[1]]
+        await press(pilot, "escape", "enter")
+        assert zoomed(app) == wanted[1], "the dashboard is where one left"
+
+
+async def test_a_chart_zoomed_in_all_metrics_goes_through_those_listed(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, "m", "slash", *"actor", "enter", "enter")
+        first = zoomed(app)
+        await press(pilot, "j")
+        assert zoomed(app) != first
+        assert "actor" in zoomed(app)
+        await press(pilot, "k")
+        assert zoomed(app) == first
+
+
+# -- the help ---------------------------------------------------------------------------------------------------------
+
+
+async def told(app: VerlApp, *keys: str) -> dict[str, str]:
+    """Return what the help says once keys have been pressed, by section."""
+    async with app.run_test(size=WIDE) as pilot:
+        await press(pilot, *keys, "question_mark")
+        said = "\n".join(strip.text.rstrip() for strip in app.screen.query_one(Rows)._strips)
+    return {part.split("\n", 1)[0]: part for part in said.split("\n\n")}
+
+
+async def test_the_help_names_keys_as_they_are_typed(demo: Monitor) -> None:
+    everywhere = (await told(showing(demo)))["everywhere"].split("\n")
+    for begins in ("  + = ", "  - _ ", "  / ", "  q ", "  [ ", "  ctrl+p "):
+        assert any(line.startswith(begins) for line in everywhere), begins
+
+
+async def test_over_a_zoomed_chart_the_help_has_what_holds_there(demo: Monitor) -> None:
+    said = await told(showing(demo), "enter")
+    first, everywhere = list(said)[:2]
+    assert (first, everywhere) == ("a chart over the full screen", "everywhere")
+    for words in ("Read left", "Next metric", "Same metric, next run", "esc enter z q"):
+        assert words in said[first]
+    for words in ("Quit", "Zoom panel", "Filter"):
+        assert words not in said[everywhere]
+    assert "Pause" in said[everywhere]
+    assert any("Zoom panel" in part for part in said.values()), "it has its place further down"
+
+
+async def test_over_another_screen_the_help_leaves_out_what_does_not_hold(demo: Monitor) -> None:
+    everywhere = (await told(showing(demo), "t"))["everywhere"]
+    assert "Screenshot" in everywhere
+    assert "Redraw" in everywhere
+    assert "Pause" not in everywhere
+
+
+async def test_a_focused_panel_overrides_general_keys(demo: Monitor) -> None:
+    said = await told(showing(demo), "f2")
+    assert "Smoother" not in said["everywhere"]
+    assert "Less smooth" in said["everywhere"]
+    assert "✓ finished" in said["runs, while they have the focus"]
