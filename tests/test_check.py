@@ -102,6 +102,30 @@ def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) ->
     assert re.search(r"policy KL +not finite", write_text(found, monitor, NOW))
 
 
+def test_what_is_measured_is_of_the_newest_segment(tmp_path: Path) -> None:
+    lines = [ppo(step, reward=step / 10) for step in (*range(1, 21), *range(1, 5))]
+    lines += [ppo(step, reward=9.0) for step in (5,)]
+    found, monitor = look(write(tmp_path / "a.jsonl", lines))
+    (run,) = found["runs"]
+    assert run["step"] == 5
+    assert run["indicators"]["reward"] == {"key": "rollout/reward_mean", "value": 9.0, "step": 5}
+    assert re.search(r"reward +9 .* step 5\n", write_text(found, monitor, NOW))
+    series = monitor.runs[run["name"]].indicator("reward")
+    assert series is not None
+    assert series.last == (20, 2.0), "charts keep the points of the old segment"
+
+
+def test_a_target_reached_before_a_restart_has_no_present_value_yet(tmp_path: Path) -> None:
+    lines = [{"scope": "rollout", "step": step, "reward_mean": step / 10} for step in range(6, 21)]
+    lines += [{"scope": "policy", "step": step, "kl_div": 0.02} for step in (*range(1, 21), *range(1, 4))]
+    monitor = load([str(write(tmp_path / "a.jsonl", lines))], Config(targets={"reward": 1.5}), NOW)
+    found = report(monitor, NOW)
+    assert "reward" not in found["runs"][0]["indicators"]
+    (target,) = found["runs"][0]["targets"]
+    assert (target["reached_step"], target["value"], target["step"]) == (15, None, None)
+    assert "target reward 1.5: reached at step 15\n" in write_text(found, monitor, NOW)
+
+
 def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
     lines = [{"step": step, "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1}} for step in (1, 2)]
     found, _ = look(write(tmp_path / "a.jsonl", lines))

@@ -42,7 +42,7 @@ VERL_KEYS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), cuts=st.sets(st.integers(1, COUNT - 1), max_size=12), verl=st.booleans())
 def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool) -> None:
     columns = _columns(seed, VERL_KEYS if verl else TUTORIAL_KEYS)
@@ -56,7 +56,7 @@ def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool)
     assert verdict == judge(run)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10_000), lag=st.integers(1, 5))
 def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
     """Records of one step come one after the other: the judge may look between them."""

@@ -151,6 +151,14 @@ def test_restart_is_information() -> None:
     assert "file truncated" in found.message
 
 
+def test_the_newest_restart_is_told_although_an_earlier_one_was_at_a_later_step() -> None:
+    run = planted({"critic/score/mean": [0.5] * 10})
+    for why, steps in (("first", [6, 7, 8]), ("second", [1, 2])):
+        run.apply(batch(Restart(why), rows({"critic/score/mean": [0.5] * len(steps)}, steps)), now=0.0)
+    found = next(one for one in judge(run).findings if one.id == "restart")
+    assert (found.since_step, found.message) == (1, "the log started anew at step 1, the second time: second")
+
+
 def test_not_finite_now_and_lately() -> None:
     run = planted({"actor/pg_loss": [0.1] * 32 + [NAN] + [0.1] * 7, "actor/kl_loss": [0.1] * 40})
     found = judge(run).findings

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import OTHER, TUTORIAL, VERL, ids, judge, planted, reason
+from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows
+
+from verl_tui.records import Restart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -274,6 +276,14 @@ def test_it_says_whether_they_are_wrong_or_right() -> None:
     found = find("dead-groups", columns)
     assert found is not None
     assert found.message.endswith("(all wrong 0.85 at the newest step)")
+
+
+def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
+    keys = ("samples/dead_groups", "samples/groups_all_wrong")
+    run = planted({keys[0]: [0.9] * 80, keys[1]: [0.85] * 80})
+    run.apply(batch(Restart("steps went back"), rows({keys[0]: [0.9] * 40, keys[1]: [0.75] * 40}, range(1, 41))), 0.0)
+    (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
+    assert found.message.endswith("(all wrong 0.75 at the newest step)")
 
 
 # -- component-imbalance -----------------------------------------------------------------------------------------------

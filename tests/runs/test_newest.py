@@ -37,9 +37,20 @@ def test_they_are_those_of_the_series(files: list[list[tuple[int, bool]]], count
     run = filled(files, mean=mean)
     for key in ("loss", "acc", "none"):
         told = list(run.tail(key, count))
-        series = run.series(key)
+        series = run.present(key)
         assert told == (list(series.tail(count)) if series is not None else [])
         assert list(run.tail(key, count)) == told
+
+
+def test_after_a_restart_they_are_of_the_newest_segment() -> None:
+    run = filled([[(step, step == 9) for step in (*range(1, 10), *range(4, 7))]])
+    assert (run.step, run.end) == (6, 6)
+    assert list(run.tail("loss", 4)) == [20.0, 90.0, 100.0, 110.0]
+    assert (list(run.tail("acc", 1)), run.present("acc")) == ([], None)
+    assert not run._series or list(run.tail("loss", 1)) == [110.0], "the same from a series"
+    series = run.series("loss")
+    assert series is not None
+    assert (series.last, len(series)) == ((9, 80.0), 9), "charts keep what was"
 
 
 def test_no_series_is_made_where_steps_ascend() -> None:

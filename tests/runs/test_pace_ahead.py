@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trainings import put, state, training
+from trainings import again, put, state, training
 
 from verl_tui.records import Progress
 from verl_tui.runs.pace import Kind, ahead, due, kinds, pace
@@ -50,6 +50,14 @@ def test_validation_every_tenth_step_takes_five_times_as_long(
     usual = pace(run)
     assert usual is not None
     assert (total - step) * usual.seconds < truth(step, total), "what a progress bar's pace would make of it"
+
+
+def test_after_a_restart_the_pace_is_that_of_the_newest_segment() -> None:
+    run = validating(40, 100, every=1000)
+    assert remaining(again(run, {"timing_s/step": [10.0] * 6}), 0.0) == 94 * 10.0
+    usual = pace(run)
+    assert usual is not None
+    assert usual.seconds == 10.0
 
 
 def test_the_same_by_the_clock() -> None:

@@ -34,3 +34,20 @@ def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() ->
     assert series.highest == 0.5
     assert series.first_beyond(1.0) is None
     assert series.first_beyond(0.3, down=True) == (3, 0.1)
+
+
+def test_a_series_up_to_a_step() -> None:
+    run = Run("r")
+    for step, value in enumerate((1.0, 2.0, math.nan, 4.0), 1):
+        put(run, step, value, step)
+    series = run.series("x")
+    assert series is not None
+    assert series.until(None) is series.until(4) is series.until(9) is series
+    cut = series.until(3)
+    assert cut is series.until(3), "nothing new, nothing made anew"
+    assert (cut.key, [*cut.steps], cut.last_finite, len(cut.times)) == ("x", [1, 2, 3], (2, 2.0), 3)
+    assert cut.pyramid.bounds(1, 4) == (1.0, 2.0)
+    assert len(series.until(0)) == 0
+    put(run, 2, 3.0, 9)
+    assert run.series("x") is series
+    assert series.until(3).last_finite == (2, 3.0), "the past has changed"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trainings import training
+from trainings import again, training
 
 from verl_tui.runs.timing import beside, breakdown, bubble, history, throughput, trend, waiting
 
@@ -46,6 +46,15 @@ def test_parts_and_what_nobody_times() -> None:
     assert found.rest == pytest.approx(1.0)
     assert found.share_of("nothing", "gen") == 0.5
     assert not found.overlaps
+
+
+def test_after_a_restart_it_is_of_the_newest_segment() -> None:
+    run = again(verl(every=100), {key: [value / 2] * 10 for key, value in STEP.items()})
+    found = breakdown(run)
+    assert found is not None
+    assert (found.steps, found.step) == (tuple(range(2, 11)), 20.0)
+    assert (found.parts[0].name, found.parts[0].seconds) == ("gen", 10.0)
+    assert history(run, found, 3)[-1][0] == 10
 
 
 @pytest.mark.parametrize("inside", [True, False])

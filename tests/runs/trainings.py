@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Batch, Progress, Rows, Settings, SourceStatus
+from verl_tui.records import Batch, Progress, Restart, Rows, Settings, SourceStatus
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def training(
         put(run, Rows((f"timing_s/{name}",), list(taken), [list(taken.values())], range(len(taken))))
     if total is not None:
         put(run, Progress(None, total))
+    return run
+
+
+def again(run: Run, columns: Mapping[str, Sequence[float]]) -> Run:
+    """Have the run start over from step 1."""
+    at = range(1, len(next(iter(columns.values()))) + 1)
+    put(run, Restart("steps went back"), Rows(tuple(columns), at, list(columns.values()), [10_000 + n for n in at]))
     return run
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 from log_reading import read_runs
 
+from verl_tui.sources import console
 from verl_tui.sources.checkpoints import TRACKER
 from verl_tui.sources.discovery import Finder
 from verl_tui.sources.feed import Feed
@@ -168,6 +170,75 @@ def test_a_directory_that_may_not_be_read(tmp_path):
         assert Finder([str(tmp_path)]).scan().problems == (f"{tmp_path}: permission denied",)
     finally:
         tmp_path.chmod(0o700)
+
+
+@pytest.fixture
+def close(monkeypatch):
+    """Have the system refuse paths: root may read everything, so permissions would not do."""
+    closed = set()
+
+    def refusing(real, *, below=False):
+        def call(path, *args, **options):
+            tried = Path(path) if isinstance(path, str | Path) else Path()
+            if closed & {*(tried.parents if below else (tried,))}:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return real(path, *args, **options)
+
+        return call
+
+    monkeypatch.setattr(Path, "open", refusing(Path.open))
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr(Path, "stat", refusing(Path.stat, below=True))
+    monkeypatch.setattr(os, "stat", refusing(os.stat, below=True))
+    return closed.add
+
+
+def test_logs_and_directories_that_may_not_be_read_are_told(tree, close):
+    top = tree(good__train_DOT_log=CONSOLE, bad__train_DOT_log=CONSOLE, shut__train_DOT_log=CONSOLE)
+    finder = Finder([str(top)])
+    close(top / "bad/train.log")
+    close(top / "shut")
+    discovery = finder.scan()
+    assert [run.name for run in discovery.runs] == [top.name]
+    assert discovery.problems == (f"{top}/bad/train.log, {top}/shut: permission denied",)
+    assert discovery.waiting == ()
+
+
+@pytest.mark.parametrize(
+    "name", [".hydra/config.yaml", "checkpoint-10/trainer_state.json", "train.err", "dumps/1.jsonl"]
+)
+def test_what_may_not_be_read_beside_a_log_leaves_the_log(tree, close, name):
+    top = tree(train_DOT_out=CONSOLE)
+    path = top / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("a: 1\n")
+    close(path if path.parent == top else path.parent)
+    for spec in (top, top / "train.out"):
+        (files,) = found(spec).values()
+        assert "train.out" in files
+
+
+def test_a_directory_of_which_nothing_may_be_read(tree, close):
+    top = tree(train_DOT_log=CONSOLE)
+    close(top / "train.log")
+    discovery = Finder([str(top)]).scan()
+    assert discovery.problems == (f"{top}/train.log: permission denied",)
+    assert discovery.waiting == (f"{top}: no log in this directory yet: train.log could not be read",)
+
+
+def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch):
+    top = tree(a__train_DOT_log=CONSOLE, b__train_DOT_log=CONSOLE)
+    real = console.matches
+
+    def failing(path, head):
+        if path.parent.name == "a":
+            raise OverflowError("too large")
+        return real(path, head)
+
+    monkeypatch.setattr(console, "matches", failing)
+    discovery = Finder([str(top), str(top / "a/train.log")]).scan()
+    assert [file.path for run in discovery.runs for file in run.files] == [top / "b/train.log"]
+    assert discovery.problems == (f"{top}/a/train.log: could not be looked at: OverflowError: too large",)
 
 
 def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):

@@ -102,6 +102,14 @@ def said(records: list[object]) -> dict[str, dict[int, list[str]]]:
 # -- what records say -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", ["9" * 25, "-" + "9" * 400, "9" * 5000, "1e999"], ids=["25", "-400", "5000", "inf"])
+def test_numbers_of_any_size(tmp_path, number):
+    numbers = {"a": number, "d": f'{{"e": {number}}}', "trainer/global_step": number, "b": "2"}
+    found = said(drain(source(tmp_path, written([history(1, numbers), history(2, {"b": "3"})]))))
+    assert found["b"] == {1: ["2.0"], 2: ["3.0"]}
+    assert list(found["a"].values()) == list(found["d.e"].values()) == [[repr(float(number))]]
+
+
 def test_numbers_as_wandb_writes_them(tmp_path):
     numbers = {
         "loss": "-0", "nan": "NaN", "inf": "Infinity", "low": "-Infinity", "word": '"NaN"', "flag": "true",

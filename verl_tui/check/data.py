@@ -118,7 +118,7 @@ def _source(status: SourceStatus) -> dict[str, Any]:
 def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for id in INDICATORS:
-        series = run.indicator(id)
+        series = run.present(run.indicators.get(id))
         if series is not None and (last := series.last) is not None:
             found[id] = {"key": series.key, **_value(last.value, factor(id, series.key)), "step": last.step}
     return found

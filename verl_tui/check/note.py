@@ -162,7 +162,8 @@ def _unfinished(checkpoint: Mapping[str, Any]) -> str:
 def _target_sentence(target: Mapping[str, Any]) -> str:
     said = f"target {target['metric']} {_number(target['target'])}"
     if target["reached_step"] is not None:
-        return f"{said}: reached at step {target['reached_step']}, now {_number(target['value'])}"
+        now = "" if target["value"] is None else f", now {_number(target['value'])}"
+        return f"{said}: reached at step {target['reached_step']}{now}"
     if target["best"] is None:
         return f"{said}: no value yet"
     return f"{said}: not reached, best {_number(target['best'])} at step {target['best_step']}"

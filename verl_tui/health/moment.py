@@ -60,8 +60,7 @@ def moment(run: Run, guide: Guide, now: float, gpus: GpuReading | None = None) -
     for key in keys:
         names.setdefault(modern(key), key)
     names |= {key: key for key in keys}
-    end = run.step if run.restarts else None
-    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, names, end, gpus)
+    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, names, run.end, gpus)
 
 
 def minutes(seconds: float) -> str:

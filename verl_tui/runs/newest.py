@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,19 +11,22 @@ if TYPE_CHECKING:
     from verl_tui.runs.table import Table
 
 
-def newest(tables: Sequence[tuple[Table, int]], count: int) -> list[float] | None:
+def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = None) -> list[float] | None:
     """Return the values of the last `count` steps, the oldest first; None where only the whole series can tell.
 
     Args:
         tables: Each table with the index of the metric's column.
         count: Steps at most.
+        end: The last step that counts, None where all do.
     """
     if count < 1 or any(table.mean or not table.ascending for table, _ in tables):
         return [] if count < 1 else None
-    # Each table holds a step once: beyond its last `count` rows none of its steps is among the last `count`.
+    # Each table holds a step once: before its last `count` rows none of its steps is among the last `count`.
     found: dict[int, tuple[int, float]] = {}
     for table, column in tables:
-        rows = zip(table.steps[-count:], table.orders[-count:], table.columns[column][-count:], strict=True)
+        stop = len(table) if end is None else bisect_right(table.steps, end)
+        part = slice(max(0, stop - count), stop)
+        rows = zip(table.steps[part], table.orders[part], table.columns[column][part], strict=True)
         for step, order, value in rows:
             if step not in found or order >= found[step][0]:
                 found[step] = (order, value)

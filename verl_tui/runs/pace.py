@@ -100,7 +100,7 @@ def pace(run: Run) -> Pace | None:
     for timed in _timed(run):
         if (usual := _usual_gap(timed)) is not None:
             return Pace(usual, "times of the records")
-    series = run.indicator("step_time")
+    series = run.present(run.indicators.get("step_time"))
     if series is not None:
         taken = [value for value in series.tail(_GAPS) if math.isfinite(value) and value > 0]
         # The first step compiles and warms up.
@@ -264,7 +264,7 @@ def _taken(run: Run) -> _Taken:
 
 def _timed(run: Run) -> Iterator[Series]:
     for indicator in ("reward", "policy_loss", "response_length", "entropy"):
-        series = run.indicator(indicator)
+        series = run.present(run.indicators.get(indicator))
         if series is not None and len(series) >= 3:
             yield series
 
@@ -312,8 +312,8 @@ def _by_clock(steps: Sequence[int], times: Sequence[float], stride: int) -> dict
 
 def _by_timer(run: Run, far: Iterable[int]) -> dict[int, float]:
     """Return what the log itself says of recent steps and some far ones, the run's first left out: it warms up."""
-    series = run.indicator("step_time")
-    if series is None or not len(series):
+    series = run.present(run.indicators.get("step_time"))
+    if series is None:
         return {}
     extras = beside(run)
     first = max(1 if len(series) > 1 else 0, len(series) - _RECENT)

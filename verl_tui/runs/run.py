@@ -24,6 +24,7 @@ from verl_tui.records import (
 from verl_tui.runs.moments import Moments
 from verl_tui.runs.newest import measured, newest
 from verl_tui.runs.planned import planned_steps
+from verl_tui.runs.remember import while_unchanged
 from verl_tui.runs.resumes import RestartMark, continued, marks
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
@@ -117,6 +118,12 @@ class Run:
         return marks(self._restarts, self.sources.values())
 
     @property
+    @while_unchanged
+    def end(self) -> int | None:
+        """The last step that tells how the run is now, None where all do: after a restart, those beyond are old."""
+        return self.step if self.restarts else None
+
+    @property
     def clocks(self) -> Sequence[Clock]:
         """What tells when steps were reached, the best evidence first; those that tell nothing are left out."""
         return self._moments.clocks(self)
@@ -164,10 +171,15 @@ class Run:
         series.catch_up(tables)
         return series
 
+    def present(self, key: str | None) -> Series | None:
+        """Return the values that tell how the run is now, those up to its `end`; None where the log has none."""
+        series = self.series(key) if key is not None else None
+        return (series.until(self.end) or None) if series is not None else None
+
     def tail(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values of a metric; unlike `series` it makes no series where it can do without."""
-        found = newest(self._tables.get(key, ()), count) if key not in self._series else None
-        series = self.series(key) if found is None else None
+        """Return the last `count` present values; unlike `present` it makes no series where it can do without."""
+        found = newest(self._tables.get(key, ()), count, self.end) if key not in self._series else None
+        series = self.present(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
 
     def measured(self, key: str, count: int) -> Sequence[float]:

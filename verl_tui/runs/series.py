@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.pyramid import Pyramid
@@ -47,6 +47,8 @@ class Series:
         """Revision, number of settled points, and the greatest of them."""
         self._beyond: dict[tuple[float, bool], tuple[int, int, Point | None]] = {}
         """Value and way -> revision, number of settled points looked at, and the first of them beyond."""
+        self._cut: tuple[int, int, Series | None] = (-1, 0, None)
+        """Revision, number of points, and these as a series of their own, for who asks again."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -104,6 +106,19 @@ class Series:
         """Return the newest point at or before `step`."""
         i = bisect_left(self.steps, step + 1) - 1
         return Point(self.steps[i], self.values[i]) if i >= 0 else None
+
+    def until(self, step: int | None) -> Series:
+        """Return the series up to a step, itself where it has nothing beyond."""
+        stop = len(self) if step is None else bisect_right(self.steps, step)
+        if stop == len(self):
+            return self
+        revision, count, cut = self._cut
+        if cut is None or (revision, count) != (self.revision, stop):
+            cut = Series(self.key)
+            cut.counts = self.counts[:stop]
+            cut._extend(self.steps[:stop], self._orders[:stop], self.values[:stop], self.times[:stop])
+            self._cut = (self.revision, stop, cut)
+        return cut
 
     def order_at(self, step: int) -> int | None:
         """Return the precedence of the point at exactly `step`, None where there is none."""

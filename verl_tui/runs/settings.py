@@ -141,6 +141,8 @@ def number(value: object) -> float | None:
         return float(value)
     except ValueError:
         return None
+    except OverflowError:
+        return math.inf if isinstance(value, int) and value > 0 else -math.inf
 
 
 def whole(value: object) -> int | None:

@@ -26,7 +26,7 @@ class Target(NamedTuple):
     reached: Point | None
     """The first point at or beyond the target."""
     last: Point | None
-    """The newest point that is a number."""
+    """The newest point that is a number; after a restart those beyond are old."""
     best: Point | None
     """The best point so far."""
 
@@ -40,11 +40,11 @@ def target_of(run: Run, metric: str, target: float) -> Target | None:
         target: What is to be reached: from below, or from above where less of the metric is better.
     """
     key = key_of(run, metric)
-    series = run.series(key) if key is not None else None
-    if key is None or series is None:
+    if key is None:
         return None
     sign = factor(metric, key)
-    top, last = best(run, metric), series.last_finite
+    top, now = best(run, metric), run.present(key)
+    last = now.last_finite if now is not None else None
     return Target(
         metric,
         key,

@@ -173,8 +173,8 @@ def _parts(family: _Family, named: Mapping[str, str]) -> dict[str, str]:
 def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     """Return where the time of recent steps went, None where the log has no timers."""
     whole, names = _timers(run)
-    parts = {name: series for name, key in names.items() if (series := run.series(key)) is not None}
-    step = run.series(whole) if whole is not None else None
+    parts = {name: series for name, key in names.items() if (series := run.present(key)) is not None}
+    step = run.present(whole)
     timed = step or max(parts.values(), key=len, default=None)
     if timed is None or not len(timed):
         return None
@@ -213,10 +213,10 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
 
 def history(run: Run, found: Breakdown, count: int) -> list[tuple[int, list[float]]]:
     """Return the newest steps, each with the seconds of the breakdown's parts and of what they leave."""
-    step = run.series(found.key) if found.key else None
+    step = run.present(found.key)
     steps = _window(step, (), count) if step is not None else list(found.steps[-count:])
     own = _within(step, steps[0]) if step is not None else {}
-    parts = [_within(series, steps[0]) for part in found.parts if (series := run.series(part.key)) is not None]
+    parts = [_within(series, steps[0]) for part in found.parts if (series := run.present(part.key)) is not None]
     rows = []
     for at in steps:
         seconds = [taken.get(at, 0.0) for taken in parts]
@@ -302,11 +302,11 @@ def _is_rare(name: str, times: int, steps: int) -> bool:
 def throughput(run: Run, found: Breakdown | None) -> Iterator[Figure]:
     """Yield what the run makes of its time: tokens, samples, use of the hardware, and how much of a step is waiting."""
     since = found.steps[0] if found is not None else (run.step or 0) - WINDOW
-    speed = run.indicator("throughput")
+    speed = run.present(run.indicators.get("throughput"))
     unit = describe(speed.key).unit if speed is not None else ""
     each = _mean(speed, since)
     gpus = gpu_count(run.config)
-    tokens = next((series for key in _TOKENS if (series := run.series(key)) is not None), None)
+    tokens = next((series for key in _TOKENS if (series := run.present(key)) is not None), None)
     count = _mean(tokens, since)
     if speed is not None and each is not None:
         yield Figure(describe(speed.key).label, each, unit, speed.key)
@@ -326,7 +326,7 @@ def _utilisation(run: Run, since: int) -> Iterator[Figure]:
     for key in run.keys:
         name = modern(key)
         if name.startswith("perf/mfu") or name == "train/mfu":
-            value = _mean(run.series(key), since)
+            value = _mean(run.present(key), since)
             described = describe(key)
             if value is not None:
                 yield Figure(described.label, value / 100 if described.unit == "percent" else value, "share", key)
@@ -381,7 +381,7 @@ def waiting(run: Run, found: Breakdown | None) -> Iterator[Figure]:
     since = found.steps[0] if found is not None else (run.step or 0) - WINDOW
     known = {modern(key): key for key in run.keys}
     for name, (label, unit) in _WAITING.items():
-        series = run.series(known[name]) if name in known else None
+        series = run.present(known.get(name))
         if series is None:
             continue
         last = series.last_finite

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from verl_tui.records import Event, EventKind, Record, SourceStatus
+from verl_tui.sources.paths import is_folder
 from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
 
-_NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d+)$")
-_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_-](\d+))?$")
+_NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
+_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_-](\d{1,15}))?$")
 """What trainers keep as the best they had: `best_model`, `best_step_120`. The number is the step where there is one."""
 TRACKER = "latest_checkpointed_iteration.txt"
 """verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`, not atomically)."""
@@ -88,7 +89,7 @@ def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
     trackers: list[Path] = []
     try:
         with os.scandir(directory) as entries:
-            known = [(entry, entry.is_dir(follow_symlinks=True)) for entry in entries]
+            known = [(entry, is_folder(entry)) for entry in entries]
     except OSError:
         return found, trackers
     for entry, folder in known:

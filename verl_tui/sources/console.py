@@ -37,9 +37,9 @@ _PIECE = re.compile(
 REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
 PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
-_BAR = re.compile(rb"(Training Progress|Epoch (\d+)/(\d+)):\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
-_TOTAL = re.compile(rb"Total training steps: (\d+)")
-_BEGUN = re.compile(rb"^epoch \d+, step (\d+)\s*$")
+_BAR = re.compile(rb"(Training Progress|Epoch (\d{1,9})/(\d{1,9})):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \[")
+_TOTAL = re.compile(rb"Total training steps: (\d{1,15})(?!\d)")
+_BEGUN = re.compile(rb"^epoch \d+, step (\d{1,15})\s*$")
 _SURE = 5
 """Pieces that make a step line certain even in the middle of a model's answer; models do imitate step lines."""
 _KNOWN = (b"step:", b"(TaskRunner", b"(main_task", b"(WorkerDict", b"Training Progress", b"verl.", b"actor_rollout_ref",

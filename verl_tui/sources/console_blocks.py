@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Sample, Settings
+from verl_tui.sources.jsonl import number
 from verl_tui.sources.sample import LONGEST_TEXT
 from verl_tui.text import safe
 
@@ -72,8 +73,15 @@ def flatten_settings(config: Mapping[Any, Any], prefix: str = "", depth: int = 0
         if isinstance(value, dict) and depth < 40:
             flat.update(flatten_settings(value, name, depth + 1))
         else:
-            flat[name] = value if isinstance(value, bool | int | float | None) else safe(str(value), 1000)
+            flat[name] = plain_setting(value)
     return flat
+
+
+def plain_setting(value: object) -> bool | float | str | None:
+    """Return a setting as what a run keeps: text made safe, a whole number beyond 64 bits as a float."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        return number(value)
+    return value if isinstance(value, bool | int | float | None) else safe(str(value), 1000)
 
 
 class SampleBlock:

@@ -38,7 +38,7 @@ _NAME = 40
 """Bytes before a dict that may name it."""
 _BAR = re.compile(rb"\s*\d+%\|[^|]*\|\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) \[")
 """A bar without a name, as that of the training is."""
-_ELAPSED = re.compile(rb"(?:(\d+):)?(\d\d):(\d\d)<")
+_ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """What tqdm says behind a bar's `[`."""
 _EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
 _NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}

@@ -28,13 +28,16 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
     (re.compile(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"), EventKind.FINISHED),
     (re.compile(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
-    (re.compile(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d+)"), EventKind.RESUMED),
+    (re.compile(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"), EventKind.RESUMED),
     (re.compile(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),
     (
-        re.compile(rb"(?:local_global_step_folder|Saving checkpoint to):? +(?P<text>\S*global_step_(?P<step>\d+)\S*)"),
+        re.compile(
+            rb"(?:local_global_step_folder|Saving checkpoint to):? +"
+            rb"(?P<text>\S*global_step_(?P<step>\d{1,15})(?!\d)\S*)"
+        ),
         EventKind.CHECKPOINT,
     ),
-    (re.compile(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d+))"), EventKind.CHECKPOINT),
+    (re.compile(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"), EventKind.CHECKPOINT),
     (
         re.compile(
             rb"grad_norm is not finite|Global reward scoring timed out|Unexpected error during scoring"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
@@ -13,6 +14,7 @@ from verl_tui.sources import FORMATS, HEAD, console, pipe, rollouts, tensorboard
 from verl_tui.sources.checkpoints import HOMES, checkpoint_step
 from verl_tui.sources.compressed import SUFFIX, head, plain
 from verl_tui.sources.grouping import WANDB, Folder, FoundFile, FoundRun, grouped, named, stem, wandb_id
+from verl_tui.sources.paths import is_file, is_folder
 from verl_tui.sources.rollouts import dump_step, is_dump
 from verl_tui.sources.settings import NAMES as SETTINGS
 from verl_tui.text import one_line
@@ -30,7 +32,9 @@ _MOST_NAMED = 3
 _SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ""}
 _EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)")
 """What the app itself has written, samples, tables and its screen as text: read only where it is named."""
-_SKIPPED = {"node_modules", "__pycache__", "site-packages", *HOMES}
+_GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Errors not worth a word: what is no file, went meanwhile, or is a link to nothing."""
+_SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Finder:
         """Directories in which something may appear or grow."""
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories looked at below the path that is being looked at."""
+        self._closed: dict[Path, str] = {}
+        """What below it could not be looked at, and why."""
 
     def scan(self) -> Discovery:
         """Look at the file system once."""
@@ -73,7 +79,10 @@ class Finder:
                 why = "nothing matches yet" if pattern else "no such file or directory"
                 (waiting if pattern else problems).append(f"{one_line(spec)}: {why}")
             for path in paths:
-                self._look(path, folders, problems, waiting)
+                try:
+                    self._look(path, folders, problems, waiting)
+                except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
+                    problems.append(f"{one_line(str(path))}: {_why(error)}")
         return Discovery(tuple(named(folders)), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting)))
 
     def _expand(self, spec: str) -> list[Path]:
@@ -89,21 +98,25 @@ class Finder:
         if not glob.has_magic(expanded):
             return []
         fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
-        self.directories.add(fixed if fixed.is_dir() else fixed.parent)
+        self.directories.add(fixed if is_folder(fixed) else fixed.parent)
         return sorted(Path(path) for path in glob.glob(expanded, recursive=True))  # noqa: PTH207 - absolute patterns too
 
     def _look(self, path: Path, folders: list[Folder], problems: list[str], waiting: list[str]) -> None:
         name = one_line(str(path))
-        if os.path.isdir(path):  # noqa: PTH112 - pathlib's raises where one may not look
+        if is_folder(path):
             try:
                 next(path.iterdir(), None)
             except OSError as error:
-                problems.append(f"{name}: {(error.strerror or str(error)).lower()}")
+                problems.append(f"{name}: {_why(error)}")
                 return
             self._entered.clear()
+            self._closed.clear()
             found = self._walk(path, path, 0)
             if len(self._entered) >= MOST_DIRECTORIES:
                 problems.append(f"{name}: more than {MOST_DIRECTORIES:,} directories, only so many were looked at")
+            for why in sorted(set(self._closed.values())):
+                names = sorted(one_line(str(path)) for path, reason in self._closed.items() if reason == why)
+                problems.append(f"{_some(names)}: {why}")
             if len(found) == 1:
                 found[0].name = path.resolve().name
             folders.extend(found)
@@ -130,7 +143,9 @@ class Finder:
             "empty so far": sorted(name for name, size in sizes.items() if size == 0),
             "of no known format": sorted(name for name, size in sizes.items() if size > 0),
         }
+        closed = sorted(one_line(str(path.relative_to(top))) for path in self._closed if top in path.parents)
         said = [f"{_some(names)} {'is' if len(names) == 1 else 'are'} {why}" for why, names in told.items() if names]
+        said += [f"{_some(closed)} could not be read"] if closed else []
         return "no log in this directory yet: " + (", ".join(said) or "looking for *.jsonl, *.log, *.out, *.txt, *.csv")
 
     def _explicit(self, path: Path) -> tuple[FoundFile | None, str, bool]:
@@ -138,7 +153,7 @@ class Finder:
         try:
             begin = head(path, HEAD)
         except OSError as error:
-            return None, (error.strerror or str(error)).lower(), False
+            return None, _why(error), False
         if not begin.strip():
             return None, "empty so far", True
         for candidate in FORMATS:
@@ -156,11 +171,11 @@ class Finder:
             path = Path(entry.path)
             if entry.name in SETTINGS:
                 extras.append(FoundFile(path, None))
-            elif entry.is_dir() and entry.name == ".hydra":
+            elif is_folder(entry) and entry.name == ".hydra":
                 extras.extend(self._hydra(path))
-            elif entry.is_dir() and not entry.name.startswith("."):
+            elif is_folder(entry) and not entry.name.startswith("."):
                 extras.extend(self._dumps(path))
-        alone = sum(1 for e in _entries(file.path.parent) if e.is_file() and self._format(Path(e.path))) == 1
+        alone = sum(is_file(e) and self._format(Path(e.path)) is not None for e in _entries(file.path.parent)) == 1
         return [extra for extra in extras if extra.format is None or alone]
 
     def _walk(self, top: Path, directory: Path, depth: int) -> list[Folder]:
@@ -171,30 +186,52 @@ class Finder:
         relative = str(directory.relative_to(top)) if directory != top else directory.resolve().name
         here = Folder(directory, relative, extras=self._dumps(directory))
         below: list[Folder] = []
-        entries, dumped = _entries(directory), bool(here.extras)
+        try:
+            entries = _listed(directory)
+        except OSError as error:
+            entries = []
+            self._note(directory, error)
+        dumped = bool(here.extras)
         for entry in filter(_may_tell, entries):
-            path = Path(entry.path)
-            if entry.is_dir():
-                if entry.name == ".hydra":
-                    here.extras.extend(self._hydra(path))
-                elif dumps := self._dumps(path):
-                    here.extras.extend(dumps)
-                elif depth < _DEEPEST and not _skipped(entry.name) and not _wandb_own(path):
-                    below.extend(self._walk(top, path, depth + 1))
-            elif entry.name in SETTINGS:
-                here.extras.append(FoundFile(path, None))
-            elif not (_wandb_own(path) or (dumped and is_dump(path))) and (known := self._format(path)) is not None:
-                (here.anchors if known.anchor else here.extras).append(FoundFile(path, known))
+            if is_folder(entry):
+                below.extend(self._folder(top, entry, depth, here))
+            else:
+                self._file(entry, here, dumped=dumped)
         here.anchors.extend(_halves(here))
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         return grouped(here, below)
 
+    def _folder(self, top: Path, entry: os.DirEntry[str], depth: int, here: Folder) -> list[Folder]:
+        """Take what a directory within adds to the run here; return the runs below it."""
+        path = Path(entry.path)
+        if entry.name == ".hydra":
+            here.extras.extend(self._hydra(path))
+        elif dumps := self._dumps(path):
+            here.extras.extend(dumps)
+        elif depth < _DEEPEST and not _skipped(entry.name) and not _wandb_own(path):
+            return self._walk(top, path, depth + 1)
+        return []
+
+    def _file(self, entry: os.DirEntry[str], here: Folder, *, dumped: bool) -> None:
+        """Take what a file adds to the run here."""
+        path = Path(entry.path)
+        if entry.name in SETTINGS:
+            here.extras.append(FoundFile(path, None))
+        elif not (_wandb_own(path) or (dumped and is_dump(path))) and (known := self._format(path)) is not None:
+            (here.anchors if known.anchor else here.extras).append(FoundFile(path, known))
+
+    def _note(self, path: Path, error: Exception) -> None:
+        """Keep why something that may be a log could not be looked at."""
+        if not isinstance(error, OSError) or error.errno not in _GONE:
+            self._closed[path] = _why(error)
+
     def _enter(self, directory: Path) -> bool:
         """Note that a directory is looked at; return whether it is new and there are not too many."""
         try:
             stat = directory.stat()
-        except OSError:
+        except OSError as error:
+            self._note(directory, error)
             return False
         identity = (stat.st_dev, stat.st_ino)
         if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
@@ -204,7 +241,7 @@ class Finder:
 
     def _hydra(self, directory: Path) -> list[FoundFile]:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
-        return [FoundFile(path, None) for path in paths if path.is_file()]
+        return [FoundFile(path, None) for path in paths if is_file(path)]
 
     def _dumps(self, directory: Path) -> list[FoundFile]:
         """Return a directory as one source where it holds dumps; the first that can be read tells."""
@@ -224,9 +261,10 @@ class Finder:
             if size == looked:
                 return None
             begin = head(path, HEAD)
-        except OSError:
+            known = next((one for one in FORMATS if begin.strip() and one.matches(plain(path), begin)), None)
+        except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
+            self._note(path, error)
             return None
-        known = next((one for one in FORMATS if begin.strip() and one.matches(plain(path), begin)), None)
         self._recognised[path] = (size, known)
         return known
 
@@ -237,19 +275,29 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    return one_line(f"could not be looked at: {type(error).__name__}: {error}", 200)
+
+
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
     try:
-        with os.scandir(directory) as entries:
-            # What is there goes before links to it: a run is called what it is called, not `latest`.
-            logs = (entry for entry in entries if not _EXPORTED.fullmatch(entry.name))
-            return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
+        return _listed(directory)
     except OSError:
         return []
 
 
+def _listed(directory: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(directory) as entries:
+        # What is there goes before links to it: a run is called what it is called, not `latest`.
+        logs = (entry for entry in entries if not _EXPORTED.fullmatch(entry.name))
+        return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
+
+
 def _may_tell(entry: os.DirEntry[str]) -> bool:
     """Tell from its name whether something may belong to a run; paths of all that does not are never made."""
-    return entry.is_dir() or entry.name in SETTINGS or _may_be_log(entry.name)
+    return entry.name in SETTINGS or _may_be_log(entry.name) or is_folder(entry)
 
 
 def _may_be_log(name: str) -> bool:
@@ -271,7 +319,7 @@ def _wandb_own(path: Path) -> bool:
 def _first_half(path: Path) -> Path:
     """Return Slurm's `job.out` for a `job.err`: together they are one log, of which the first is recognised."""
     other = path.with_suffix(".out")
-    return other if path.suffix == ".err" and other.is_file() else path
+    return other if path.suffix == ".err" and is_file(other) else path
 
 
 def _halves(here: Folder) -> list[FoundFile]:
@@ -279,4 +327,4 @@ def _halves(here: Folder) -> list[FoundFile]:
     known = {file.path for file in here.anchors}
     outs = [file.path for file in here.anchors if file.path.suffix == ".out"]
     errs = [path.with_suffix(".err") for path in outs]
-    return [FoundFile(path, console) for path in errs if path not in known and path.is_file()]
+    return [FoundFile(path, console) for path in errs if path not in known and is_file(path)]

@@ -16,6 +16,7 @@ from verl_tui.evaluation import LOOKED_AT, PREFIX, READ_SHARE, Evaluation
 from verl_tui.records import Dump, Fact, Record, Restart, Rows, Sample, SourceStatus, Unreadable
 from verl_tui.sources import rollouts
 from verl_tui.sources.dump_file import BLOCK, DumpFile
+from verl_tui.sources.paths import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -167,7 +168,7 @@ class DumpSource:
     """All dumps of a directory, or a single one that was named."""
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
-        single = rollouts.is_dump(path) and not path.is_dir()
+        single = rollouts.is_dump(path) and not is_folder(path)
         self.path = path if single else path / ALL
         self.ordinal = ordinal
         self._listing = _Listing(path.parent if single else path, path.name if single else None)

@@ -12,6 +12,7 @@ from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
 from verl_tui.sources.dumps import ALL, DumpSource
 from verl_tui.sources.grouping import is_events, log_of
+from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
@@ -190,7 +191,8 @@ class Feed:
         """Yield at every notice of the file system and at every poll; true where files came or went."""
         import watchfiles  # 40 ms, after the first frame
 
-        directories = [path for path in sorted(self._finder.directories) if path.is_dir()][:_MOST_WATCHED]
+        known = sorted(self._finder.directories)
+        directories = [path for path in known if is_folder(path)][:_MOST_WATCHED]
         if directories:
             try:
                 for changes in watchfiles.watch(
@@ -215,7 +217,7 @@ class Feed:
         name = self._name(run)
         own = [file for file in run.files if self._names.get(file.path, name) == name]
         for file in own:
-            key = (name, file.path / ALL if file.format is rollouts and file.path.is_dir() else file.path)
+            key = (name, file.path / ALL if file.format is rollouts and is_folder(file.path) else file.path)
             if key in self._readers:
                 continue
             ordinal = self._ordinal(name, file)

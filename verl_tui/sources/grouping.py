@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.sources import console, filelogger, trainer_state, wandb
+from verl_tui.sources.paths import is_folder
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     samples = [file for file in here.extras if file.format is not None]
     if not samples:
         return units
-    directory = samples[0].path if samples[0].path.is_dir() else samples[0].path.parent
+    directory = samples[0].path if is_folder(samples[0].path) else samples[0].path.parent
     return [*units, Folder(directory, str(directory.relative_to(here.directory)), extras=samples)]
 
 

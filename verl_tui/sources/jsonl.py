@@ -16,16 +16,37 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.gather import Row
 
-_DECODER = json.JSONDecoder()
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 
 
+def _whole(digits: str) -> float:
+    """Return a whole number; one beyond 64 bits as a float, infinite where that is too small, as orjson does."""
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole)
+"""Reads what Python writes and orjson refuses: NaN, Infinity, lone surrogates, numbers of any size."""
+
+
+def loads(text: bytes) -> Any:
+    """Return what JSON says.
+
+    Raises:
+        ValueError: It is no JSON, or not all of it.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return _DECODER.decode(text.decode("utf-8", "surrogatepass"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def objects(line: bytes) -> list[dict[str, Any]]:
     """Return the JSON objects on a line, usually one.
-
-    orjson reads what is valid; what it refuses but Python writes (NaN, Infinity, lone surrogates) the standard
-    library reads.
 
     Raises:
         ValueError: The line is no sequence of JSON objects; the message says why, for people.

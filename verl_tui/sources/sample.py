@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from verl_tui.records import Fact, Sample
-from verl_tui.sources.jsonl import number
+from verl_tui.sources.jsonl import integer, number
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _first_conversation(record: Mapping[str, Any], names: Sequence[str]) -> str 
 
 def _step_of(record: Mapping[str, Any]) -> int | None:
     name = _first(record, _STEP, int)
-    return int(record[name]) if name is not None else None
+    return integer(record[name]) if name is not None else None
 
 
 def _group(uid: object) -> str | None:

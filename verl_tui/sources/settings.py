@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
-from verl_tui.sources.console_blocks import flatten_settings
+from verl_tui.sources.console_blocks import flatten_settings, plain_setting
 from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
 
@@ -83,19 +83,23 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     import yaml  # 20 ms, only for runs that have a configuration
 
     try:
-        loaded = yaml.safe_load(text)
+        found = _flat(yaml.safe_load(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
         return Unreadable(mark.line + 1 if mark else 1, one_line(reason), "")
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         return Unreadable(1, one_line(f"not YAML: {error}"), "")
+    if found is None:
+        return Unreadable(1, "neither settings nor overrides", one_line(text[:200].decode("utf-8", "replace")))
+    return found
+
+
+def _flat(loaded: object) -> dict[str, Any] | None:
     if isinstance(loaded, list):
         pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
         return {name: _scalar(value) for name, equals, value in pairs if equals}
-    if isinstance(loaded, dict):
-        return flatten_settings(_of_wandb(loaded) or loaded)
-    return Unreadable(1, "neither settings nor overrides", one_line(text[:200].decode("utf-8", "replace")))
+    return flatten_settings(_of_wandb(loaded) or loaded) if isinstance(loaded, dict) else None
 
 
 def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
@@ -113,6 +117,6 @@ def _scalar(text: str) -> Any:
 
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # a number of thousands of digits, a day that is none
         value = text
-    return value if isinstance(value, bool | int | float | None) else one_line(str(value), 1000)
+    return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)

@@ -8,6 +8,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from verl_tui.sources.paths import is_file
+
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
@@ -130,4 +132,4 @@ def newest(path: Path) -> Path:
     except OSError:
         return path
     names.sort(key=lambda name: int(name.partition("-")[2]), reverse=True)
-    return next((home / name / path.name for name in names if (home / name / path.name).is_file()), path)
+    return next(filter(is_file, (home / name / path.name for name in names)), path)

@@ -13,6 +13,7 @@ from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settin
 from verl_tui.sources.checkpoints import HOMES, checkpoint_step
 from verl_tui.sources.gather import Gather, Row
 from verl_tui.sources.jsonl import integer, number, objects, unreadable
+from verl_tui.sources.paths import is_file
 from verl_tui.sources.tail import NEWEST, is_checkpoint, newest
 from verl_tui.text import one_line, safe
 
@@ -54,9 +55,9 @@ def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path
     homes = [directory] if any(map(is_checkpoint, names)) else []
     homes += [directory / name for name in HOMES if name in names]
     for home in homes:
-        if (home / FILE).is_file():
+        if is_file(home / FILE):
             return home / FILE
-        if newest(home / NEWEST / FILE).is_file():
+        if is_file(newest(home / NEWEST / FILE)):
             return home / NEWEST / FILE
     return None
 

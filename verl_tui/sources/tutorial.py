@@ -95,7 +95,14 @@ class TutorialDecoder(JsonDecoder):
                 yield sample
 
     def _step_of(self, record: dict[str, Any]) -> int:
-        """Return the record's step; the last one seen where it states none."""
+        """Return the record's step; the last one seen where it states none.
+
+        Raises:
+            ValueError: It states one that is too large.
+        """
+        for field in _STEPS:
+            if isinstance(stated := record.get(field), int | float) and abs(stated) >= 2**62:
+                raise ValueError(f'"{field}" is too large')
         whole, local = integer(record.get("global_step")), integer(record.get("step"))
         if whole is not None:
             if local is not None:

@@ -9,7 +9,6 @@ it is the last one of these; W&B's own count holds for runs that never log anoth
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from datetime import datetime, timezone
@@ -17,13 +16,11 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from verl_tui.records import Event, EventKind, Settings
 from verl_tui.sources.console_blocks import flatten_settings
 from verl_tui.sources.gather import Row
 from verl_tui.sources.histograms import quantiles
-from verl_tui.sources.jsonl import integer, number
+from verl_tui.sources.jsonl import integer, loads, number
 from verl_tui.sources.protobuf import fields, signed
 from verl_tui.text import safe
 
@@ -330,14 +327,10 @@ def _leaf(text: bytes) -> Any:
 
 
 def _json(text: bytes) -> Any:
-    """Return what JSON says, None where it is broken; Python's own reader knows NaN."""
+    """Return what JSON says, None where it is broken."""
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return loads(text)
+    except ValueError:
         return None
 
 

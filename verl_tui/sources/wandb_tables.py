@@ -8,14 +8,13 @@ only the rows of a table's last step are news. A row without a step is of W&B's 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.jsonl import integer
+from verl_tui.sources.jsonl import integer, loads
 from verl_tui.sources.sample import read_sample
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class TableReader:
         if not data.rstrip().endswith(b"}"):
             return ()
         try:
-            table = _loads(b"".join(self._data))
+            table = loads(b"".join(self._data))
         except ValueError:
             return ()  # the end of an object within
         self._data, self._done = [], True
@@ -148,19 +147,3 @@ def _is_continued(path: Path, key: str, step: int | None) -> bool:
     except OSError:
         return False
     return any(name == key and at is not None and step is not None and at < step for name, at in others)
-
-
-def _loads(text: bytes) -> Any:
-    """Return what JSON says; Python's own reader knows NaN.
-
-    Raises:
-        ValueError: It is no JSON, or not all of it.
-    """
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None

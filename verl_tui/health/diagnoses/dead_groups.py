@@ -65,12 +65,12 @@ def _why(moment: Moment) -> str:
     """Say whether groups are all wrong or all right, as far as that is known."""
     parts = []
     for name, words in (("samples/groups_all_wrong", "all wrong"), ("samples/groups_all_right", "all right")):
-        series = moment.series(moment.names[name]) if name in moment.names else None
+        series = moment.run.present(moment.names.get(name))
         point = series.last_finite if series is not None else None
         if point is not None:
             parts.append(f"{words} {number(point.value)}")
     if parts:
         return f" ({', '.join(parts)} at the newest step)"
-    reward = moment.run.indicator("reward")
+    reward = moment.run.present(moment.indicators.get("reward"))
     point = reward.last_finite if reward is not None else None
     return f" (the reward is {number(point.value)})" if point is not None else ""

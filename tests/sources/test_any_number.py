@@ -1,0 +1,136 @@
+"""Numbers of any size, in every place where a log has one: nothing breaks, and no other line is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import NOW, read_run, values
+
+from verl_tui.check import report, write_text
+from verl_tui.config import Config
+from verl_tui.monitor import load
+from verl_tui.records import Unreadable
+from verl_tui.sources.discovery import Finder
+from verl_tui.sources.settings import read_settings
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+
+DATA = Path(__file__).parents[1] / "data"
+DOCUMENTS = {
+    **{name: (DATA / name).read_text() for name in ("filelogger_v06.jsonl", "filelogger_v07.jsonl", "tutorial.jsonl")},
+    **{name: (DATA / name).read_text() for name in ("console_v04.log", "console_v09.log", "console_sft.log")},
+    "7.jsonl": (DATA / "rollout_v1.jsonl").read_text(),
+    "bars.log": "step:1 - a:1\nTraining Progress:  1%|x | 1/9 [1:00:01<00:02]\nTotal training steps: 9\n"
+    "epoch 0, step 1\nSetting global step to 3\nlocal_global_step_folder: /x/global_step_4\n"
+    "Saving model checkpoint to /x/checkpoint-4\n",
+    "dicts.log": "{'logging_steps': 1}\n  0%|x | 1/9 [1:00:01<00:02]\n{'loss': 0.5, 'grad_norm': 1.0, 'epoch': 0.1}\n"
+    "  0%|x | 2/9 [1:00:02<00:02]\nGlobal step 2: {'policy_loss': 1}\nrollout 3: {'rollout/reward': 1.5}\n"
+    "{'loss': 0.5, 'grad_norm': 1.0, 'epoch': 0.2}\n{'train_runtime': 9.5, 'train_loss': 0.5, 'epoch': 1.0}\n",
+    "progress.csv": "step,reward,epoch\n1,0.5,0\n2,0.75,0\n3,1,1\n",
+    "trainer_state.json": '{"global_step": 2, "max_steps": 9, "num_train_epochs": 3, '
+    '"best_model_checkpoint": "checkpoint-1", "log_history": [{"step": 1, "loss": 0.5, "epoch": 0.25}, '
+    '{"step": 2, "loss": 0.25, "eval_loss": 1}]}',
+    "samples.jsonl": '{"input": "q", "output": "a", "score": 1, "acc": 0.5, "step": 3, "uid": 7, "n": [1, 2]}\n',
+    ".hydra/config.yaml": "trainer: {total_training_steps: 9, test_freq: 5, total_epochs: 2}\n"
+    "data: {sizes: [1, 2], 3: x}\ndata.train_batch_size: 8\n"
+    "actor_rollout_ref: {rollout: {n: 5}, actor: {optim: {lr: 0.1}}}\n",
+    ".hydra/overrides.yaml": "- trainer.total_training_steps=9\n- data.sizes=[1, 2]\n",
+}
+"""By the name of a file: what a program may write into it."""
+PLACE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+NUMBERS = st.one_of(
+    st.integers(1, 5000).map(lambda digits: "9" * digits),
+    st.integers(1, 5000).map(lambda digits: "-1" + "0" * digits),
+    st.sampled_from(["1e999", "-1e999", "1e-999", "0", "-1", "0.5", "1e18", str(2**63), str(-(2**63)), str(2**64)]),
+)
+HUGE = pytest.mark.parametrize(
+    "number", ["9" * 18, "9" * 25, "9" * 400, "-" + "9" * 5000, "1e999"], ids=["18", "25", "400", "-5000", "1e999"]
+)
+
+
+def look(directory: Path, name: str, text: str) -> None:
+    """Have everything read a run with such a file, and everything said of it be written."""
+    path = log = directory / name
+    log.parent.mkdir(exist_ok=True)
+    log.write_text(text)
+    if name.startswith("."):
+        path = directory / "train.log"
+        path.write_text(DOCUMENTS["bars.log"])
+    assert Finder([str(directory)]).scan().problems == ()
+    monitor = load([str(path)], Config(targets={"reward": 1.0}), NOW)
+    (run,) = monitor.runs.values()
+    assert [source.status.problem for source in run.sources.values() if source.status.problem] == []
+    assert str(log) in run.paths or name == "7.jsonl"
+    found = report(monitor, NOW)
+    json.dumps(found, allow_nan=False)
+    write_text(found, monitor, NOW)
+    assert all(run.series(key) for key in run.keys)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@HUGE
+def test_the_same_number_everywhere(tmp_path: Path, name: str, number: str) -> None:
+    look(tmp_path, name, PLACE.sub(number, DOCUMENTS[name]))
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_number_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(DOCUMENTS)))
+    text = DOCUMENTS[name]
+    chosen = data.draw(st.dictionaries(st.integers(0, len(PLACE.findall(text)) - 1), NUMBERS, min_size=1, max_size=4))
+    places = iter(range(text.count("")))
+    look(tmp_path_factory.mktemp("any"), name, PLACE.sub(lambda found: chosen.get(next(places), found[0]), text))
+
+
+@pytest.mark.parametrize("name", ["filelogger_v07.jsonl", "console_sft.log", "progress.csv"])
+@HUGE
+def test_a_line_costs_no_other(tmp_path: Path, name: str, number: str) -> None:
+    lines, path = DOCUMENTS[name].splitlines(keepends=True), tmp_path / name
+    assert len(lines) > 2
+    for changed in range(2, len(lines)):  # the first ones tell what the file is
+        before, after = lines[:changed], lines[changed + 1 :]
+        path.write_text("".join([*before, *after]))
+        without = points(read_run(path))
+        assert without
+        path.write_text("".join([*before, PLACE.sub(number, lines[changed]), *after]))
+        assert without <= points(read_run(path))
+
+
+def points(run: Run) -> set[tuple[str, int, str]]:
+    return {(key, step, repr(value)) for key in run.keys for step, value in values(run, key).items()}
+
+
+@pytest.mark.parametrize("digits", [19, 25, 400, 5000])
+def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
+    huge, value = "9" * digits, float("9" * digits)
+    lines = {
+        "log.jsonl": '{"step":1,"data":{"a":%s}}\n{"step":2,"data":{"a":2}}\n{"step":%s,"data":{"a":3}}\n',
+        "verl_logs.jsonl": '{"scope":"x","step":1,"a":%s}\n{"step":2,"x/a":2}\n{"step":%s,"x/a":3}\n',
+        "m.csv": "step,x/a\n1,%s\n2,2\n%s,3\n",
+        "trainer_state.json": '{"log_history":[{"step":1,"a":%s},{"step":2,"a":2},{"step":%s,"a":3}],"global_step":2}',
+        "train.log": "step:1 - a:%s\nTotal training steps: %s\nstep:2 - a:2\n",
+        "bars.log": "step:1 - a:%s\nTraining Progress:  1%%|x | 1/%s [\nstep:2 - a:2\n",
+    }
+    for name, text in lines.items():
+        path = tmp_path / name
+        path.write_text(text % (huge, huge))
+        run = read_run(path)
+        assert len(run.keys) == 1, name
+        (key,) = run.keys
+        assert values(run, key) == {1: value, 2: 2.0}, name
+        assert (run.total_steps, run.unreadable) == (None, 0 if path.suffix == ".log" else 1), name
+
+
+@pytest.mark.parametrize("text", ["- a=%s\n- b=2\n", "a: %s\nb: 2\n"])
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, "0x" + "f" * 5000], ids=["400", "5000", "hexadecimal"])
+def test_settings_of_any_length(text: str, number: str) -> None:
+    found = read_settings((text % number).encode())
+    assert isinstance(found, Unreadable) or (found["b"] == 2 and json.dumps(found)), "what is told can be written"
