@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from verl_tui import logtext
-from verl_tui.logtext import Log, LogReader
+from verl_tui.logtext import Log, LogReader, blocks
+from verl_tui.logtext import log as log_module
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ BYTES = st.lists(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks so small that lines fill several of them."""
-    monkeypatch.setattr(logtext, "BLOCK", SMALL)
-    monkeypatch.setattr(logtext, "WINDOW", SHORT)
-    monkeypatch.setattr(logtext, "_STRIDE", 4 * SMALL)
-    monkeypatch.setattr(logtext, "_KEPT", 1000)
+    monkeypatch.setattr(blocks, "BLOCK", SMALL)
+    monkeypatch.setattr(blocks, "WINDOW", SHORT)
+    monkeypatch.setattr(blocks, "STRIDE", 4 * SMALL)
+    monkeypatch.setattr(log_module, "_KEPT", 1000)
 
 
 def read(log: Log) -> Log:
@@ -182,7 +182,7 @@ def test_the_newest_lines_cost_a_few_reads(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "pread", counted)
     log = opened(path)
     assert block(log, log.last).lines[-1].text == "the end"
-    assert got < 2 * logtext.BLOCK
+    assert got < 2 * blocks.BLOCK
     assert log.number(5 * 2**30 + 1) is None, "gigabytes are not counted unasked"
 
 
@@ -207,10 +207,10 @@ def test_a_very_long_line_is_cut(tmp_path: Path) -> None:
     log = opened(path)
     lines = list(forwards(log))
     assert [line.text[:3] for line in lines] == ["a", "xxx", "b"]
-    assert lines[1].text.endswith(f"… [{1_000_001 - logtext.WINDOW:,} more bytes]")
+    assert lines[1].text.endswith(f"… [{1_000_001 - blocks.WINDOW:,} more bytes]")
     assert list(backwards(log)) == lines[::-1]
     assert block(log, 3).lines == ()
-    assert (block(log, 3).before, block(log, 0).after) == (0, 1_000_003 // logtext.BLOCK)
+    assert (block(log, 3).before, block(log, 0).after) == (0, 1_000_003 // blocks.BLOCK)
 
 
 def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 
 
 def test_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logtext, "_RETRY", -1.0)
+    monkeypatch.setattr(log_module, "_RETRY", -1.0)
     path = tmp_path / "train.log"
     log = opened(path)
     assert log.problem
@@ -284,7 +284,7 @@ def test_reads_in_a_thread_of_its_own_and_tells(tmp_path: Path, monkeypatch: pyt
 def test_what_has_not_changed_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.log").write_text("one\n")
     log = opened(tmp_path / "train.log")
-    monkeypatch.setattr(logtext, "opened", lambda path: pytest.fail("opened"))
+    monkeypatch.setattr(log_module, "opened", lambda path: pytest.fail("opened"))
     log.look()
     assert not log.read_on()
     assert log.problem is None

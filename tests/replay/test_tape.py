@@ -14,12 +14,12 @@ from tapes import BEGAN, GAP, console, file_logger, tape, tutorial
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
+from verl_tui.replay import Tape
 from verl_tui.runs.state import State, remaining, state
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.replay import Tape
     from verl_tui.runs.run import Run
 
 
@@ -220,3 +220,12 @@ def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
     (tmp_path / "train.log").write_text("Training Progress: starts\nstep by step\n", encoding="utf-8")
     assert tape(tmp_path).empty
     assert tape(tmp_path / "nowhere").empty
+
+
+def test_it_is_told_how_much_has_been_read(tmp_path):
+    logs = [tutorial(tmp_path / "run_a", range(1, 3000)), console(tmp_path / "run_b", 40)]
+    told: list[tuple[int, int]] = []
+    Tape.read([str(tmp_path / "run_*")], lambda done, size: told.append((done, size)))
+    assert told[-1] == (sum(log.stat().st_size for log in logs),) * 2
+    assert len(told) > 2
+    assert told == sorted(told)

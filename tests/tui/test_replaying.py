@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -160,3 +161,31 @@ async def test_a_picture_of_a_step_needs_no_player(tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
         assert "running  step 12" in text(app)
+
+
+def newest(app: ReplayApp) -> int:
+    """Return the highest step that the log in sight names."""
+    return max((int(found) for found in re.findall(r"step[: ](\d+)", text(app))), default=0)
+
+
+@pytest.mark.parametrize("kind", ["console", "jsonl"])
+async def test_the_log_ends_at_the_present(tmp_path, kind):
+    log = write_run(tmp_path, "run_7", 50)
+    if kind == "console":
+        log.unlink()
+        log = log.parent / "train.log"
+        log.write_text("".join(f"waiting\nstep:{step} - critic/score/mean:0.5\n" for step in range(1, 51)))
+    app, wall = replaying(log, at=20)
+    async with app.run_test(size=(100, 60)) as pilot:
+        await press(pilot, "l")
+        await until(pilot, lambda: newest(app) == 20)
+        await press(pilot, "f9")
+        await until(pilot, lambda: newest(app) == 21)
+        await press(pilot, "f7", "f7")
+        await until(pilot, lambda: newest(app) == 19)
+        assert "following" in first(app)
+        await press(pilot, "f8")
+        wall.now += 1
+        await until(pilot, lambda: newest(app) == 29)
+        wall.now += 1000
+        await until(pilot, lambda: newest(app) == 50)

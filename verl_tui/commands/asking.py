@@ -35,7 +35,8 @@ def config_option(parser: Parser) -> None:
 
 
 def screen_options(parser: Parser) -> None:
-    """Add what every command takes that draws on the terminal."""
+    """Add what every command takes that draws on the terminal, the configuration among it."""
+    config_option(parser)
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
 
@@ -59,6 +60,11 @@ def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
     if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
         raise CommandError("-: nothing is piped in, say `some-training 2>&1 | verl-tui -`")
     return paths
+
+
+def asked(options: argparse.Namespace, example: str) -> tuple[Sequence[str], Config]:
+    """Return the paths that were named and the configuration, see `paths_of`."""
+    return paths_of(options, example), configuration(options)
 
 
 def piped(paths: Sequence[str]) -> bool:

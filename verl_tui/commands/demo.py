@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, seconds
-from verl_tui.commands.asking import config_option, configuration, need_terminal, screen_options
+from verl_tui.commands.asking import configuration, need_terminal, screen_options
 from verl_tui.commands.telling import EXIT_OUTPUT, unwritten
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def options(parser: Parser) -> None:
     parser.add_argument("--seed", type=int, default=7, metavar="N", help="another number tells another story")
     parser.add_argument("--headless", action="store_true", help="only write the logs, open nothing")
     screen_options(parser)
-    config_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:

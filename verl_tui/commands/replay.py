@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, positive, step
-from verl_tui.commands.asking import (
-    config_option,
-    configuration,
-    need_terminal,
-    paths_argument,
-    paths_of,
-    piped,
-    screen_options,
-)
-from verl_tui.commands.telling import EXIT_NOTHING, tell
+from verl_tui.commands.asking import asked, need_terminal, paths_argument, piped, screen_options
+from verl_tui.commands.telling import EXIT_NOTHING, reading, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -39,18 +31,18 @@ def options(parser: Parser) -> None:
     parser.add_argument("--paused", action="store_true", help="stand still at first")
     screen_options(parser)
     paths_argument(parser, "log, directory or quoted glob")
-    config_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
         raise CommandError("-: standard input cannot be replayed, write it to a file first")
-    paths, config = paths_of(options, "verl-tui replay logs/run_7 --speed 20"), configuration(options)
+    paths, config = asked(options, "verl-tui replay logs/run_7 --speed 20")
     need_terminal()
     from verl_tui.replay import Player, Tape, usual_speed
 
-    tape = Tape.read(paths)
+    with reading() as told:
+        tape = Tape.read(paths, told)
     tell((*tape.discovery.problems, *tape.discovery.waiting))
     if tape.empty:
         why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"

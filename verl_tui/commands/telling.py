@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""
@@ -19,6 +21,12 @@ EXIT_OUTPUT = 73
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 """Whoever read the output has gone: what the shell reports of a program that dies of it."""
+
+
+_PATIENCE = 0.3
+"""Seconds that nobody needs a word for what goes on."""
+_PACE = 0.1
+"""Seconds between two words on it."""
 
 
 def complain(sentence: str) -> None:
@@ -30,6 +38,31 @@ def tell(sentences: Iterable[str]) -> None:
     """Write sentences to standard error, a line each."""
     for sentence in sentences:
         complain(sentence)
+
+
+@contextmanager
+def reading(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[int, int], None]]:
+    """Say on the terminal how much has been read, where that takes a while; the line is gone afterwards.
+
+    Yields:
+        What takes the bytes that have been read, and how many there are.
+    """
+    shown, due, where = False, clock() + _PATIENCE, sys.stderr
+
+    def tell(done: int, size: int) -> None:
+        nonlocal shown, due
+        if clock() < due or not where.isatty():
+            return
+        shown, due = True, clock() + _PACE
+        where.write(f"\r\x1b[Kverl-tui: reading, {done / max(1, size):.0%} of {size / 1e6:,.0f} MB; ctrl+c leaves")
+        where.flush()
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            where.write("\r\x1b[K")
+            where.flush()
 
 
 def unwritten(error: OSError, wanted: object) -> CommandError:

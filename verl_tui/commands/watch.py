@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import completes_paths, size, snapshot
-from verl_tui.commands.asking import (
-    EXAMPLE,
-    config_option,
-    configuration,
-    need_terminal,
-    paths_argument,
-    paths_of,
-    screen_options,
-)
+from verl_tui.commands.asking import EXAMPLE, asked, need_terminal, paths_argument, screen_options
 from verl_tui.commands.telling import EXIT_NOTHING, tell, unwritten
 
 if TYPE_CHECKING:
@@ -33,7 +25,6 @@ def options(parser: Parser) -> None:
 
 def unnamed(parser: Parser) -> None:
     """Add those options that may stand before the first path where the command is not said."""
-    config_option(parser)
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
     completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
@@ -42,7 +33,7 @@ def unnamed(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = paths_of(options, EXAMPLE), configuration(options)
+    paths, config = asked(options, EXAMPLE)
     if options.snapshot is None:
         need_terminal(paths)
     from verl_tui.sources.feed import Feed

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
@@ -18,10 +18,10 @@ from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.config import Config
-    from verl_tui.records import Batch
+    from verl_tui.records import Batch, SourceStatus
     from verl_tui.sources.discovery import Discovery
 
 
@@ -148,11 +148,27 @@ class Tape:
         self.end = max((track.moments[-1] for track in self._tracks() if track.moments), default=end)
 
     @classmethod
-    def read(cls, specs: Sequence[str]) -> Tape:
-        """Read all that lies behind some paths, once."""
+    def read(cls, specs: Sequence[str], told: Callable[[int, int], None] | None = None) -> Tape:
+        """Read all that lies behind some paths, once.
+
+        Args:
+            specs: Paths, directories and globs.
+            told: Is told after each batch how many bytes have been read, and how many there are.
+        """
         feed = Feed(specs)
         discovery = feed.scan()
-        return cls(discovery, [*feed.read(), *feed.finish()])
+        batches: list[Batch] = []
+        known: dict[tuple[str, str], SourceStatus] = {}
+        done = size = 0
+        for batch in chain(feed.read(), feed.finish()):
+            batches.append(batch)
+            source = batch.run, batch.status.path
+            before, known[source] = known.get(source), batch.status
+            done += batch.status.bytes_read - (before.bytes_read if before is not None else 0)
+            size += batch.status.size - (before.size if before is not None else 0)
+            if told is not None:
+                told(done, size)
+        return cls(discovery, batches)
 
     @property
     def empty(self) -> bool:

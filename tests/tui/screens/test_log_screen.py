@@ -8,8 +8,11 @@ import pytest
 from watching import check_layout, count_frames, dashboard, lines, loaded, press, settle, text, until
 
 from verl_tui import worker
+from verl_tui.tui.log.window import LogRows
 from verl_tui.tui.panels.health import HealthPanel
-from verl_tui.tui.screens.log import LogRows, LogScreen
+from verl_tui.tui.screens.log import _KEYS as KEYS
+from verl_tui.tui.screens.log import LogScreen
+from verl_tui.tui.screens.log_line import LineScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +74,7 @@ async def quiet(pilot: Pilot[Any]) -> None:
     assert isinstance(screen, LogScreen)
     await until(pilot, lambda: screen._reader.idle)
     await pilot.pause(0.01)  # the last notice comes a moment after the last reading
-    await until(pilot, lambda: screen._reader.idle and screen._hunted is None)
+    await until(pilot, lambda: screen._reader.idle and screen._seeker.hunt is None)
     await settle(pilot)
 
 
@@ -168,7 +171,7 @@ async def test_search(log: Path) -> None:
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, LogScreen)
-        assert app.screen._query is None
+        assert app.screen._seeker.query is None
 
 
 async def test_follows_and_writes_only_what_is_new(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +328,7 @@ async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
         await pilot.press("tab")
         await quiet(pilot)
         assert "metrics.jsonl 2/2" in lines(app)[0]
-        assert '{"step": 1, "data"' in rows(pilot)[0]
+        assert rows(pilot)[0].split() == ["1", "step", "1", "reward", "0.5"]
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: "run_b" in lines(app)[0])
         await until(pilot, lambda: any("step:10" in row for row in rows(pilot)))
@@ -354,3 +357,79 @@ async def test_no_run_and_nothing_that_is_text(tmp_path: Path) -> None:
         await pilot.press("e", "y", "slash", "a", "enter", "n", "escape", "escape")
         await settle(pilot)
         assert app.screen is dashboard(app)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)], ids=str)
+async def test_the_last_row_names_no_half_key(log: Path, size: tuple[int, int]) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        keys = lines(app)[-1].rstrip()
+        assert any(keys.endswith(key) for key in KEYS) or not keys
+        await pilot.press("slash", *"score", "enter")
+        await quiet(pilot)
+        shown = lines(app)[-1].rstrip()
+        assert shown.startswith("/score/")
+        assert any(shown.endswith(key.lstrip(" ·")) for key in KEYS) or shown == "/score/"
+
+
+JSONL = (
+    '{"step": 1, "data": {"critic/score/mean": 0.5, "actor/ppo_kl": 0.0213, "x": null}}\n'
+    "{broken\n"
+    '{"step": 2, "data": {"critic/score/mean": 0.75, "note": "\\u001b[2J\\u202e[/red]"}}\n'
+)
+
+
+async def test_records_are_told_and_a_line_is_shown_in_full(log: Path) -> None:
+    path = log.parent / "metrics.jsonl"
+    log.unlink()
+    path.write_text(JSONL)
+    app = loaded(log.parent)
+    async with app.run_test(size=(100, 20)) as pilot:
+        await opened(pilot)
+        assert [" ".join(row.split()) for row in rows(pilot)[:3]] == [
+            "1 step 1 reward 0.5 policy KL 0.0213 x nan",
+            "2 {broken",
+            '3 step 2 reward 0.75 note "�[/red]"',
+        ]
+        assert "1 unreadable" in lines(app)[0]
+        await pilot.press("u")
+        await settle(pilot)
+        assert '{"step": 1, "data"' in rows(pilot)[0], "unfolded as it was printed"
+        await pilot.press("u", "slash", *"ppo_kl", "enter")
+        await quiet(pilot)
+        assert '"actor/ppo_kl": 0.0213' in marked(pilot), "where a hit is, the line as it was printed"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, LineScreen)
+        assert "line 1 of metrics.jsonl" in text(app)
+        assert '    "critic/score/mean": 0.5,' in text(app)
+        check_layout(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, LogScreen)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 6)], ids=str)
+async def test_a_whole_line_at_every_size(log: Path, size: tuple[int, int]) -> None:
+    log.write_bytes(console(40).encode() + HOSTILE)
+    app = loaded(log.parent)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        for keys in (("enter", "enter"), ("slash", *"xxx", "enter"), ("enter",), ("G",), ("right_square_bracket",)):
+            await pilot.press(*keys)
+            await settle(pilot)
+            check_layout(app)
+        assert isinstance(app.screen, LineScreen)
+        await pilot.resize_terminal(30, 8)
+        await settle(pilot)
+        check_layout(app)
+
+
+async def test_news_may_come_while_the_screen_is_taken_down(log: Path) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await screen.remove_children()
+        screen.show(screen._view)
+        await settle(pilot)

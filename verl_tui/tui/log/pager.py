@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.logtext import BLOCK
+from verl_tui.logtext import blocks
 from verl_tui.tui.log.rows import Row, rows
 from verl_tui.tui.widgets.wrap import fit, spans
 
@@ -171,7 +171,7 @@ class Pager:
     def _resolve(self) -> _At:
         """Return the place at the top."""
         start, nth = self._top
-        number = start // BLOCK
+        number = start // blocks.BLOCK
         while True:
             lines, starts = self._lay(number)
             past = bisect_right(starts, start)
@@ -262,7 +262,7 @@ class Pager:
 
     def _read_ahead(self) -> None:
         """Have the blocks beside the one at the top read."""
-        number = self._top[0] // BLOCK
+        number = self._top[0] // blocks.BLOCK
         for beside in (number + 1, number - 1):
             if 0 <= beside <= self.log.last:
                 self.log.block(beside)

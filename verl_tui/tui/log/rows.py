@@ -1,4 +1,4 @@
-"""Lines of a log as rows: what repeats itself is folded into one row with a count."""
+"""Lines of a log as rows: what repeats itself is folded into one row with a count, records of JSONL are told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from verl_tui.tui.log.kinds import Kind, take_apart
+from verl_tui.tui.log.records import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,8 +43,8 @@ def rows(lines: Sequence[LogLine], *, fold: bool, apart: Callable[[str], bool] |
 
     Args:
         lines: Lines that follow each other.
-        fold: Whether to fold what repeats itself up to its numbers, and who printed it.
-        apart: Tells lines that are to be seen each by itself.
+        fold: Whether to fold what repeats itself up to its numbers, and who printed it, and to tell what records say.
+        apart: Tells lines that are to be seen each by itself, as it was printed.
     """
     made: list[Row] = []
     before: str | None = None
@@ -52,8 +53,11 @@ def rows(lines: Sequence[LogLine], *, fold: bool, apart: Callable[[str], bool] |
         if not fold:
             made.append(Row(line.start, line.end, parts.kind, "", line.text, 1, line.text))
             continue
-        key = None if apart is not None and apart(line.text) else _key(parts.kind, parts.tag, parts.text)
-        row = Row(line.start, line.end, parts.kind, parts.tag, parts.text, parts.times, line.text)
+        alone = apart is not None and apart(line.text)
+        key = None if alone else _key(parts.kind, parts.tag, parts.text)
+        said = told(parts.text) if not alone else None
+        tag, text = (parts.tag, parts.text) if said is None else (parts.tag or said.tag, said.text)
+        row = Row(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
         if key is not None and key == before:
             last = made[-1]
             made[-1] = Row(last.start, row.end, row.kind, row.tag, row.text, last.count + row.count, row.whole)

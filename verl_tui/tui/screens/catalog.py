@@ -92,9 +92,7 @@ def _log(desk: Desk) -> Opened:
     from verl_tui.tui.screens.log import LogScreen
 
     view = desk.view
-    played = view.run.step if view.run is not None and view.replay is not None else None  # the file goes on beyond it
-    step = view.cursor if view.cursor is not None else played
-    return Opened(LogScreen(view, aim(view.run, desk.dashboard.chosen_finding, step)))
+    return Opened(LogScreen(view, aim(view.run, desk.dashboard.chosen_finding, view.cursor)))
 
 
 def _history(desk: Desk) -> Opened:

@@ -13,13 +13,16 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from verl_tui.logtext import LogReader
+from verl_tui.logtext import LogReader, Present
 from verl_tui.tui.log.aim import Aim, texts
 from verl_tui.tui.log.drawing import ROLES, drawn, number_cells
-from verl_tui.tui.log.kinds import Alarms, Kind, StepLine, TextQuery
+from verl_tui.tui.log.kinds import Alarms, Kind, TextQuery
 from verl_tui.tui.log.pager import Look, Pager, Unread
+from verl_tui.tui.log.seeking import Seeker
+from verl_tui.tui.log.window import LogRows
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.samples.search import Search
+from verl_tui.tui.screens.log_line import LineScreen
 from verl_tui.tui.takeaway import copy_text
 from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.line import Line as StatusLine
@@ -32,59 +35,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.style import Style
-    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
 
-    from verl_tui.logtext import Hunt, Log
+    from verl_tui.logtext import Log
     from verl_tui.records import SourceStatus
     from verl_tui.tui.log.pager import Line
+    from verl_tui.tui.log.rows import Row
     from verl_tui.tui.view import View
 
 _LOOKS = 0.5
 """Seconds between two looks at the file while somebody looks at its text."""
 _ROOMY = 60
 """Columns from which on lines have numbers, and names their full length."""
-_KEYS = "/ search · n N hits · e E errors · ! @ warnings · f follow · u unfold · w wrap · y copy · esc back"
-
-
-class LogRows(Rows):
-    """The rows in sight; where to move is decided by who knows the whole log."""
-
-    DEFAULT_CSS = "LogRows { overflow: hidden hidden; }"
-
-    class Moved(Message):
-        """The user wants to see other rows."""
-
-        def __init__(self, what: str, by: int) -> None:
-            self.what, self.by = what, by
-            super().__init__()
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(choosing=True, id=id)
-
-    def action_move(self, by: int) -> None:
-        """Move by rows."""
-        self.post_message(self.Moved("row", by))
-
-    def action_page(self, by: int) -> None:
-        """Move by a screenful."""
-        self.post_message(self.Moved("page", by))
-
-    def action_end(self, way: int) -> None:
-        """Go to the beginning or the end of the log."""
-        self.post_message(self.Moved("end", way))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move down."""
-        event.stop()
-        self.action_move(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move up."""
-        event.stop()
-        self.action_move(-3)
+_KEYS = (
+    *("/ search", " · n N hits", " · e E errors", " · ! @ warnings", " · enter whole line", " · f follow"),
+    *(" · u unfold", " · w wrap", " · y copy", " · tab next file", " · esc back"),
+)
+"""Those that there is no room for are in the help."""
 
 
 class LogScreen(Screen[None]):
@@ -106,6 +75,7 @@ class LogScreen(Screen[None]):
         Binding("at", "warning(-1)", "Previous warning", key_display="@", id="log.previous_warning"),
         Binding("u", "fold", "Unfold prefixes and what repeats itself", id="log.unfold"),
         Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
+        Binding("enter", "whole", "The whole line; of a record every field", id="log.whole"),
         Binding("y", "copy", "Copy the line", id="log.copy"),
         Binding("tab", "source(1)", "Next file", id="log.next_source"),
         Binding("shift+tab", "source(-1)", "Previous file", id="log.previous_source"),
@@ -153,16 +123,10 @@ class LogScreen(Screen[None]):
         self._reader = LogReader(lambda: self.post_message(self.Read()))
         self._pagers: dict[str, Pager] = {}
         self._path = aim.path if aim is not None else None
-        self._aim = aim
-        """What is still to be found."""
+        self._rows = LogRows(id="rows")
+        self._head, self._foot = StatusLine(id="place"), StatusLine(id="keys")
+        self._seeker = Seeker(aim, self._say)
         self._wrap, self._fold = False, True
-        self._query: TextQuery | None = None
-        self._hunted: Hunt | None = None
-        """The search of which one waits for the end."""
-        self._again = False
-        """Whether it has begun again at the other end of the log."""
-        self._mark: int | None = None
-        """Where the line begins that one has gone to."""
         self._lines: Sequence[Line] = ()
         """What is in sight."""
         self._styles_by_role: dict[str, Style] = {}
@@ -170,9 +134,9 @@ class LogScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """The text, a line above that says where one is, and one below for the keys."""
-        yield StatusLine(id="place")
-        yield LogRows(id="rows")
-        yield StatusLine(id="keys")
+        yield self._head
+        yield self._rows
+        yield self._foot
         yield Box("text or expression · enter searches, esc leaves", id="search")
 
     def on_mount(self) -> None:
@@ -213,18 +177,18 @@ class LogScreen(Screen[None]):
     # -- what is shown ----------------------------------------------------------------------------------------------
 
     @property
-    def _rows(self) -> LogRows:
-        return self.query_one("#rows", LogRows)
-
-    @property
     def _source(self) -> SourceStatus | None:
         sources = texts(self._view.run)
         return next((one for one in sources if one.path == self._path), sources[0] if sources else None)
 
     @property
     def _log(self) -> Log | None:
-        source = self._source
-        return self._reader.log(source.path) if source is not None else None
+        source, view = self._source, self._view
+        if source is None:
+            return None
+        played = view.replay is not None and view.run is not None
+        present = Present(source.size, view.run.step) if played and view.run is not None else None
+        return self._reader.log(source.path, present)
 
     @property
     def _pager(self) -> Pager | None:
@@ -246,8 +210,7 @@ class LogScreen(Screen[None]):
             self._lines = ()
             self._draw_words(self._why_nothing(pager))
         elif pager.log.known:
-            self._take_aim(pager)
-            self._end_hunt(pager)
+            self._seeker.arrive(pager)
             self._draw_lines(pager, rows)
         self._draw_status(pager)
 
@@ -269,7 +232,8 @@ class LogScreen(Screen[None]):
             return
         roomy = width >= _ROOMY
         numbers = number_cells(pager.log, self._lines) if roomy else 0
-        apart = self._query.found if self._query is not None else None
+        query = self._seeker.query
+        apart = query.found if query is not None else None
         look = Look(max(1, width - 2 - numbers), self._wrap, self._fold, 16 if roomy else 5, apart)
         try:
             self._lines = pager.lines(look, height)
@@ -281,7 +245,7 @@ class LogScreen(Screen[None]):
         if not self._lines:
             self._draw_words("The file is empty.")
             return
-        hits = self._query.search if self._query is not None else None
+        hits = query.search if query is not None else None
         numbered = [pager.log.number(line.row.start) if numbers else None for line in self._lines]
         rows.set_strips(
             [
@@ -289,109 +253,44 @@ class LogScreen(Screen[None]):
                 for line, number in zip(self._lines, numbered, strict=True)
             ]
         )
-        rows.chosen = self._marked()
+        rows.chosen = self._seeker.marked(self._lines)
 
     def _strip(self, pieces: Sequence[Piece]) -> Strip:
         return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in pieces if text])
 
-    def _marked(self) -> int | None:
-        """Return which row in sight is the one that one has gone to."""
-        mark = self._mark
-        if mark is None:
-            return None
-        return next((at for at, line in enumerate(self._lines) if line.row.start <= mark < line.row.end), None)
-
     def _draw_status(self, pager: Pager | None) -> None:
+        self._head.show(*self._place(pager))
+        query = self._seeker.query
+        asked: list[Piece] = []
+        if query is not None:
+            asked.append((f"/{query.search.expression}/ ", "accent"))
+            asked += [("long lines not searched ", "warning")] if query.search.given_up else []
+        self._foot.show([*asked, *((key, "dim") for key in _KEYS)])
+
+    def _place(self, pager: Pager | None) -> tuple[list[Piece], list[Piece]]:
+        """Return the first line: which file of which run, and where in it one is."""
         width, run, source = self.size.width, self._view.run, self._source
         left: list[Piece] = [("log ", "dim")] if width >= _ROOMY else []
         if run is not None and width >= _ROOMY:
             left.append((f"{middle(run.name, max(8, width // 3), ascii_only=self._view.ascii)}  ", "strong"))
-        right: list[Piece] = []
-        if pager is not None and source is not None:
-            paths = [one.path for one in texts(run)]
-            which = f" {paths.index(source.path) + 1}/{len(paths)}" if len(paths) > 1 else ""
-            name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=self._view.ascii)
-            left.append((f"{name}{which}", ""))
-            right = [(self._where(pager), "accent" if self._hunting(pager) else "dim")]
-        self.query_one("#place", StatusLine).show(left, right)
-        asked: list[Piece] = [(f"/{self._query.search.expression}/ ", "accent")] if self._query is not None else []
-        given_up: list[Piece] = [("long lines not searched ", "warning")] if self._given_up else []
-        self.query_one("#keys", StatusLine).show([*asked, *given_up, (fit(_KEYS, width), "dim")])
-
-    @property
-    def _given_up(self) -> bool:
-        return self._query is not None and self._query.search.given_up
-
-    def _hunting(self, pager: Pager) -> bool:
-        return self._hunted is not None and self._hunted is pager.log.hunt
-
-    def _where(self, pager: Pager) -> str:
-        hunt, log = self._hunted, pager.log
-        if hunt is not None and hunt is log.hunt:
-            return f"searching {hunt.share(log.size):.0%}"
-        if self._aim is not None and self._aim.line is not None:
-            return f"looking for line {self._aim.line}"
-        if pager.follow:
-            return "following"
-        return f"{pager.share(self._lines[-1])}%" if self._lines else ""
-
-    # -- going to a line --------------------------------------------------------------------------------------------
-
-    def _take_aim(self, pager: Pager) -> None:
-        """Go to the line that the log was opened for, once it is known where that is."""
-        aim = self._aim
-        if aim is None:
-            return
-        if aim.line is not None:
-            start = pager.log.start_of(aim.line)
-            if start is None:
-                return
-            if start < 0:
-                self._say(f"{pager.log.path.name} has no line {aim.line}")
-            else:
-                self._go(pager, start)
-        elif aim.step is not None:
-            self._hunt(pager, StepLine(aim.step), pager.log.size, -1, again=True)
-        self._aim = None
-
-    def _go(self, pager: Pager, start: int) -> None:
-        self._mark = start
-        pager.go_to(start)
-
-    def _hunt(self, pager: Pager, query: Alarms | StepLine | TextQuery, origin: int, way: int, *, again: bool) -> None:
-        self._hunted, self._again = pager.log.find(query, origin, way), again
-
-    def _end_hunt(self, pager: Pager) -> None:
-        """Go to what was searched for, or go on at the other end of the log."""
-        hunt, log = self._hunted, pager.log
-        if hunt is None or not hunt.done:
-            return
-        self._hunted = None
-        query = hunt.query
-        assert isinstance(query, Alarms | StepLine | TextQuery)
-        if hunt.found is not None:
-            self._go(pager, hunt.found)
-            if self._again and not isinstance(query, StepLine):
-                self._say("from the beginning" if hunt.way > 0 else "from the end")
-        elif self._again:
-            self._say(f"no {query.words} in {log.path.name}")
-        else:
-            self._hunt(pager, query, 0 if hunt.way > 0 else log.size, hunt.way, again=True)
+        if pager is None or source is None:
+            return left, []
+        paths = [one.path for one in texts(run)]
+        which = f" {paths.index(source.path) + 1}/{len(paths)}" if len(paths) > 1 else ""
+        name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=self._view.ascii)
+        left.append((f"{name}{which}", ""))
+        if source.unreadable:
+            left.append((f"  {source.unreadable:,} unreadable", "warning"))
+        if doing := self._seeker.doing(pager.log):
+            return left, [(doing, "accent")]
+        share = f"{pager.share(self._lines[-1])}%" if self._lines else ""
+        return left, [("following" if pager.follow else share, "dim")]
 
     def _next(self, query: Alarms | TextQuery, way: int) -> None:
-        """Look for the next line from where one is."""
         pager = self._pager
-        if pager is None or not pager.log.known:
-            return
-        at, lines = self._marked(), self._lines
-        if at is not None:
-            origin = lines[at].row.end if way > 0 else lines[at].row.start
-        elif not lines or pager.follow:
-            origin = pager.log.size
-        else:
-            origin = lines[0].row.start if way > 0 else lines[-1].row.end
-        self._hunt(pager, query, origin, way, again=False)
-        self._draw()
+        if pager is not None and pager.log.known:
+            self._seeker.next(pager, self._lines, query, way)
+            self._draw()
 
     # -- keys -------------------------------------------------------------------------------------------------------
 
@@ -400,7 +299,7 @@ class LogScreen(Screen[None]):
         pager = self._pager
         if pager is None:
             return
-        self._aim = None
+        self._seeker.aim = None
         if event.what == "row":
             pager.move(event.by)
         elif event.what == "page":
@@ -414,7 +313,7 @@ class LogScreen(Screen[None]):
     @on(Rows.Chosen)
     def _clicked(self, event: Rows.Chosen) -> None:
         if event.index < len(self._lines):
-            self._mark = self._lines[event.index].row.start
+            self._seeker.mark = self._lines[event.index].row.start
             self._draw()
 
     def action_follow(self) -> None:
@@ -429,10 +328,10 @@ class LogScreen(Screen[None]):
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        if self._query is None:
+        if (query := self._seeker.query) is None:
             self.action_search()
         else:
-            self._next(self._query, way)
+            self._next(query, way)
 
     def action_alarm(self, way: int) -> None:
         """Go to the next or previous error."""
@@ -457,14 +356,14 @@ class LogScreen(Screen[None]):
         paths, source = [one.path for one in texts(self._view.run)], self._source
         if source is not None and len(paths) > 1:
             self._path = paths[(paths.index(source.path) + way) % len(paths)]
-            self._mark = self._aim = self._hunted = None
+            self._seeker.drop()
             self._draw()
 
     def action_other(self, way: int) -> None:
         """Look at the log of another run."""
         names, run = list(self._view.monitor.runs), self._view.run
         if run is not None and len(names) > 1:
-            self._mark = self._aim = self._hunted = None
+            self._seeker.drop()
             self.post_message(RunsPanel.Picked(names[(names.index(run.name) + way) % len(names)]))
 
     def action_copy(self) -> None:
@@ -474,26 +373,40 @@ class LogScreen(Screen[None]):
 
     def clip(self) -> str:
         """Go to the line that is copied, and return it."""
+        row = self._go_to_row()
+        return row.whole if row is not None else ""
+
+    def action_whole(self) -> None:
+        """Show the line that would be copied in full."""
+        pager, row = self._pager, self._go_to_row()
+        if pager is None or row is None:
+            return
+        number = pager.log.number(row.start)
+        which = f"line {number + row.count - 1:,} of " if number is not None else ""
+        self.app.push_screen(LineScreen(row.whole, f"{which}{pager.log.path.name}", self._view))
+
+    def _go_to_row(self) -> Row | None:
+        """Mark the row one has gone to, else the newest one if followed, else the one at the top; return it."""
         pager, lines = self._pager, self._lines
         if pager is None or not lines:
-            return ""
-        at = self._marked()
-        line = lines[at if at is not None else -1 if pager.follow else 0]
-        self._mark = line.row.start
+            return None
+        at = self._seeker.marked(lines)
+        row = lines[at if at is not None else -1 if pager.follow else 0].row
+        self._seeker.mark = row.start
         self._draw()
-        return line.row.whole
+        return row
 
     def action_back(self) -> None:
         """Undo the last of: what is typed, a search that goes on, what was searched for; then close."""
-        log = self._log
+        log, seeker = self._log, self._seeker
         if self.has_class("-searching"):
             self._close_search()
-        elif self._hunted is not None and log is not None:
+        elif seeker.hunt is not None and log is not None:
             log.stop_hunt()
-            self._hunted = None
+            seeker.hunt = None
             self._draw()
-        elif self._query is not None:
-            self._query = None
+        elif seeker.query is not None:
+            seeker.query = None
             self._draw()
         else:
             self.dismiss()
@@ -501,24 +414,25 @@ class LogScreen(Screen[None]):
     def action_search(self) -> None:
         """Ask what to search for."""
         box = self.query_one("#search", Input)
-        box.value = self._query.search.expression if self._query is not None else ""
+        query = self._seeker.query
+        box.value = query.search.expression if query is not None else ""
         box.display = True  # at once: whoever types fast loses no key
         self.add_class("-searching")
         self.set_focus(box, scroll_visible=False)
 
     @on(Input.Submitted, "#search")
     def _asked(self, event: Input.Submitted) -> None:
-        pager = self._pager
+        pager, seeker = self._pager, self._seeker
         try:
-            self._query = TextQuery(Search(event.value)) if event.value else None
+            seeker.query = TextQuery(Search(event.value)) if event.value else None
         except ValueError as error:
             self._say(str(error))
             return
         self._close_search()
-        if self._query is not None and pager is not None:
-            self._mark = None
+        if seeker.query is not None and pager is not None:
+            seeker.mark = None
             # Who sees the newest line looks back from there.
-            self._next(self._query, -1 if pager.follow else 1)
+            self._next(seeker.query, -1 if pager.follow else 1)
 
     def _close_search(self) -> None:
         self.query_one("#search", Input).display = False

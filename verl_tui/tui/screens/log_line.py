@@ -1,0 +1,87 @@
+"""One line of a log in full: as it was printed, or a record of JSONL with a row for each of its fields."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+
+from verl_tui.tui.log.records import whole
+from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.wrap import wrap
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.tui.view import View
+    from verl_tui.tui.widgets.words import Pieces
+
+_MOST = 5000
+"""Rows: more than any line has on a terminal of twenty columns."""
+
+
+class LinePanel(TextPanel):
+    """The text of a line, wrapped."""
+
+    PREFIX = "line-panel"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"line-panel--text"}
+    DEFAULT_CSS = """
+    LinePanel {
+        border: round $accent;
+        background: $surface;
+        & > .line-panel--text { color: $foreground; }
+    }
+    """
+
+    def __init__(self, line: str) -> None:
+        super().__init__()
+        self.text = whole(line)
+        self._rows = Rows()
+
+    def compose(self) -> ComposeResult:
+        """Make the rows."""
+        yield self._rows
+
+    def redraw(self) -> None:
+        """Wrap the text."""
+        lines: list[Pieces] = [[(row, "text")] for row in islice(wrap(self.text, self._rows.width), _MOST)]
+        self._rows.set_rows(self.texts(lines))
+
+
+class LineScreen(Overlay[None]):
+    """A line over the log."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss", "Close", id="line.close"),
+    ]
+    WIDEST = 140
+
+    _panel: LinePanel
+
+    def __init__(self, line: str, title: str, view: View) -> None:
+        """Make the screen.
+
+        Args:
+            line: As it was printed.
+            title: Which line it is.
+            view: The state of everything.
+        """
+        super().__init__(LinePanel(line), view)
+        self._title = title
+
+    def draw(self, view: View) -> None:
+        """Wrap the line for the width there is."""
+        keys = " · ctrl+y copies · esc closes" if self.has_class("-wide") else ""
+        self.entitle(f"{self._title}{keys}")
+        self._panel.redraw()
+
+    def clip(self) -> str:
+        """Return what is copied: all of it."""
+        return self._panel.text
+
+    def action_other(self, way: int) -> None:
+        """Stay: the line is of this run."""
