@@ -108,10 +108,10 @@ async def test_a_place_that_takes_no_files_says_so(log: Path, here: Path, monkey
         here.rmdir()
         await press(pilot, "ctrl+s")
         await until(pilot, lambda: said(app))
-        assert said(app) == ["cannot be written: No such file or directory"]
+        assert said(app) == ["cannot write to the current directory: No such file or directory"]
         await press(pilot, "W")
         await until(pilot, lambda: said(app))
-        assert said(app) == ["cannot be written: No such file or directory"]
+        assert said(app) == ["cannot write to the current directory: No such file or directory"]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -232,4 +232,6 @@ async def test_a_directory_without_rights_says_so(log: Path, here: Path) -> None
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot, "ctrl+s")
         await until(pilot, lambda: said(app))
-        assert said(app) == ["cannot be written: Permission denied"]
+        (words,) = said(app)
+        assert words.startswith("cannot write to /")
+        assert words.endswith("here: Permission denied")

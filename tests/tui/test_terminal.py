@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pyte
@@ -12,8 +13,11 @@ from textual.events import AppBlur, AppFocus, Resize
 from textual.geometry import Size
 from watching import dashboard, loaded, press, settle, showing, text, until, write_run
 
-from verl_tui.tui import terminal, themes
+from verl_tui.config import Config
+from verl_tui.replay import Player, Tape
+from verl_tui.tui import replay, terminal, themes, watch
 from verl_tui.tui.actions import bindings
+from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
     from textual.binding import Binding
 
     from verl_tui.monitor import Monitor
-    from verl_tui.tui.app import VerlApp
 
 
 # -- focus ------------------------------------------------------------------------------------------------------------
@@ -227,6 +230,41 @@ async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor, ke
         assert isinstance(app.screen, HelpScreen)
         first = app.screen.query_one(Rows)._strips[0].text
         assert first.startswith(f"{panel}, while")
+
+
+# -- its size ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["watch", "replay"])
+def test_the_terminal_is_asked_for_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    exported = {"COLUMNS": "50", "LINES": "9"}
+    for name, value in exported.items():
+        monkeypatch.setenv(name, value)
+    left: list[set[str]] = []
+    monkeypatch.setattr(VerlApp, "run", lambda *_, **__: left.append(exported.keys() & os.environ.keys()))
+    log = str(write_run(tmp_path, "run").parent)
+    assert (watch([log], Config()) if what == "watch" else replay(Player(Tape.read([log])), Config())) == 0
+    assert left == [set()]
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VerlApp, "run", lambda app, **_: setattr(app, "_return_code", 1))  # as Textual tells it
+    assert watch([str(tmp_path)], Config()) == 1
+
+
+@pytest.mark.parametrize("screen", ["config", "help"])
+async def test_it_may_end_as_a_screen_opens(demo: Monitor, screen: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        app.action_look_at(screen)
+        app.exit()  # nothing is in the screen yet, and nothing ever will
+
+
+# -- the palette ------------------------------------------------------------------------------------------------------
 
 
 async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) -> None:

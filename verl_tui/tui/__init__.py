@@ -7,6 +7,10 @@ import os
 from time import time
 from typing import TYPE_CHECKING
 
+# Frames a second that Textual draws at most, unless the user has said. With its 60, what comes a frame later than the
+# answer to a key waits for 17 ms; nothing is drawn more often for it.
+os.environ.setdefault("TEXTUAL_FPS", "120")
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.replay import Player
+    from verl_tui.tui.app import VerlApp
 
 
 def watch(
@@ -40,12 +45,11 @@ def watch(
 
     ascii_only = _ascii_only(config, on_terminal=snapshot is None)
     if snapshot is None:
-        for name in ("COLUMNS", "LINES"):
-            os.environ.pop(name, None)  # of the shell: Textual would take them for the size for ever
+        _ask_for_size()
         if any(map(pipe.is_meant, specs)):
             pipe.make_way()
         remembered = StateFile(state_path())
-        return VerlApp(specs, config, ascii_only=ascii_only, state_file=remembered).run(mouse=config.mouse) or 0
+        return _run(VerlApp(specs, config, ascii_only=ascii_only, state_file=remembered))
     return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
 
 
@@ -54,9 +58,21 @@ def replay(player: Player, config: Config) -> int:
     from verl_tui.tui.replaying import ReplayApp
     from verl_tui.tui.state_file import StateFile, state_path
 
+    _ask_for_size()
     ascii_only = _ascii_only(config)
     app = ReplayApp(player, config, ascii_only=ascii_only, state_file=StateFile(state_path()))
-    return app.run(mouse=config.mouse) or 0
+    return _run(app)
+
+
+def _run(app: VerlApp) -> int:
+    """Run an app; return what it says, which is nothing if it has failed."""
+    return app.run(mouse=app.config.mouse) or app.return_code or 0
+
+
+def _ask_for_size() -> None:
+    """Have the terminal asked for its size: what a shell has exported Textual would take for it for ever."""
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
 
 
 def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool) -> int:

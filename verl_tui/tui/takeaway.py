@@ -128,9 +128,17 @@ async def _write_table(app: App[Any], name: str, columns: Sequence[Column]) -> N
         _say(app, f"{count:,} step{'s' * (count != 1)} in", paths[0])
 
 
+def folder() -> str:
+    """Name the directory that files are written into."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it is gone
+        return "the current directory"
+
+
 def _give_up(app: App[Any], paths: Sequence[Path], error: OSError) -> None:
     _remove(paths)
-    _say(app, f"cannot be written: {error.strerror or error}")
+    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
 
 
 def _remove(paths: Sequence[Path]) -> None:
@@ -138,11 +146,11 @@ def _remove(paths: Sequence[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _say(app: App[Any], sentence: str, path: Path | None = None, end: str = "") -> None:
+def _say(app: App[Any], sentence: str, path: Path | str = "", end: str = "") -> None:
     """Say something in one line, in place of what was said before; of a path both ends are kept."""
     width = max(16, app.size.width - 8)
     words = fit(printable(sentence), width)
-    if path is not None:
+    if path:
         words += f" {middle(str(path), max(8, width - len(words) - 1 - len(end)))}{end}"
     app.clear_notifications()
     app.notify(words, timeout=4, markup=False)

@@ -452,7 +452,7 @@ async def test_where_nothing_can_be_written(run: Path, tmp_path: Path, monkeypat
     app = loaded(run)
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app, "x")
-        assert any("cannot be written: No such file" in note.message for note in app._notifications)
+        assert any(f"cannot write to {tmp_path}/missing: No such" in note.message for note in app._notifications)
 
 
 # -- robust ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from verl_tui.tui.samples import query, words
 from verl_tui.tui.samples.browse import Browse
 from verl_tui.tui.samples.export import Export, whole
 from verl_tui.tui.samples.query import Query
-from verl_tui.tui.takeaway import copy_text
+from verl_tui.tui.takeaway import copy_text, folder
 from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
@@ -357,7 +357,7 @@ class SamplesScreen(Screen["Chosen | None"]):
         try:
             self._export = Export(browse.page, indices, run.name)
         except OSError as error:
-            self._say(f"cannot be written: {error.strerror or error}")
+            self._say(f"cannot write to {folder()}: {error.strerror or error}")
             return
         self._view.browser.undertake(self._export)
 

@@ -1,0 +1,201 @@
+"""An app on a terminal that goes away, is not read or belongs to somebody else for a while, with any bytes as keys."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from textual.events import Key, MouseDown
+
+from verl_tui.tui.driver import Parser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DEADLINE = 20.0
+APP = """
+import time
+from textual.app import App
+from verl_tui.tui import driver
+
+class Echo(App):
+    def on_ready(self):
+        self._driver.write("<ready>")
+    def on_key(self, event):
+        self._driver.write(f"<{event.key}>")
+        if event.key == "h":
+            time.sleep(60)
+        if event.key == "w":
+            for _ in range(100):
+                self._driver.write("w" * 100_000)
+        if event.key == "z":
+            self.action_suspend_process()
+        if event.key == "q":
+            self.exit(0)
+
+driver._PATIENCE = 0.2
+raise SystemExit(Echo(driver_class=driver.SteadyDriver).run())
+"""
+
+
+class Terminal:
+    """One with an app that is in no shell's session: no signal tells it when the terminal goes."""
+
+    def __init__(self) -> None:
+        self.fd, self._there = os.openpty()  # both stay open: what has been written can still be read
+        self.before = termios.tcgetattr(self.fd)
+        self.output = b""
+        streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), self._there)
+        self.app = subprocess.Popen([sys.executable, "-c", APP], start_new_session=True, **streams)
+        self.until(lambda: b"\x1b[?7l" in self.output and b"<ready>" in self.output)
+
+    def close(self) -> None:
+        os.close(self.fd)
+        os.close(self._there)
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.fd, keys)
+        self.until(lambda: b"<" + keys[-1:] + b">" in self.output)
+
+    def until(self, met: Callable[[], object]) -> None:
+        """Read until something holds."""
+        end = time.monotonic() + DEADLINE
+        while not met():
+            assert time.monotonic() < end, self.output
+            if select.select([self.fd], [], [], 0.02)[0]:
+                self.output += os.read(self.fd, 65536)
+
+    def stopped(self) -> None:
+        """Read until the app has been stopped."""
+        self.until(lambda: os.waitpid(self.app.pid, os.WNOHANG | os.WUNTRACED)[0])
+
+    def send(self, *signals: int) -> None:
+        for number in signals:
+            self.app.send_signal(number)
+
+    def end(self) -> int | None:
+        """Read until the app has ended."""
+        self.until(lambda: self.app.poll() is not None)
+        while select.select([self.fd], [], [], 0)[0]:
+            self.output += os.read(self.fd, 65536)
+        return self.app.returncode
+
+    def restored(self) -> bool:
+        """Tell whether the terminal is as it was: modes, screen, cursor, no reports of the mouse."""
+        return termios.tcgetattr(self.fd) == self.before and all(
+            self.output.rfind(on) < self.output.rfind(off)
+            for on, off in (
+                (b"\x1b[?1049h", b"\x1b[?1049l"),
+                (b"\x1b[?25l", b"\x1b[?25h"),
+                (b"\x1b[?1003h", b"\x1b[?1003l"),
+            )
+        )
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    terminal = Terminal()
+    yield terminal
+    terminal.app.kill()
+    terminal.app.wait()
+    terminal.close()
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", ["\x1b[1:2:3u", "\x1b[1114112u", "\x1b[99999999999999999999u", "\x1b[97;1;:1114112u"])
+def test_what_is_no_key_is_nothing(sent: str) -> None:
+    heard = list(Parser().feed(f"a{sent}k"))
+    assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
+
+
+@pytest.mark.parametrize("size", ["24;80;0;0", "0;0;0;0"])
+def test_a_mouse_that_moves_in_cells(size: str) -> None:
+    parser = Parser()
+    list(parser.feed(f"\x1b[48;{size}t"))
+    assert parser.mouse_pixels
+    (down,) = parser.feed("\x1b[<0;5;7M")
+    assert isinstance(down, MouseDown)
+    assert (down.x, down.y) == (4, 6)
+
+
+def test_bytes_that_are_no_text_are_no_end(terminal: Terminal) -> None:
+    terminal.press(b"\xff\xfe\xc3k")
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.restored()
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_no_terminal_no_app(terminal: Terminal) -> None:
+    os.close(terminal.fd)
+    terminal.fd = os.open(os.devnull, os.O_RDWR)
+    assert terminal.app.wait(DEADLINE) == 128 + signal.SIGHUP
+
+
+def test_an_app_that_hangs_ends_nevertheless(terminal: Terminal) -> None:
+    terminal.press(b"h")
+    terminal.send(signal.SIGTERM)
+    assert terminal.end() == 128 + signal.SIGTERM
+    assert terminal.restored()
+
+
+def test_an_app_that_nobody_reads_ends_nevertheless(terminal: Terminal) -> None:
+    terminal.press(b"w")
+    terminal.send(signal.SIGTERM)
+    assert terminal.app.wait(DEADLINE) == 128 + signal.SIGTERM
+    assert termios.tcgetattr(terminal.fd) == terminal.before
+
+
+def test_who_goes_on_only_to_end_leaves_the_terminal_alone(terminal: Terminal) -> None:
+    terminal.send(signal.SIGSTOP)
+    terminal.stopped()
+    terminal.send(signal.SIGTERM, signal.SIGCONT)  # as timeout(1), systemd and shells do
+    assert terminal.end() == 128 + signal.SIGTERM
+    assert terminal.restored()
+
+
+# -- the terminal is lent ---------------------------------------------------------------------------------------------
+
+
+def test_to_be_stopped_and_to_go_on(terminal: Terminal) -> None:
+    terminal.send(signal.SIGSTOP)
+    terminal.stopped()
+    terminal.output = b""
+    terminal.send(signal.SIGCONT)
+    terminal.until(lambda: b"\x1b[?7l" in terminal.output)
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.restored()
+
+
+def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
+    os.write(terminal.fd, b"z")
+    terminal.stopped()
+    assert terminal.restored()
+    terminal.send(signal.SIGCONT)
+    terminal.until(lambda: terminal.output.count(b"\x1b[?7l") == 2)
+    assert not terminal.restored()
+    terminal.press(b"q")
+    assert terminal.end() == 0
+    assert terminal.restored()
+
+
+def test_who_has_stepped_back_ends_without_the_terminal(terminal: Terminal) -> None:
+    os.write(terminal.fd, b"z")
+    terminal.stopped()
+    seen = len(terminal.output)
+    terminal.send(signal.SIGTERM, signal.SIGCONT)
+    assert terminal.end() == 128 + signal.SIGTERM
+    assert b"\x1b[?1049h" not in terminal.output[seen:]
+    assert terminal.restored()
