@@ -7,16 +7,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
+from rich.cells import cell_len
+from watching import check_layout, dashboard, loaded, press, settle, text, write_run
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
+from verl_tui.runs.state import State
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.widgets import run_table
 from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.widgets.run_rows import RunEntry
+from verl_tui.tui.widgets.run_table import Figures, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.tui.view import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
 CRITICAL = Verdict((Finding("policy-collapse", Severity.CRITICAL, "fell"),))
+
+
+FIGURES = {"actor/ppo_kl": [0.012] * 120, "perf/throughput": [4500.0] * 120}
 
 
 def three() -> View:
@@ -41,14 +52,82 @@ async def test_any_size_and_any_name(size: tuple[int, int], ascii_only: bool) ->
 
 
 async def test_one_row_each_where_there_is_room() -> None:
-    first, second, third = (await shown(three(), (120, 8))).split("\n")[1:4]
-    assert first[1:].split()[:8] == ["1", "✖1", "grpo", "running", "120/500", "█▉", "24%", "eta"]
-    assert "3h 10m" in first
+    runs = make_run("grpo", columns=FIGURES), make_run("ppo", 480), make_run("old", 500, quiet=9000.0)
+    worse = (*WARNED.findings, *CRITICAL.findings)
+    view = make_view(*runs, verdicts={"grpo": Verdict(worse), "ppo": WARNED, "old": Verdict()})
+    heading, first, second, third = (await shown(view, (150, 8))).split("\n")[1:5]
+    assert heading[1:-1].split() == [
+        *("run", "state", "step", "done", "reward", "trend", "KL", "throughput", "ETA", "last", "findings"),
+    ]
+    assert first[1:].split()[:7] == ["1", "✖2", "grpo", "running", "120/500", "█▉", "24%"]
+    assert first[1:].split()[7] == "0.865"
+    assert first[1:].split()[9:15] == ["0.012", "4.5k", "3h", "10m", "now", "policy-collapse"]
+    assert "kl-high" in second
+    for words, value in (("reward", "0.865"), ("KL", "0.012"), ("throughput", "4.5k"), ("last", " now")):
+        assert heading.index(words) + len(words) == first.index(value) + len(value), "numbers stand below their name"
     assert second[1:].split()[:2] == ["2", "▲1"]
     assert third[1:].split()[:4] == ["3", "●", "old", "finished"]
     assert "100%" in third
     assert "2h 30m" in third  # age
     assert first.index("120/500") == second.index("480/500") == third.index("500/500")
+
+
+@pytest.mark.parametrize("width", range(48, 160, 7))
+def test_the_table_has_the_columns_that_fit_and_the_names_room(width: int) -> None:
+    names = ["x" * 30, "数学强化学习" * 4]
+    laid = table(names, width, indent=5, steps=9, ascii_only=False)
+    told = Figures(("nan", "odd"), finding="kl-high", more=3)
+    entry = RunEntry(names[1], "ok", "3", State.FINISHED, "1200/1500", 0.8, "", "1703d 10h", None)
+    for row in (laid.heading, laid.row(entry, told)):
+        assert sum(cell_len(part) for part, _ in row) <= width
+    words = laid.heading[0][0].split()
+    ranked = ["step", "reward", "KL", "last", "throughput", "findings", "ETA", "done", "trend"]
+    assert "nan" in "".join(part for part, _ in laid.row(entry, told))
+    assert [word for word in ranked if word in words][:3] == ranked[:3] or width < 60
+
+
+async def test_columns_that_no_run_has_a_word_on_are_left_out() -> None:
+    text = await shown(make_view(make_run(total=None), make_run("other", total=None)), (150, 12))
+    assert "reward" in text
+    for heading in ("KL", "throughput", "ETA", "done"):
+        assert heading not in text
+
+
+async def test_of_a_table_only_rows_that_have_changed_are_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    head = run_table.head_of
+    monkeypatch.setattr(run_table, "head_of", lambda entry, *a, **m: written.append(entry.name) or head(entry, *a, **m))
+    app = Host(RunsPanel())
+    runs = [make_run(f"run-{n}", 20) for n in range(200)]
+    view = make_view(*runs)
+    async with app.run_test(size=(120, 20)) as pilot:
+        app.panel.show(view)
+        await pilot.pause()
+        assert len(set(written)) <= 20
+        written.clear()
+        app.panel.show(replace(view, run=runs[1]))
+        assert sorted(written) == ["run-0", "run-1"]
+
+
+async def test_the_panel_over_the_full_screen_is_a_table(tmp_path: Path) -> None:
+    for n in range(30):
+        write_run(tmp_path, f"run-{n:02}", 3)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for size, there in (((80, 24), True), ((60, 20), True), ((40, 12), False), ((140, 45), True)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "f2")
+            if not dashboard(app).zoomed:
+                await press(pilot, "z")
+            await settle(pilot)
+            check_layout(app)
+            seen = text(app)
+            assert there is ("reward" in seen and "KL" in seen), size
+            assert "run-00" in seen
+            await press(pilot, "G")
+            assert "run-29" in text(app)
+            assert there is ("reward" in text(app)), "the heading stays"
+            await press(pilot, "g")
 
 
 async def test_two_rows_each_in_a_column() -> None:

@@ -49,6 +49,6 @@ def _natural(name: str) -> list[tuple[int, int | str]]:
 
 def _reward(run: Run) -> float:
     """Return the newest reward that is a number, less than any where there is none."""
-    series = run.indicator("reward")
+    series = run.present(run.indicators.get("reward"))
     point = series.last_finite if series is not None else None
     return -math.inf if series is None or point is None else point.value * factor("reward", series.key)

@@ -1,28 +1,25 @@
-"""All runs, one to three rows each: how they are, how far they are, whether anything still comes."""
+"""All runs, one to three rows each, over the full screen a table: how they are, how far they are, how old the news."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
 
 from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.health.finding import Severity
-from verl_tui.runs.pace import ahead
-from verl_tui.runs.state import State, silence, state
-from verl_tui.times import age, duration
 from verl_tui.tui.panels.panel import TextPanel
+from verl_tui.tui.panels.run_entries import Told, figures, selected, steps_told, wordless
 from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
 from verl_tui.tui.selection import LETTERS
 from verl_tui.tui.widgets import palette
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.lazy import LazyStrips
-from verl_tui.tui.widgets.numbers import exact_step
-from verl_tui.tui.widgets.run_rows import ROLES, RunEntry, columns, glyph, pairs, singles, triples
+from verl_tui.tui.widgets.rows import Rows
+from verl_tui.tui.widgets.run_rows import ROLES, glyph, pairs, singles, triples
+from verl_tui.tui.widgets.run_table import table
 from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
 
@@ -31,22 +28,29 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
     from textual.strip import Strip
 
-    from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.run_rows import Layout
+    from verl_tui.tui.widgets.run_rows import Layout, RunEntry
     from verl_tui.tui.widgets.words import Pieces
 
-_ONE_ROW = 78
-"""From this width on a run takes one row of columns."""
+    Placed = Callable[[int], RunEntry]
+    """Returns what is said of the run at a place of the list."""
+
+_ONE_ROW, _TABLE = 77, 48
+"""From this width on runs stand in a table; from which on over the full screen, where it is what one has come for."""
+_HEADED = 5
+"""Rows from which on one of them is the table's heading."""
 _TWO_ROWS = 24
 """From this width on two rows, three where there is room; below, and on narrow screens, one short one."""
 _BESIDE = 10
 """Cells beside a name: frame and scroll bar, number, badge and count before it, the sign of the state after it."""
-_MOST = 99
-"""Findings that are counted: more digits would take the room of names."""
+_SPARED = 100
+"""Cells that are left to two columns of charts and what stands beside them."""
+_KEPT = 500
+"""Rows that are remembered: more than a few screenfuls."""
 _CROWD = 4
 """So many runs have two rows each even where they must scroll; more get one."""
 
@@ -65,6 +69,8 @@ class RunsPanel(TextPanel):
     ]
     DEFAULT_CSS = """
     RunsPanel {
+        & > .-head { height: 1; overflow: hidden hidden; scrollbar-size: 0 0; }
+        & > Entries { height: 1fr; }
         & > .runs--ok { color: $text-success; }
         & > .runs--warning { color: $text-warning; }
         & > .runs--critical { color: $text-error; }
@@ -90,12 +96,19 @@ class RunsPanel(TextPanel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self._head = Rows()
+        self._head.add_class("-head")
+        self._head.can_focus = self._head.display = False
         self._rows = Entries(marked=3)
         self._filter = ""
         self._order = ORDERS[0]
-        self._made_of: WeakKeyDictionary[Run, tuple[object, RunEntry]] = WeakKeyDictionary()
-        """What was said of each run last, and what it depends on."""
+        self._told = Told()
+        self._look: object = None
+        self._written: dict[tuple[RunEntry, int, int], list[Pieces]] = {}
+        """Rows as they look now, of which a key changes few."""
         self._view: View | None = None
+        self._longest = 0
+        """Cells of the longest name."""
         self._names: list[str] = []
         """Names of the entries, in their order."""
         self._chosen: str | None = None
@@ -114,8 +127,18 @@ class RunsPanel(TextPanel):
         self.redraw()
 
     def compose(self) -> ComposeResult:
-        """Make the rows."""
+        """The heading of the table stays while the rows scroll."""
+        yield self._head
         yield self._rows
+
+    def make_room(self, view: View) -> bool:
+        """Ask for another layout where names have come that need one; tell whether they have."""
+        longest = max(map(cell_len, view.monitor.runs), default=0)
+        if not self.display or longest == self._longest:
+            return False
+        self._longest = longest
+        self.refresh(layout=True)
+        return True
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""
@@ -141,9 +164,9 @@ class RunsPanel(TextPanel):
         """Return the runs that the filter leaves, in their order."""
         return ordered(matching(view.monitor.runs.values(), self._filter), self._order, view.now)
 
-    def wanted(self, view: View) -> int:
-        """Return the cells, with the frame, in which no name has to be cut."""
-        return _BESIDE + max(map(cell_len, view.monitor.runs), default=0)
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        """Return the cells in which no name has to be cut, as far as the charts can spare them."""
+        return min(self._longest + _BESIDE, container.width - _SPARED) - self.gutter.width
 
     def clip(self) -> str:
         """Return the paths of the chosen run, as one names them on a command line."""
@@ -174,27 +197,31 @@ class RunsPanel(TextPanel):
         width, height = self._rows.size
         if view is None or width < 1 or height < 1:
             return
-        entries = [self._entry(view, run) for run in self.listed(view)]
-        tall = self._tall(len(entries), width, height)
+        runs = self.listed(view)
+        tabular = bool(runs) and width >= (_TABLE if self.has_class("-zoomed") else _ONE_ROW)
+        headed = tabular and height + self._head.display >= _HEADED
+        if self._head.display is not headed:
+            self._head.display = headed
+            self.call_after_refresh(self.redraw)
+        tall = 1 if tabular else self._tall(len(runs), width, height)
         above = [_loading(view, width)] if view.loading else []
-        if len(above) + len(entries) * tall > height:
+        if len(above) + len(runs) * tall > height:
             width -= 1  # the scroll bar
-        if not entries:
+        if not runs:
             above += self._nothing(view, width)
-        first, stop = len(above), len(above) + len(entries) * tall
-        placed = self._placing(view, entries)
-        # The first one tells how wide what comes before the names is.
-        layout = self._layout([placed(0), *entries[1:]], tall, width, view) if entries else None
+        first, stop = len(above), len(above) + len(runs) * tall
+        placed = self._placing(view, runs)
+        layout = self._table(view, runs, placed, width) if tabular else self._layout(view, runs, placed, tall, width)
 
         def row(at: int) -> Strip:
-            if layout is None or at < first:
+            if at < first:
                 return self.strip(above[at])
             return self.strip(layout(placed((at - first) // tall))[(at - first) % tall])
 
-        self._names = [entry.name for entry in entries]
+        self._names = [run.name for run in runs]
         self._rows.set_lazy_entries(LazyStrips(stop, row), range(first, stop, tall), stop)
         self._mark(width, height)
-        self.subtitle(self._caption(view, len(entries)))
+        self.subtitle(self._caption(view, len(runs)))
 
     def _caption(self, view: View, shown: int) -> str:
         """Say what the list leaves out, how it is sorted and how many are selected."""
@@ -214,14 +241,37 @@ class RunsPanel(TextPanel):
             return 1
         return 3 if entries * 3 <= height else 2
 
-    def _layout(self, entries: list[RunEntry], tall: int, width: int, view: View) -> Layout:
-        if tall == 3:
-            return triples(entries, width, ascii_only=view.ascii)
-        if tall == 2:
-            return pairs(entries, width, ascii_only=view.ascii)
-        if width >= _ONE_ROW - 1:
-            return columns(entries, width, ascii_only=view.ascii)
-        return singles(entries, width, ascii_only=view.ascii)
+    def _layout(self, view: View, runs: Sequence[Run], placed: Placed, tall: int, width: int) -> Layout:
+        """Return what writes the rows of a run; all runs are looked at only where there are few of them."""
+        if tall == 1 or not runs:
+            names = tuple(run.name for run in runs)
+            return self._once(view, (names, width, view.ascii), singles(names, width, ascii_only=view.ascii))
+        entries = [placed(at) for at in range(len(runs))]
+        return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
+
+    def _table(self, view: View, runs: Sequence[Run], placed: Placed, width: int) -> Layout:
+        """Return what writes the row of a run below a heading, and write that."""
+        names = [run.name for run in runs]
+        steps = max(len(steps_told(run)) for run in runs)
+        laid = table(names, width, indent=placed(0).indent, steps=steps, without=wordless(runs), ascii_only=view.ascii)
+        self._head.set_strips([self.strip(laid.heading)])
+        return self._once(
+            view, laid.look, lambda entry: [laid.row(entry, figures(view, view.monitor.runs[entry.name]))]
+        )
+
+    def _once(self, view: View, look: object, write: Layout) -> Layout:
+        """Return what writes the rows of a run, unless they are known; where looks are equal, they are as they were."""
+        if look != self._look or len(self._written) > _KEPT:
+            self._look = look
+            self._written.clear()
+
+        def rows(entry: RunEntry) -> list[Pieces]:
+            key = (entry, view.monitor.runs[entry.name].revision, view.attention.revision)
+            if key not in self._written:
+                self._written[key] = write(entry)
+            return self._written[key]
+
+        return rows
 
     def _mark(self, *size: int) -> None:
         """Highlight the chosen run, and scroll to it when it or the room for it has changed."""
@@ -232,88 +282,28 @@ class RunsPanel(TextPanel):
             rows.reveal(rows.chosen)
         self._revealed = place
 
-    def _nothing(self, view: View, width: int) -> list[Pieces]:
-        monitor = view.monitor
-        lines = [(line, "dim") for line in ("" if view.loading else "no run yet", *monitor.waiting)]
-        lines += [(f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in monitor.problems]
-        return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]
-
-    def _placing(self, view: View, entries: Sequence[RunEntry]) -> Callable[[int], RunEntry]:
-        """Return what tells an entry its place in the list: of two hundred only those in sight need to know."""
+    def _placing(self, view: View, runs: Sequence[Run]) -> Placed:
+        """Return what says of a run what it is to say in its place: of two hundred only those in sight are asked."""
         numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
-        digits = max((len(entry.count) for entry in entries), default=0)
+        digits = max((len(self._told.standing(view, run).found) for run in runs), default=0)
 
         def placed(at: int) -> RunEntry:
-            entry, run = entries[at], view.monitor.runs[entries[at].name]
+            run, entry = runs[at], self._told.entry(view, runs[at])
             return replace(
                 entry,
                 number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
                 count=entry.count.ljust(digits),
                 shown=view.run is run,
-                mark=_selected(view, run),
+                mark=selected(view, run),
             )
 
         return placed
 
-    def _entry(self, view: View, run: Run) -> RunEntry:
-        """Return what is said of a run; it is not reckoned anew where only a key was pressed."""
-        verdict = view.monitor.verdicts.get(run.name)
-        key = (view.now, run.revision, verdict, view.attention.revision)
-        made = self._made_of.get(run)
-        if made is None or made[0] != key:
-            made = self._made_of[run] = (key, _entry(view, run))
-        return made[1]
-
-
-def _entry(view: View, run: Run) -> RunEntry:
-    step, total = run.step, run.total_steps
-    now = state(run, view.now)
-    left = ahead(run) if now is State.RUNNING else None
-    quiet = silence(run, view.now)
-    return RunEntry(
-        name=run.name,
-        badge=_badge(view, run),
-        count=_count(view, run),
-        state=now,
-        steps="" if step is None else exact_step(step) + (f"/{exact_step(total)}" if total else ""),
-        share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
-        eta="" if left is None else duration(left.seconds),
-        age="" if quiet is None else age(quiet),
-        reward=run.indicator("reward"),
-    )
-
-
-def _selected(view: View, run: Run) -> tuple[str, str]:
-    """Return the letter that a selected run has wherever it is shown, with its colour."""
-    place = view.selection.place(run.name)
-    if place is None:
-        return ("  " if view.selected else "", "")
-    return f"{LETTERS[place]} ", palette.RUNS[place]
-
-
-def _badge(view: View, run: Run) -> str:
-    """Say how a run is; a run of which no rule could judge anything is not called healthy."""
-    verdict = view.monitor.verdicts.get(run.name)
-    if verdict is None or (run.step is None and not verdict.findings):
-        return "nothing"
-    worst = max((one.severity for one in _open(view, run)), default=None)
-    if worst is None:
-        guide = getattr(view.monitor, "guide", None)
-        skipped = {rule.id for rule in verdict.not_judged}
-        return "nothing" if guide is not None and {rule.id for rule in guide.rules} <= skipped else "ok"
-    return {Severity.CRITICAL: "critical", Severity.WARNING: "warning"}.get(worst, "ok")
-
-
-def _open(view: View, run: Run) -> Sequence[Finding]:
-    """Return what was found about a run and is not acknowledged."""
-    verdict = view.monitor.verdicts.get(run.name)
-    return view.attention.open(run.name, verdict.findings) if verdict is not None else ()
-
-
-def _count(view: View, run: Run) -> str:
-    """Count what gives the badge its colour; empty for nothing."""
-    bad = sum(finding.severity > Severity.INFO for finding in _open(view, run))
-    return str(min(bad, _MOST)) if bad else ""
+    def _nothing(self, view: View, width: int) -> list[Pieces]:
+        monitor = view.monitor
+        lines = [(line, "dim") for line in ("" if view.loading else "no run yet", *monitor.waiting)]
+        lines += [(f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in monitor.problems]
+        return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]
 
 
 def _loading(view: View, width: int) -> Pieces:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.actions import SkipAction
 from textual.binding import Binding
 from textual.geometry import Region
 from textual.message import Message
@@ -138,10 +139,11 @@ class Entries(Rows):
             self.scroll_end(animate=False)
 
     def action_open(self) -> None:
-        """Open the chosen entry, the first where none is chosen."""
-        if self._heads:
-            self._choose(self._heads[self.entry or 0])
-            self.post_message(self.Opened(self, self.entry or 0))
+        """Open the chosen entry, the first where none is; without entries the key means what it does elsewhere."""
+        if not self._heads:
+            raise SkipAction
+        self._choose(self._heads[self.entry or 0])
+        self.post_message(self.Opened(self, self.entry or 0))
 
     def on_click(self, event: events.Click) -> None:
         """Open the entry that is clicked twice; the first click has chosen it."""

@@ -1,4 +1,4 @@
-"""Lays runs out as rows of text: columns, pairs of rows or short rows, whatever the width allows.
+"""Lays runs out as rows of text: three or two of them, or a short one, whatever there is room for.
 
 Pure functions of what is said of each run; they know no screen. Widths are terminal cells.
 """
@@ -27,6 +27,8 @@ ROLES = ("ok", "warning", "critical", "nothing", "name", "shown", "dim", "bar", 
 """What a piece of a row is."""
 _BADGES = {"ok": "●", "warning": "▲", "critical": "✖", "nothing": "○"}
 _ASCII_BADGES = {"ok": "o", "warning": "!", "critical": "X", "nothing": "-"}
+_HEALTH = {"ok": "nothing found", "warning": "warning", "critical": "critical", "nothing": "not judged"}
+"""What badges say."""
 _STATE_ROLES = {State.RUNNING: "name", State.STALLED: "warning", State.CRASHED: "critical"}
 """Only trouble has a colour."""
 _SIGNS = {State.FINISHED: "✓", State.CRASHED: "†", State.STALLED: "‖", State.ENDED: "?"}
@@ -85,40 +87,21 @@ def signs(*, ascii_only: bool) -> str:
     return ", ".join(f"{sign(state, ascii_only=ascii_only)} {state.value}" for state in _SIGNS)
 
 
+def badges(*, ascii_only: bool) -> str:
+    """Say what the marks of badges mean."""
+    return ", ".join(f"{glyph(badge, ascii_only=ascii_only)} {means}" for badge, means in _HEALTH.items())
+
+
 Layout = Callable[["RunEntry"], list[Pieces]]
 """Writes the rows of one run; of two hundred runs only those in sight are written."""
 Name = Callable[["RunEntry", int], str]
 """Writes the name of a run in so many cells, so that it differs from those of the others."""
 
 
-def naming(entries: Sequence[RunEntry], *, ascii_only: bool) -> Name:
-    """Return what writes the names of these runs."""
-    alike = shared([entry.name for entry in entries])
+def naming(names: Sequence[str], *, ascii_only: bool) -> Name:
+    """Return what writes the names of runs."""
+    alike = shared(names)
     return lambda entry, cells: short_name(entry.name, cells, alike, ascii_only=ascii_only)
-
-
-def columns(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
-    """One row a run: number, badge, name, state, steps, bar, share, end, age, reward."""
-    steps = max(len(entry.steps) for entry in entries)
-    eta = max([6, *(len(entry.eta) for entry in entries)])
-    ages = max([4, *(len(entry.age) for entry in entries)])
-    longest = max(cell_len(entry.name) for entry in entries)
-    words = max(len(entry.state.value) for entry in entries)
-    used = entries[0].indent + 2 + words + 2 + steps + 1 + 8 + 5 + 2 + 4 + eta + 2 + ages
-    if width - used < longest:
-        used, words = used - words + 1, 1
-    spark = min(24, max(0, width - used - longest - 2))
-    name = width - used - (spark + 2 if spark >= 6 else 0)
-    named = naming(entries, ascii_only=ascii_only)
-
-    def rows(entry: RunEntry) -> list[Pieces]:
-        row = _head(entry, name, named, ascii_only=ascii_only)
-        row += [("  ", ""), _state(entry, words, ascii_only=ascii_only), (f"  {entry.steps:>{steps}} ", "name")]
-        row += [_bar(entry, 8, ascii_only=ascii_only), (f" {entry.percent:>4}  ", "dim")]
-        row += [(_labelled(entry.eta).ljust(4 + eta) + f"  {entry.age:>{ages}}", "dim")]
-        return [row + ([("  ", ""), *_spark(entry, spark, ascii_only=ascii_only)] if spark >= 6 else [])]
-
-    return rows
 
 
 def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
@@ -127,7 +110,7 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layou
     eta = max([6, *(len(entry.eta) for entry in entries)])
     indent = entries[0].indent
     plan = _plan(width - indent, steps, eta)
-    named = naming(entries, ascii_only=ascii_only)
+    named = naming([entry.name for entry in entries], ascii_only=ascii_only)
 
     def rows(entry: RunEntry) -> list[Pieces]:
         doing, room = _doing(entry, ascii_only=ascii_only), width - indent - 2
@@ -136,8 +119,8 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layou
         if cell_len(entry.name) + len(doing) > room:
             head = _signed(entry, width, named, ascii_only=ascii_only)
         else:
-            word, role = _state(entry, 0, ascii_only=ascii_only)
-            head = _head(entry, room - len(doing), named, ascii_only=ascii_only)
+            word, role = state_word(entry, 0, ascii_only=ascii_only)
+            head = head_of(entry, room - len(doing), named, ascii_only=ascii_only)
             head += [("  ", ""), (word, role), (doing[len(word) :], "dim")]
         return [head, _progress(entry, width, steps, plan, indent=indent, ascii_only=ascii_only)]
 
@@ -152,25 +135,25 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Lay
     plan = _plan(room, steps, eta) | {"spark": 0}
     words = max(len(_doing(entry, ascii_only=ascii_only)) for entry in entries)
     spark = room - words - 2
-    named = naming(entries, ascii_only=ascii_only)
+    named = naming([entry.name for entry in entries], ascii_only=ascii_only)
 
     def rows(entry: RunEntry) -> list[Pieces]:
         state, age = (
-            _state(entry, 0, ascii_only=ascii_only),
+            state_word(entry, 0, ascii_only=ascii_only),
             _doing(entry, ascii_only=ascii_only)[len(entry.state.value) :],
         )
         # The reward's line is worth more than standing right below the name.
         row: Pieces = [(" " * _INDENT, ""), state, (age.ljust(words - len(state[0])), "dim")]
-        row += [("  ", ""), *_spark(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []
-        head = _head(entry, width - entry.indent, named, ascii_only=ascii_only)
+        row += [("  ", ""), *spark_of(entry, min(spark, 18), ascii_only=ascii_only)] if spark >= 5 else []
+        head = head_of(entry, width - entry.indent, named, ascii_only=ascii_only)
         return [head, row, _progress(entry, width, steps, plan, indent=_INDENT, ascii_only=ascii_only)]
 
     return rows
 
 
-def singles(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
-    """One short row a run."""
-    named = naming(entries, ascii_only=ascii_only)
+def singles(names: Sequence[str], width: int, *, ascii_only: bool) -> Layout:
+    """One short row a run; of which they are only the names are asked for."""
+    named = naming(names, ascii_only=ascii_only)
     return lambda entry: [short(entry, width, named, ascii_only=ascii_only)]
 
 
@@ -185,14 +168,14 @@ def _progress(
     """Write the second row: bar, steps, share, end, reward, as far as the plan has room for them."""
     row: Pieces = [(" " * indent, "")]
     if plan["bar"]:
-        row += [_bar(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
+        row += [bar_of(entry, plan["bar"], ascii_only=ascii_only), (" ", "")]
     row.append((f"{entry.steps:>{steps}}"[: width - indent], "name"))
     if plan["percent"]:
         row.append((f" {entry.percent:>4}", "dim"))
     if plan["eta"]:
         row.append(("  " + (_labelled(entry.eta) if plan["label"] else entry.eta).ljust(plan["eta"]), "dim"))
     if plan["spark"]:
-        row += [("  ", ""), *_spark(entry, plan["spark"], ascii_only=ascii_only)]
+        row += [("  ", ""), *spark_of(entry, plan["spark"], ascii_only=ascii_only)]
     return row
 
 
@@ -231,18 +214,19 @@ def short(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Piec
         return cut(_signed(entry, width, named, ascii_only=ascii_only), width, "~" if ascii_only else "…")
     start = rest.removesuffix(end)
     name = named(entry, width - entry.indent - 2 - len(rest))
-    row = [*_head(entry, cell_len(name), named, ascii_only=ascii_only), ("  ", ""), (start, "dim")]
+    row = [*head_of(entry, cell_len(name), named, ascii_only=ascii_only), ("  ", ""), (start, "dim")]
     row.append((rest[len(start) :], "dim" if entry.eta else _STATE_ROLES.get(entry.state, "dim")))
     return cut(row, width, "~" if ascii_only else "…")
 
 
 def _signed(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Pieces:
     """Write little but the name, and at the end of the row the sign of the state."""
-    head = _head(entry, width - entry.indent - 2, named, ascii_only=ascii_only)
-    return [*head, (" ", ""), _state(entry, 1, ascii_only=ascii_only)]
+    head = head_of(entry, width - entry.indent - 2, named, ascii_only=ascii_only)
+    return [*head, (" ", ""), state_word(entry, 1, ascii_only=ascii_only)]
 
 
-def _head(entry: RunEntry, cells: int, named: Name, *, ascii_only: bool) -> Pieces:
+def head_of(entry: RunEntry, cells: int, named: Name, *, ascii_only: bool) -> Pieces:
+    """Write what a row begins with: number, badge, letter, and the name in so many cells."""
     name = named(entry, cells)
     return [
         (f"{entry.number} ", "dim"),
@@ -253,8 +237,8 @@ def _head(entry: RunEntry, cells: int, named: Name, *, ascii_only: bool) -> Piec
     ]
 
 
-def _state(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
-    """Write the state, as a sign where there is one cell for it."""
+def state_word(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+    """Write the state in so many cells, as a sign where there is one."""
     word = sign(entry.state, ascii_only=ascii_only) if cells == 1 else entry.state.value.ljust(cells)
     return word, _STATE_ROLES.get(entry.state, "dim")
 
@@ -263,10 +247,12 @@ def _labelled(eta: str) -> str:
     return f"eta {eta}" if eta else ""
 
 
-def _bar(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+def bar_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> tuple[str, str]:
+    """Draw how much is done."""
     return (" " * cells, "") if entry.share is None else (gauge(entry.share, cells, ascii_only=ascii_only), "bar")
 
 
-def _spark(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
+def spark_of(entry: RunEntry, cells: int, *, ascii_only: bool) -> Pieces:
+    """Draw the reward."""
     text = sparkline(entry.reward, cells, ascii_only=ascii_only) if entry.reward is not None else ""
     return [(c, "odd" if c == BROKEN else "spark") for c in text]
