@@ -102,6 +102,13 @@ def test_a_row_says_it_all() -> None:
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]
 
 
+def test_after_a_restart_the_last_value_is_of_the_newest_segment() -> None:
+    values, columns = series(VALUES["a/up"]), layout(80, 20)
+    told = text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
+    assert told.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
+    assert text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=0)).split()[:2] == ["a/up", "-"]
+
+
 def test_broken_values_are_marked() -> None:
     pieces = row("c/nan", series([1.0, NAN]), layout(80, 20), pinned=False, ascii_only=True)
     assert ("nan", "odd") in [(words.split()[0], role) for words, role in pieces if words.strip()]

@@ -13,11 +13,12 @@ from watching import NOW
 from verl_tui.config import Config
 from verl_tui.exporters.csv import table
 from verl_tui.monitor import load
-from verl_tui.tui.panels.chart_plan import Look, Plan, plan
+from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
 from verl_tui.tui.panels.chart_values import in_sight, listed, reading
 from verl_tui.tui.panels.span import Span
 from verl_tui.tui.selection import Selection
 from verl_tui.tui.view import View
+from verl_tui.tui.widgets.labels import UNICODE, title_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +90,18 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None
         f"{REWARD} step 40 {40 / 3!r}",
         f"{VALIDATION} step 40 0.4",
     ]
+
+
+@pytest.mark.parametrize("axis", ["step", "time", "relative"])
+def test_after_a_restart_the_newest_segments_values_are_copied_and_told(tmp_path: Path, axis: str) -> None:
+    write(tmp_path / "run_a", 40, 0.0)
+    log = tmp_path / "run_a" / "metrics.jsonl"
+    lines = [{"step": step, "timestamp": NOW - 1000 + 10 * step, REWARD: 0.1, KL: 0.5} for step in (1, 2, 3)]
+    log.write_text(log.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
+    view = view_of(load([str(tmp_path / "run_a")], Config(), NOW))
+    assert reading(chart(view, KL), None, view, Look(axis=axis)) == f"{KL} step 3 0.5"
+    data = chart_data(chart(view, KL), view, Look(axis=axis))
+    assert any("0.5" in text for text, _ in title_row(data, 60, None, UNICODE))
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])

@@ -16,6 +16,7 @@ from verl_tui.metrics import describe
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
 from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan
 from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.looking import said
 from verl_tui.tui.panels.time_axis import on_axis
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.scale import fit_window
@@ -198,12 +199,19 @@ def test_time_axis_grows_with_the_series_and_takes_no_time_twice() -> None:
     assert list(on_axis(run, "time").points(series).steps)[3:] == [int(NOW + 30)]
 
 
-def test_a_log_without_times_says_so() -> None:
+def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
     run = make_run(steps=0)
-    add(run, 1, time=math.nan)
-    axis = on_axis(run, "time")
-    assert axis.problem is not None
-    assert "no times" in chart_data(plan(run, ())[0], view_of(run), Look(axis="time")).empty
+    for step in (1, 2, 3):
+        add(run, step, time=math.nan)
+    look = Look(axis="time")
+    data = chart_data(plan(run, ())[0], view_of(run, cursor=2), look)
+    assert data.main is not None
+    assert list(data.main.points.steps) == [1, 2, 3]
+    assert (data.cursor, data.axis.label) == (2, "step")
+    assert list(look.words(run)) == ["x: step, no times are known"]
+    assert said(Look(), "axis", run) == "no times are known: x stays at steps"
+    assert not said(Look(axis="relative"), "axis", run)
+    assert not said(Look(), "axis", make_run())
 
 
 def add(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:

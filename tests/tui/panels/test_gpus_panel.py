@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
 
-from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, Settings, SourceStatus
+from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, Restart, Rows, Settings, SourceStatus
 from verl_tui.runs.devices import COLUMNS, READINGS
 from verl_tui.tui.panels.gpus import GpusPanel
 
@@ -77,6 +77,17 @@ async def test_what_the_run_has_logged() -> None:
     assert "31%" in text
     assert "learning rate" not in text
     assert "█" in text
+
+
+async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment() -> None:
+    key = "perf/max_memory_allocated_gb"
+    run = make_run(columns={key: [40.0] * 200})
+    path, *_ = run.paths
+    again = Rows((key,), range(1, 10), [[50.0] * 9], range(1000, 1009))
+    run.apply(Batch(run.name, replace(run.sources[path].status), (Restart("steps went back"), again)), NOW)
+    text = await shown(make_view(run), (60, 10))
+    assert "50 GiB" in text
+    assert "40 GiB" not in text
 
 
 async def test_labels_fit_a_small_panel() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from panel_host import NOW, Host, make_run, make_view
 from textual.app import App
 
+from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.tui.panels.chart_plan import Look, chart_data, plan
 from verl_tui.tui.panels.overlaid import counterpart
 from verl_tui.tui.panels.runs import RunsPanel
@@ -221,13 +224,13 @@ async def test_of_many_runs_only_those_in_sight_are_written(monkeypatch: pytest.
     from verl_tui.tui.widgets import run_rows
 
     written: list[str] = []
-    head = run_rows._head
+    head = run_rows.head_of
 
     def counted(entry: Any, *args: Any, **more: Any) -> Any:
         written.append(entry.name)
         return head(entry, *args, **more)
 
-    monkeypatch.setattr(run_rows, "_head", counted)
+    monkeypatch.setattr(run_rows, "head_of", counted)
     app = Host(RunsPanel())
     view = view_of(*(make_run(f"run-{n}", 9) for n in range(200)))
     async with app.run_test(size=(36, 12)) as pilot:
@@ -238,3 +241,44 @@ async def test_of_many_runs_only_those_in_sight_are_written(monkeypatch: pytest.
         await pilot.pause()
         assert "run-199" in app.text
         assert len(set(written)) <= 30
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (40, "m  @ 150  A 0 0  B 1 1  C 2 2  D 3 3"),
+        (30, "m  @ 150  A 0  B 1  C 2  D 3"),
+        (25, "m  @ 150  A 0 B 1 C 2 D 3"),
+        (24, "m  @ 150  A 0 B 1 C 2 …"),
+        (15, "m  @ 150  A 0 …"),
+        (14, "m  0 @ 150"),
+    ],
+)
+def test_the_cursor_reads_as_many_runs_as_fit(width: int, told: str) -> None:
+    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
+    view = view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150)
+    found = next(one for one in plan(runs[0], ()) if one.key == "m")
+    (title, *_) = Drawing().rows(chart_data(found, view, Look()), width, 8, cursor=150)
+    text = "".join(words for words, _ in title)
+    assert text.split() == told.split()
+    assert len(text) <= width
+
+
+def test_where_not_all_fit_the_shown_run_is_among_them() -> None:
+    runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
+    view = replace(view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150), run=runs[3])
+    found = next(one for one in plan(runs[3], ()) if one.key == "m")
+    (title, *_) = Drawing().rows(chart_data(found, view, Look()), 20, 8, cursor=150)
+    assert "".join(words for words, _ in title).split() == ["m", "@", "150", "A", "0", "D", "3", "…"]
+
+
+def test_runs_without_times_are_compared_over_steps() -> None:
+    timed = three()[0]
+    untimed = make_run("untimed", 0)
+    rows = Rows(("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3)
+    untimed.apply(Batch("untimed", SourceStatus("/logs/untimed", "verl"), (rows,)), NOW)
+    data = reward(view_of(untimed, timed, selected="x-grpo untimed"), Look(axis="time"))
+    assert [len(line.points.steps) for line in data.lines] == [3, len(timed.series("critic/score/mean") or ())]
+    assert data.axis.label == "step"
+    turned = reward(view_of(timed, untimed, selected="x-grpo untimed"), Look(axis="time"))
+    assert [line.label for line in turned.lines] == ["reward"], "its steps are no times"

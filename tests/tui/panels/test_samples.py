@@ -95,6 +95,16 @@ def view_of(run: Run | None, **more: Any) -> View:
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 
+async def test_the_number_of_a_step_and_its_place_are_told_apart() -> None:
+    app = Host(view_of(steps_of_three(1, 2, 3)))
+    async with app.run_test(size=(100, 14)) as pilot:
+        await pilot.pause()
+        await pilot.press("N")
+        assert app.subtitle_words == "step 2 of 3 · f follows · o opens"
+        app.panel.show(view_of(steps_of_three(1, 2, 3, 5)))
+        assert app.subtitle_words == "step 2 · 2 of 4 with samples · f follows · o opens"
+
+
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
     run = steps_of_three(10)
     app = Host(view_of(run))
@@ -112,7 +122,7 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
         assert app.shown == (10, 0)
-        assert app.subtitle_words == "step 1 of 3 · f follows · o opens"
+        assert app.subtitle_words == "step 10 · 1 of 3 with samples · f follows · o opens"
         await pilot.press("f")
         assert app.shown == (30, 0)
         await pilot.press("f")

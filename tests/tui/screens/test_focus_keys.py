@@ -9,6 +9,7 @@ from watching import NOW, check_layout, dashboard, in_sight, lines, loaded, pres
 
 from verl_tui.config import Config
 from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.rows import Rows
@@ -247,8 +248,8 @@ async def test_the_help_names_keys_as_they_are_typed(demo: Monitor) -> None:
 
 async def test_over_a_zoomed_chart_the_help_has_what_holds_there(demo: Monitor) -> None:
     said = await told(showing(demo), "enter")
-    first, everywhere = list(said)[:2]
-    assert (first, everywhere) == ("a chart over the full screen", "everywhere")
+    first, signs, everywhere = list(said)[:3]
+    assert (first, signs, everywhere) == ("a chart over the full screen", "signs in charts", "everywhere")
     for words in ("Read left", "Next metric", "Same metric, next run", "esc enter z q"):
         assert words in said[first]
     for words in ("Quit", "Zoom panel", "Filter"):
@@ -269,3 +270,21 @@ async def test_a_focused_panel_overrides_general_keys(demo: Monitor) -> None:
     assert "Smoother" not in said["everywhere"]
     assert "Less smooth" in said["everywhere"]
     assert "✓ finished" in said["runs, while they have the focus"]
+
+
+@pytest.mark.parametrize("size", [(80, 16), (40, 12)])
+async def test_enter_has_badges_fill_the_screen_where_there_is_no_list_to_open(
+    demo: Monitor, size: tuple[int, int]
+) -> None:
+    app = showing(demo)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "right_square_bracket")
+        panel = dashboard(app).query_one(HealthPanel)
+        assert 0 < panel.content_size.height <= 4
+        panel.query_one(Rows).focus()
+        await press(pilot, "enter")
+        assert dashboard(app).zoomed is panel
+        before = text(app)
+        await press(pilot, "enter")
+        assert dashboard(app).zoomed is panel, "now it unfolds a finding"
+        assert text(app) != before

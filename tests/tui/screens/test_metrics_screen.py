@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual.events import Key
 from watching import (
     NOW,
     check_layout,
@@ -27,6 +29,7 @@ from verl_tui.tui.panels.metric_grid import MetricGrid, Tile
 from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.state_file import StateFile, UserState
+from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
+    from verl_tui.tui.widgets.chart_data import ChartData
 
 SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
 KEYS = tuple(f"{prefix}/m{n}" for prefix in ("actor", "critic", "val-core/gsm8k") for n in range(12))
@@ -132,6 +136,19 @@ async def test_groups_begin_shelves(tmp_path: Path) -> None:
         assert any(line.startswith("other  2") for line in lines(app))
 
 
+async def test_to_leave_while_rows_are_added(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        for turns in range(2, 5):
+            await opened(pilot)
+            app.post_message(Key("right_parenthesis", ")"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            app.pop_screen()
+            await settle(pilot)
+        assert len(app.screen_stack) == 1
+
+
 async def test_columns_and_rows(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "state.json")
     app = loaded(write_metrics(tmp_path), state_file=file)
@@ -140,12 +157,12 @@ async def test_columns_and_rows(tmp_path: Path) -> None:
         grid = app.screen.query_one(MetricGrid)
         columns, rows = grid.shape
         for keys, shape in [
-            (("plus",), (columns + 1, rows)),
-            (("minus", "minus"), (columns - 1, rows)),
-            (("greater_than_sign",), (columns - 1, rows + 1)),
-            (("less_than_sign", "less_than_sign"), (columns - 1, rows - 1)),
-            (("minus",) * 9, (1, rows - 1)),
-            (("less_than_sign",) * 9, (1, 1)),
+            (("greater_than_sign",), (columns + 1, rows)),
+            (("less_than_sign", "less_than_sign"), (columns - 1, rows)),
+            (("right_parenthesis",), (columns - 1, rows + 1)),
+            (("left_parenthesis", "left_parenthesis"), (columns - 1, rows - 1)),
+            (("less_than_sign",) * 9, (1, rows - 1)),
+            (("left_parenthesis",) * 9, (1, 1)),
         ]:
             await pilot.press(*keys)
             await drawn(pilot)
@@ -370,3 +387,107 @@ async def test_looks_are_those_of_all_charts(tmp_path: Path) -> None:
         await opened(pilot, "y")
         assert "log y" in lines(app)[0]
         assert dashboard(app).query_one(ChartsPanel).look.log_y
+
+
+# -- one cursor and one window, as on the dashboard -------------------------------------------------------------------
+
+
+def cursors(app: VerlApp) -> set[int | None]:
+    return {tile.cursor for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display}
+
+
+async def test_one_cursor_reads_all_charts(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "left", "left", "left")
+        assert app._cursor == 18
+        assert cursors(app) == {18}
+        assert sum(line.count("@ 18") for line in lines(app)) == len(tiles(app))
+        await press(pilot, "l", "home")
+        assert (app._cursor, screen(app).chosen) == (1, "actor/m1")
+        await press(pilot, "pagedown")
+        await drawn(pilot)
+        assert cursors(app) == {1}, "it holds on every page"
+        await press(pilot, "escape")
+        assert app._cursor is None
+        assert cursors(app) == {None}
+        await press(pilot, "end", "q")
+        assert app.screen is dashboard(app)
+        assert {chart.cursor for chart in dashboard(app).query_one(ChartsPanel).charts} == {20}
+
+
+async def test_one_window_for_all_charts(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path, steps=400))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "plus", "plus", "H")
+        await drawn(pilot)
+        ends = {(tile.data.first_step, tile.data.last_step) for tile in app.screen.query(Tile) if tile.drawn}
+        ((first, last),) = ends
+        assert first is not None
+        assert last == first + 100
+        assert f"steps {first}–{last}" in lines(app)[0]
+        await press(pilot, "q")
+        charts = dashboard(app).query_one(ChartsPanel)
+        assert {(chart.data.first_step, chart.data.last_step) for chart in charts.charts} == ends
+        await press(pilot, "m", "0")
+        await drawn(pilot)
+        assert charts.look.span is None
+
+
+async def test_moving_without_a_zoom_says_what_to_do(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await opened(pilot, "H")
+        assert any("+ zooms in" in notification.message for notification in app._notifications)
+
+
+async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        for keys in ([], ["m"]):
+            await press(pilot, *keys, "x")
+            await settle(pilot)
+            assert sum("no times" in notification.message for notification in app._notifications) == 1
+            app.clear_notifications()
+            await pilot.pause(0.4)
+            assert text(app).count("no times are known") <= 1
+            await press(pilot, "x", "x")
+
+
+async def test_the_full_screen_hands_its_look_cursor_and_metric_back(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "enter", "j", "home", "y", "q")
+        await drawn(pilot)
+        assert screen(app).chosen == "actor/m1"
+        assert cursors(app) == {1}
+        assert "log y" in lines(app)[0]
+
+
+async def test_a_step_of_the_cursor_draws_what_is_in_sight_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "left")
+        count = len(tiles(app))
+        shown: list[str] = []
+        show = Plot.show
+
+        def noted(self: Plot, data: ChartData) -> None:
+            shown.append(data.key)
+            show(self, data)
+
+        monkeypatch.setattr(Plot, "show", noted)
+        await press(pilot, "left")
+        await drawn(pilot)
+        assert sorted(shown) == sorted(tiles(app))
+        assert len(shown) == count
+
+
+async def test_the_table_leaves_the_keys_of_charts_to_others(tmp_path: Path) -> None:
+    app = loaded(write_metrics(tmp_path))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "v", "left", "plus", "home")
+        assert app._cursor is None
+        assert dashboard(app).query_one(ChartsPanel).look.span is None

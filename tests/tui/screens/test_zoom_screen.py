@@ -322,3 +322,47 @@ async def test_charts_out_of_sight_are_drawn_when_they_are_seen_again(log: Path)
         assert [chart._rows for chart in charts(app)] == before
         await press(pilot, "q")
         assert {chart.cursor for chart in charts(app)} == {1}
+
+
+# -- whose chart it is ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(log: Path) -> list[Path]:
+    """Three runs whose names differ in their middle only."""
+    text = log.read_text(encoding="utf-8")
+    paths = [log.parent.parent / f"qwen3_8b_grpo_gsm8k_lr{rate}_seed1" / log.name for rate in ("1e-6", "5e-6", "1e-5")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12)])
+async def test_the_title_names_the_run(several: list[Path], size: tuple[int, int]) -> None:
+    app = loaded(*several)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "enter")
+        assert "lr1e-6" in lines(app)[0]
+        await press(pilot, "right_square_bracket")
+        assert "lr5e-6" in lines(app)[0]
+        check_layout(app)
+        await pilot.resize_terminal(140, 45)
+        await settle(pilot)
+        assert "qwen3_8b_grpo_gsm8k_lr5e-6_seed1" in lines(app)[0]
+
+
+async def test_of_runs_laid_over_each_other_the_legend_names_all(several: list[Path]) -> None:
+    app = loaded(*several)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "f2", "space", "j", "space", "f3", "enter")
+        title = lines(app)[0]
+        assert " of " not in title
+        assert [title.count(rate) for rate in ("lr1e-6", "lr5e-6", "lr1e-5")] == [1, 1, 0]
+
+
+async def test_no_row_stays_blank_below_a_chart_without_marks(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "enter")
+        assert all(line.strip() for line in lines(app))

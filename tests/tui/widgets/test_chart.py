@@ -192,6 +192,15 @@ def test_values_that_are_no_numbers_are_marked():
     assert any("✗" in row for row in rows(ChartData("kl", lines=(Line(Column(range(5), [nan] * 5)),))))
 
 
+@pytest.mark.parametrize("height", [1, 12])
+def test_the_title_tells_the_newest_value_up_to_the_end(height):
+    data = ChartData("kl", lines=(Line(Column(range(1, 41), [*[0.25] * 20, *range(20)])),), end=20)
+    title = rows(data, height=height)[0]
+    assert "0.25 →" in title
+    assert "19" not in title
+    assert "0.25" not in rows(replace(data, end=0), height=height)[0]
+
+
 def test_marks_stand_on_the_axis():
     marks = (Mark(20, "breach"), Mark(60, "restart"), Mark(100, "checkpoint"), Mark(100, "breach"), Mark(999, "breach"))
     data = ChartData("kl", lines=(Line(ramp()),), marks=marks)

@@ -52,6 +52,13 @@ def test_wide() -> None:
     assert texts(H100, width=54) == ["0 H100 ▕███████ ▏  87% mem 62.1/79.6 GiB 71°C 512/700W"]
 
 
+@pytest.mark.parametrize(("ascii_only", "mark"), [(False, "…"), (True, "~")])
+def test_what_is_cut_says_so(ascii_only: bool, mark: str) -> None:
+    long = replace(H100, name="Accelerator of a very long name", index="node-17:3")
+    assert f"Accelerator of {mark}" in texts(long, width=80, ascii=ascii_only)[0]
+    assert texts(long, width=5, ascii=ascii_only) == [f"node{mark}"]
+
+
 def test_medium() -> None:
     assert texts(H100, width=33) == ["0 H100 ███▌  87% 62/80G 71°C 512W"]
     assert texts(H100, width=32) == ["0 ███████   87% 62/80G 71°C 512W"]

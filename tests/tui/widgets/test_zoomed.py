@@ -124,7 +124,7 @@ async def test_marks_stand_below_what_they_mark():
         assert "@ 50" in app.lines[0]
 
 
-@pytest.mark.parametrize(("target", "row", "sign"), [(9.0, 2, "↑9"), (-9.0, -5, "↓-9")])
+@pytest.mark.parametrize(("target", "row", "sign"), [(9.0, 2, "↑9"), (-9.0, -4, "↓-9")])
 async def test_a_target_out_of_reach_is_pointed_at(target, row, sign):
     app = Screen(ZoomedChart(data_of(WAVE, target=target, notes=(f"target {target:g} reached at step 7",))))
     async with app.run_test(size=(100, 30)) as pilot:

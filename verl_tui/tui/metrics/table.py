@@ -93,24 +93,35 @@ def heading(shown: Layout, order: Order, *, ascii_only: bool) -> Pieces:
     return [(cell[:width].ljust(width), "heading") for cell, width in zip(cells, widths, strict=True) if width]
 
 
-def row(key: str, series: Series | None, shown: Layout, *, pinned: bool, ascii_only: bool) -> Pieces:
+def row(
+    key: str, series: Series | None, shown: Layout, *, pinned: bool, ascii_only: bool, end: int | None = None
+) -> Pieces:
     """Return one metric; without its series the name alone.
 
     The pieces of all rows of one layout are equally long, so that what changes can be painted alone.
+
+    Args:
+        key: Its name.
+        series: Its values.
+        shown: The columns.
+        pinned: Whether it is to come first.
+        ascii_only: Write ASCII alone.
+        end: The last step that tells how the run is now, None where all do.
     """
     pieces: Pieces = [((("*" if ascii_only else "★") if pinned else "")[: shown.mark].ljust(shown.mark), "pin")]
     pieces += _name(key, shown.name, ascii_only=ascii_only)
     if series is None or not series.values:
         rest = sum(shown[2:])
         return [*pieces, (("..." if ascii_only else "…").rjust(shown.last)[: shown.last].ljust(rest), "dim")]
-    last, bounds = series.values[-1], series.pyramid.bounds(series.steps[0], series.steps[-1])
+    present, bounds = series.until(end), series.pyramid.bounds(series.steps[0], series.steps[-1])
     least, greatest = (compact(bound) for bound in bounds) if bounds else ("-", "-")
-    number = compact(last).rjust(shown.last)[: shown.last] if shown.last else ""
+    last = present.last
+    number = ("-" if last is None else compact(last.value)).rjust(shown.last)[: shown.last]
     pieces += [
         # One piece: what changes at every step costs its colour only once.
         (
-            number + _trend(movement(series.values), shown.trend, ascii_only=ascii_only),
-            "value" if isfinite(last) else "odd",
+            number + _trend(movement(present.values), shown.trend, ascii_only=ascii_only),
+            "value" if last is None or isfinite(last.value) else "odd",
         ),
         (least.rjust(shown.least)[: shown.least], "dim"),
         (greatest.rjust(shown.greatest)[: shown.greatest], "dim"),

@@ -15,11 +15,12 @@ from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
 from verl_tui.tui.widgets.numbers import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
     from verl_tui.tui.panels.span import Span
+    from verl_tui.tui.panels.time_axis import Along
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.chart_data import Points
 
@@ -57,7 +58,11 @@ class Look:
     def words(self, run: Run | None = None) -> Iterable[str]:
         """Yield what differs from the usual look, for people."""
         if self.axis != "step":
-            yield f"x: {self.axis}" + (", reckoned" if run is not None and on_axis(run, self.axis).reckoned else "")
+            along = on_axis(run, self.axis) if run is not None else None
+            if along is None or along.problem is None:
+                yield f"x: {self.axis}" + (", reckoned" if along is not None and along.reckoned else "")
+            else:
+                yield f"x: step, {along.problem}"
         if self.log_y:
             yield "log y"
         if self.usual_y:
@@ -147,36 +152,19 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
     """Return what a chart is told about the shown run."""
     run = view.run
     assert run is not None
-    axis = on_axis(run, look.axis)
-
-    def points(key: str) -> Points | None:
-        series = run.series(key)
-        return axis.points(series) if series is not None else None
-
-    own = run.series(found.key)
+    axis, own = on_axis(run, look.axis), run.series(found.key)
 
     def along(step: int) -> int | None:
         return axis.place(own, step) if own is not None else None
 
-    main = points(found.key)
-    lines = [Line(main, label=found.label)] if main is not None else []
-    for number, key in enumerate(found.points):
-        if (extra := points(key)) is not None:
-            lines.append(
-                Line(extra, "points", "validation" if not number else f"line-{number + 1}", describe(key).label)
-            )
     target, notes = _target(found, view)
     ends = _ends(run, own, look) if own is not None else (None, None)
-    envelope = None
-    if found.envelope is not None:
-        low, high = points(found.envelope[0]), points(found.envelope[1])
-        envelope = (low, high) if low is not None and high is not None else None
     data = ChartData(
         key=found.key,
         label=found.label,
         unit=found.unit,
-        lines=tuple(lines),
-        envelope=envelope,
+        lines=tuple(_lines(found, run, axis)),
+        envelope=_envelope(found, run, axis),
         band=_band(found, view),
         target=target,
         notes=notes,
@@ -187,10 +175,26 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
         usual_y=look.usual_y,
         first_step=ends[0],
         last_step=ends[1],
+        end=None if run.end is None else along(run.end),
         smoothing=look.smoothing,
-        empty=axis.problem or "no data yet",
     )
     return overlaid(data, found.indicator, view, look.axis)
+
+
+def _lines(found: Plan, run: Run, axis: Along) -> Iterator[Line]:
+    """Yield the metric itself, then what is drawn as points with it."""
+    if (series := run.series(found.key)) is not None:
+        yield Line(axis.points(series), label=found.label)
+    for number, key in enumerate(found.points):
+        if (series := run.series(key)) is not None:
+            role = "validation" if not number else f"line-{number + 1}"
+            yield Line(axis.points(series), "points", role, describe(key).label)
+
+
+def _envelope(found: Plan, run: Run, axis: Along) -> tuple[Points, Points] | None:
+    """Return the least and the greatest around the metric, None where it has none."""
+    low, high = (run.series(key) for key in found.envelope or ("", ""))
+    return (axis.points(low), axis.points(high)) if low is not None and high is not None else None
 
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:

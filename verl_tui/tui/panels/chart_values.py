@@ -46,9 +46,13 @@ def reading(found: Plan, right: Plan | None, view: View, look: Look) -> str:
     data = chart_data(found, view, look)
     lines = []
     for trace in _traces(found, right, view, look, data):
-        at = len(trace.points.steps) if data.cursor is None else bisect_right(trace.points.steps, data.cursor)
+        steps, end = steps_of(trace.points), trace.run.end
+        if data.cursor is not None:
+            at = bisect_right(trace.points.steps, data.cursor)
+        else:
+            at = len(steps) if end is None else bisect_right(steps, end)
         if at:
-            step, value = steps_of(trace.points)[at - 1], trace.points.values[at - 1]
+            step, value = steps[at - 1], trace.points.values[at - 1]
             lines.append(f"{_of(trace.run, view.run, trace.series.key)} step {step} {exact(value)}")
     return "\n".join(lines)
 
@@ -122,7 +126,7 @@ def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> 
     """Yield when a run was at its steps, if anything tells."""
     clock = on_axis(run, "time")
     known: dict[int, str] = {}
-    for steps, series in timed:
+    for steps, series in timed if clock.problem is None else ():
         for step in set(steps).difference(known):
             if (second := clock.place(series, step)) is not None:
                 known[step] = datetime.fromtimestamp(second, timezone.utc).isoformat().replace("+00:00", "Z")

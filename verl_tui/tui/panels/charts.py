@@ -19,7 +19,6 @@ from verl_tui.tui.widgets.chart import Chart
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.screen import Screen
 
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.plot import Plot
@@ -92,7 +91,7 @@ class ChartsPanel(Panel):
         drawn = (run, run.revision, told) if run else None
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
-        covered = self._view is not None and any(not screen.is_modal for screen in self._above())
+        covered = self._view is not None and self._covered()
         self._view = view
         if covered:
             return  # it is shown again when it can be seen again
@@ -119,10 +118,11 @@ class ChartsPanel(Panel):
         found = plan(view.run, wanted, self.filter, view.pins)
         return found if found or not self.lenient else plan(view.run, wanted, "", view.pins)
 
-    def _above(self) -> list[Screen[object]]:
-        """Return the screens in front of this one."""
+    def _covered(self) -> bool:
+        """Tell whether another screen is in front that nothing shines through."""
         stack = self.app.screen_stack
-        return stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
+        above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
+        return any(not screen.is_modal for screen in above)
 
     def on_resize(self) -> None:
         """Make as many charts as fit now."""
@@ -247,10 +247,11 @@ class ChartsPanel(Panel):
         self._fill()
 
     def take_look(self, look: Look | None) -> None:
-        """Draw as a chart over the full screen was drawn last."""
+        """Draw as charts of another screen are drawn; while that is in front there is time for it."""
         if look is not None and look != self.look:
-            self.look = look
-            self._fill()
+            self.look, self._drawn = look, None
+            if not self._covered():
+                self._fill()
 
     def step_at(self, plot: Plot, position: int) -> int | None:
         """Return the step of a position on the x axis of a chart, None where it is not known."""

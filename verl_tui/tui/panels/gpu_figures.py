@@ -53,8 +53,8 @@ def figures(run: Run, used: Collection[str]) -> tuple[list[Figure], int]:
     labels = [describe(key).label for key in keys]
     found = []
     for key, label in zip(keys[:_MOST], labels, strict=False):
-        series = run.series(key)
-        if series is not None and series.last is not None:
+        series = run.present(key)
+        if series is not None:
             plain = label if labels.count(label) == 1 else _of_node(label, key)
             found.append(_value(_short(plain), key, series))
     return found, max(0, len(keys) - _MOST)
@@ -118,5 +118,5 @@ def figure_rows(logged: list[Figure], width: int, *, ascii_only: bool) -> list[P
         if spark >= 4:
             text = sparkline(item.series, spark, ascii_only=ascii_only)
             row += [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
-        rows.append(cut(row, width))
+        rows.append(cut(row, width, "~" if ascii_only else "…"))
     return rows

@@ -87,9 +87,8 @@ def _rows(devices: Sequence[Device], width: int, *, past: bool = True, ascii_onl
     longest, mark = max(4, width // 3), "~" if ascii_only else "…"
     gpus = [replace(device.gpu, index=fit_left(name(device), longest, mark)) for device in devices]
     pasts = [device.history for device in devices] if past and any(device.history for device in devices) else []
-    return [
-        cut([(text, role) for text, role in row], width) for row in gpu_rows(gpus, width, ascii=ascii_only, past=pasts)
-    ]
+    rows = gpu_rows(gpus, width, ascii=ascii_only, past=pasts)
+    return [cut([(text, role) for text, role in row], width, mark) for row in rows]
 
 
 def _callouts(devices: Sequence[Device], width: int, *, idlers_said: bool = False, ascii_only: bool) -> list[Pieces]:

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.tui.panels.health_rows import ROLES, Drawing, counts, name_of
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.words import cut, middle, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.health.finding import Verdict
+    from verl_tui.health.finding import Finding
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.words import Pieces
 
-_ROLES = ("critical", "warning", "info", "ok", "text", "advice", "dim")
 _BADGE_ROWS = 4
 """Up to this height there is one row of badges."""
-
-
-class _Symbols(NamedTuple):
-    critical: str = "✖"
-    warning: str = "▲"
-    info: str = "•"
-    ok: str = "✓"
-    nothing: str = "○"
-    closed: str = "▸"
-    open: str = "▾"
-    item: str = "·"
-    advice: str = "→"
-    dot: str = " · "
-
-
-_UNICODE = _Symbols()
-_ASCII = _Symbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ")
 
 
 class HealthPanel(TextPanel):
@@ -56,7 +35,7 @@ class HealthPanel(TextPanel):
         ("finding.acknowledge", "Acknowledge"),
     )
     PREFIX = "health"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"health--{role}" for role in _ROLES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"health--{role}" for role in ROLES}
     DEFAULT_CSS = """
     HealthPanel {
         & > .health--critical { color: $text-error; text-style: bold; }
@@ -136,7 +115,7 @@ class HealthPanel(TextPanel):
         findings = self.findings
         if not findings:
             return None
-        names = [_name(finding) for finding in findings]
+        names = [name_of(finding) for finding in findings]
         at = names.index(self._chosen) + by if self._chosen in names else 0 if by > 0 else -1
         self._chosen = names[at % len(names)]
         self.redraw()
@@ -157,14 +136,14 @@ class HealthPanel(TextPanel):
     def choose_shown(self) -> Finding | None:
         """Choose the finding that is chosen already, the first where none is; return it, None where there is none."""
         findings = self.findings
-        finding = next((one for one in findings if _name(one) == self._chosen), findings[0] if findings else None)
-        self._chosen = _name(finding) if finding is not None else None
+        finding = next((one for one in findings if name_of(one) == self._chosen), findings[0] if findings else None)
+        self._chosen = name_of(finding) if finding is not None else None
         return finding
 
     @property
     def chosen(self) -> Finding | None:
         """The finding that the user has chosen."""
-        return next((one for one in self.findings if _name(one) == self._chosen), None)
+        return next((one for one in self.findings if name_of(one) == self._chosen), None)
 
     def clip(self) -> str:
         """Return the chosen finding as it is copied."""
@@ -183,14 +162,14 @@ class HealthPanel(TextPanel):
         message.stop()
         entry = self._rows.entry_at(message.index)
         if entry is not None and entry < len(self.findings):
-            self._chosen = _name(self.findings[entry])
+            self._chosen = name_of(self.findings[entry])
             self.post_message(self.Followed(self.findings[entry]))
 
     def on_entries_opened(self, message: Entries.Opened) -> None:
         """Show or hide evidence and advice of a finding."""
         message.stop()
         if message.entry < len(self.findings):
-            self._chosen = _name(self.findings[message.entry])
+            self._chosen = name_of(self.findings[message.entry])
             self._unfolded ^= {self._chosen}
             self.redraw()
             self._rows.reveal(self._rows.chosen or 0)
@@ -208,12 +187,12 @@ class HealthPanel(TextPanel):
         if view is None or width < 1 or height < 1:
             return
         findings = self.findings
-        known = {_name(finding) for finding in findings if self._acknowledged(finding)}
-        drawing = _Drawing(width, self._unfolded, known, ascii_only=view.ascii)
+        known = {name_of(finding) for finding in findings if self._acknowledged(finding)}
+        drawing = Drawing(width, self._unfolded, known, ascii_only=view.ascii)
         self._foot = 0
         if height <= _BADGE_ROWS:
             # The chosen one comes first: the message below is about it.
-            badges = sorted(findings, key=lambda finding: _name(finding) != self._chosen)
+            badges = sorted(findings, key=lambda finding: name_of(finding) != self._chosen)
             lines = [drawing.badges(badges)] if badges else drawing.beginning(drawing.quiet(view), 1)
             for finding in badges[:1]:
                 lines += drawing.beginning(drawing.message(finding, told=True), height - 1)
@@ -226,13 +205,13 @@ class HealthPanel(TextPanel):
                 drawing.width -= 1  # the scroll bar
                 lines, heads = self._lay_out(view, drawing)
         rows.set_entries(self.texts(lines), heads, self._foot or len(lines))
-        names = [_name(finding) for finding in findings] if heads else []
+        names = [name_of(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
-        counts = _counts(view.verdict, findings[: len(findings) - len(known)], drawing.symbols)
-        counts = counts if view.run and not view.loading else [""]
-        self.subtitle(next((text for text in counts if cell_len(text) <= self.size.width - 4), ""))
+        told = counts(view.verdict, findings[: len(findings) - len(known)], drawing.symbols)
+        told = told if view.run and not view.loading else [""]
+        self.subtitle(next((text for text in told if cell_len(text) <= self.size.width - 4), ""))
 
-    def _lay_out(self, view: View, drawing: _Drawing, *, apart: bool = False) -> tuple[list[Pieces], list[int]]:
+    def _lay_out(self, view: View, drawing: Drawing, *, apart: bool = False) -> tuple[list[Pieces], list[int]]:
         """Write everything, with empty rows between findings if they are to stand apart; return the findings' rows."""
         lines: list[Pieces] = []
         heads: list[int] = []
@@ -248,157 +227,3 @@ class HealthPanel(TextPanel):
             self._foot = len(lines)
             lines += drawing.not_judged(view.verdict, reasons=self._reasons)
         return lines, heads
-
-
-class _Drawing:
-    """Writes findings as rows of one width."""
-
-    def __init__(
-        self,
-        width: int,
-        unfolded: set[tuple[str, str | None]],
-        acknowledged: set[tuple[str, str | None]],
-        *,
-        ascii_only: bool,
-    ) -> None:
-        self.width = width
-        self._known = acknowledged
-        self.symbols = _ASCII if ascii_only else _UNICODE
-        self._unfolded = unfolded
-        self._ascii = ascii_only
-
-    def finding(self, finding: Finding) -> list[Pieces]:
-        """Write a finding: its head and message, then evidence and advice where it is unfolded."""
-        unfolded = _name(finding) in self._unfolded
-        fold = self.symbols.open if unfolded else self.symbols.closed
-        since = "" if finding.since_step is None else f"since step {finding.since_step}"
-        since = "acknowledged" if _name(finding) in self._known else since
-        if self.width - 2 - len(since) - 4 < min(16, cell_len(finding.id)):
-            since = since.removeprefix("since ")
-        if self.width - 2 - len(since) - 4 < min(10, cell_len(finding.id)):
-            since = ""
-        head = self._badge(finding, self.width - 2 - len(since) - 2)
-        gap = self.width - 2 - len(since) - sum(cell_len(text) for text, _ in head)
-        rows: list[Pieces] = [[*head, (" " * gap, ""), (f"{since} {fold}", "dim")] if gap > 0 else head]
-        rows += self.message(finding)
-        if unfolded:
-            for text in finding.evidence:
-                rows += self._paragraph(f"{self.symbols.item} ", text, "dim")
-            if finding.advice:
-                rows += self._paragraph(f"{self.symbols.advice} ", finding.advice, "text", mark_role="advice")
-            if finding.source:
-                rows += self._paragraph("  ", f"source: {finding.source}", "dim")
-        return rows
-
-    def message(self, finding: Finding, *, told: bool = False) -> list[Pieces]:
-        """Write what is wrong; where it is not said elsewhere, also that it is acknowledged."""
-        if _name(finding) not in self._known:
-            return self._paragraph("", finding.message, "text")
-        return self._paragraph("", f"acknowledged: {finding.message}" if told else finding.message, "dim")
-
-    def badges(self, findings: Sequence[Finding]) -> Pieces:
-        """Write findings in one row, and how many there was no room for."""
-        row: Pieces = []
-        used = 0
-        for i, finding in enumerate(findings):
-            rest = f" +{len(findings) - i - 1}" if i < len(findings) - 1 else ""
-            gap = 1 if row else 0
-            room = self.width - used - gap - len(rest)
-            if row and room < cell_len(finding.id) + 2:
-                row.append((f" +{len(findings) - i}", "dim"))
-                break
-            row += [(" " * gap, ""), *self._badge(finding, room)]
-            used += gap + sum(cell_len(text) for text, _ in row[-2:])
-        return row
-
-    def beginning(self, rows: list[Pieces], count: int) -> list[Pieces]:
-        """Return the first rows, the last of them with an ellipsis where that is not all."""
-        if not 0 < count < len(rows):
-            return rows[: max(0, count)]
-        last = cut(rows[count - 1], self.width - 1)
-        return [*rows[: count - 1], [*last, ("~" if self._ascii else "…", last[-1][1])]]
-
-    def quiet(self, view: View) -> list[Pieces]:
-        """Say why there is no finding."""
-        role, mark, words = "dim", self.symbols.nothing, ""
-        if view.loading:
-            words = f"reading {int(view.monitor.loaded() * 100)} %"
-        elif view.run is None:
-            words = "waiting for a run"
-        elif view.run.step is None:
-            words = "waiting for the first step"
-        elif view.run.name not in view.monitor.verdicts:
-            words = "not judged yet"
-        elif (judged := _judged(view)) == 0:
-            words = "no rule could be judged yet"
-        else:
-            role, mark = "ok", self.symbols.ok
-            number = "" if judged is None else f" by {judged} rule{'s' * (judged != 1)}"
-            words = f"nothing found{number}"
-        return self._paragraph(f"{mark} ", words, role, indent=0) or [[(mark[: self.width], role)]]
-
-    def not_judged(self, verdict: Verdict, *, reasons: bool) -> list[Pieces]:
-        """Write how many rules were not judged, and which and why where that is asked for."""
-        count = len(verdict.not_judged)
-        words = f"{count} rule{'s' * (count != 1)} not judged"
-        if not reasons:
-            more = f"{words} (v shows why)"
-            words = more if cell_len(more) <= self.width else words
-            return [[(part, "dim")] for part in wrapped(words, self.width)]
-        rows: list[Pieces] = [[(middle(words, self.width, ascii_only=self._ascii), "dim")]]
-        for rule in verdict.not_judged:
-            rows += self._paragraph("", f"{rule.id}: {rule.reason}", "dim", hang=2)
-        return rows
-
-    def _badge(self, finding: Finding, cells: int) -> Pieces:
-        mark, role = self._mark(finding.severity)
-        role = "dim" if _name(finding) in self._known else role
-        return [(f"{mark} "[: self.width], role), (middle(finding.id, cells - 2, ascii_only=self._ascii), role)]
-
-    def _mark(self, severity: Severity) -> tuple[str, str]:
-        if severity is Severity.CRITICAL:
-            return self.symbols.critical, "critical"
-        return (self.symbols.warning, "warning") if severity is Severity.WARNING else (self.symbols.info, "info")
-
-    def _paragraph(
-        self, mark: str, text: str, role: str, *, mark_role: str = "", indent: int = 2, hang: int = 0
-    ) -> list[Pieces]:
-        """Write text below a head, each of its rows as far in as the first, or by `hang` cells further."""
-        space, further = (" " * indent, " " * hang) if self.width > 12 else ("", "")
-        lines = wrapped(text, self.width - len(space) - len(mark) - len(further), ascii_only=self._ascii)
-        return [
-            [(space + (" " * len(mark) + further if i else mark), mark_role or role), (line, role)]
-            for i, line in enumerate(lines)
-        ]
-
-
-def _name(finding: Finding) -> tuple[str, str | None]:
-    return finding.id, finding.key
-
-
-def _judged(view: View) -> int | None:
-    """Return how many rules judged the run, None where the monitor does not tell its rules."""
-    guide = getattr(view.monitor, "guide", None)
-    if guide is None:
-        return None
-    skipped = {rule.id for rule in view.verdict.not_judged}
-    return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
-
-
-def _counts(verdict: Verdict, open_: Sequence[Finding], symbols: _Symbols) -> list[str]:
-    """Count findings by severity, what is acknowledged and what was not judged; from the longest way to write it on."""
-    words, marks = [], []
-    for severity in reversed(Severity):
-        count = sum(finding.severity is severity for finding in open_)
-        if count:
-            words.append(f"{count} {severity.word}{'s' * (severity is Severity.WARNING and count != 1)}")
-            marks.append(f"{getattr(symbols, severity.word)} {count}")
-    known = len(verdict.findings) - len(open_)
-    told = [f"{known} acknowledged"] if known else []
-    rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
-    return [
-        symbols.dot.join((*words, *told, *rest)),
-        symbols.dot.join((*marks, *told, *rest)),
-        symbols.dot.join((*marks, *rest)),
-        "  ".join(marks),
-    ]

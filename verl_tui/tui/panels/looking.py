@@ -60,6 +60,14 @@ def changed(look: Look, what: str, run: Run | None, cursor: int | None = None) -
     return replace(look, span=span.panned(look.span, whole, -1 if what == "earlier" else 1))
 
 
+def said(look: Look, what: str, run: Run | None) -> str:
+    """Return why a key changes nothing that can be seen, empty where it does; `look` is the one before."""
+    if what in ("earlier", "later") and look.span is None:
+        return "all steps are in sight: + zooms in"
+    axis = on_axis(run, look.next_axis().axis) if run is not None and what == "axis" else None
+    return f"{axis.problem}: x stays at steps" if axis is not None and axis.problem is not None else ""
+
+
 def following(look: Look, run: Run | None, cursor: int | None) -> Look:
     """Return the look that has a step in sight."""
     whole = run.reach if run is not None else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.timer import Timer
+    from textual.widget import Widget
 
     from verl_tui.tui.metrics.groups import Group, Shelf
     from verl_tui.tui.metrics.shown import Shown
@@ -34,6 +35,12 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 12, 3
 """Cells below which there is nothing to see."""
 _MOST = 12
 """Columns and rows that can be asked for."""
+
+
+async def _mount(parent: Widget, *children: Widget) -> None:
+    """Put something in its place, unless the screen has been left meanwhile."""
+    if parent.is_attached:
+        await parent.mount(*children)
 
 
 class Tile(Chart, can_focus=False, inherit_bindings=False):
@@ -71,10 +78,11 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
         return rows
 
     def on_click(self, event: events.Click) -> None:
-        """Be chosen; no values are read here."""
+        """Be chosen, and read where the mouse points."""
         event.stop()
         if self.drawn is not None:
             self.post_message(self.Clicked(self.drawn[1]))
+            super().on_click(event)
 
 
 class _Row(Vertical):
@@ -105,7 +113,7 @@ class _Row(Vertical):
         if len(self.tiles) < columns:
             fresh = [Tile(ascii_only=self._ascii) for _ in range(columns - len(self.tiles))]
             self.tiles += fresh
-            self.call_later(self._charts.mount_all, fresh)
+            self.call_later(_mount, self._charts, *fresh)
         for number, tile in enumerate(self.tiles):
             tile.display = number < columns
         return self.tiles[:columns]
@@ -164,7 +172,7 @@ class MetricGrid(Container):
         columns, rows = self._shape
         while len(self._rows) < rows:
             self._rows.append(_Row(ascii_only=shown.view.ascii))
-            self.call_later(self.mount, self._rows[-1])
+            self.call_later(_mount, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
         tall = self.size.height // rows > _LEAST_HEIGHT and any(group.name for group in shown.groups)
@@ -226,6 +234,16 @@ class MetricGrid(Container):
     def _clicked(self, message: Tile.Clicked) -> None:
         message.stop()
         self._choose(message.key)
+
+    def read(self, columns: int) -> None:
+        """Move the cursor by so many columns of the chosen chart."""
+        if self.chosen in self._places:
+            self._places[self.chosen][0].action_read(columns)
+
+    def read_end(self, way: int) -> None:
+        """Move the cursor to the first or last point of the chosen chart."""
+        if self.chosen in self._places:
+            self._places[self.chosen][0].action_read_end(way)
 
     # -- moving ---------------------------------------------------------------------------------------------------
 

@@ -127,7 +127,8 @@ class MetricTable(Container):
                 self._later = self.set_timer(0.001, self._go_on)
             return self._stale.get(key) or self._strip(row(key, None, columns, pinned=pinned, ascii_only=ascii_only))
         series = run.series(key) if run is not None else None
-        self._made[key] = self._strip(row(key, series, columns, pinned=pinned, ascii_only=ascii_only))
+        end = run.end if run is not None else None
+        self._made[key] = self._strip(row(key, series, columns, pinned=pinned, ascii_only=ascii_only, end=end))
         return self._made[key]
 
     def _go_on(self) -> None:

@@ -75,7 +75,9 @@ def others(data: ChartData, indicator: str | None, view: View, axis: str) -> Ite
         series = counterpart(shown, data.key, indicator, run) if run is not shown else None
         if series is None:
             continue
-        along = on_axis(run, axis)
+        along = on_axis(run, axis if data.axis.time else "step")
+        if along.problem is not None:
+            continue
         # Beginnings are laid over each other; times of day and steps are what they are.
         points = along.points(series, data.axis.zero - along.axis.zero if axis == "relative" else 0)
         if len(points.steps):

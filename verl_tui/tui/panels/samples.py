@@ -238,7 +238,7 @@ class SamplesPanel(Panel):
         kind = [place for place in samples.places if place.validation is shown[0].validation]
         words = ["following"]
         if not self.following:
-            words = [f"step {kind.index(shown[0]) + 1} of {len(kind)}", "f follows"]
+            words = [*_whereabouts(shown[0].step, [place.step for place in kind]), "f follows"]
         if samples.dropped:
             words.insert(0, f"{samples.dropped:,} older ones dropped")
         self.subtitle(" · ".join((*words, "o opens")))
@@ -305,3 +305,11 @@ class SamplesPanel(Panel):
     def action_open(self) -> None:
         """Show all samples of the step over the full screen."""
         self.post_message(self.Opened())
+
+
+def _whereabouts(step: int, steps: Sequence[int]) -> list[str]:
+    """Say which step is shown, and which one that is of those with samples, where the two differ."""
+    at, count = steps.index(step) + 1, len(steps)
+    if (at, count) == (step, steps[-1]):
+        return [f"step {at} of {count}"]
+    return [f"step {step}", f"{at} of {count} with samples"]

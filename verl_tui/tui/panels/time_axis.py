@@ -44,11 +44,11 @@ class _Timed:
 class _Clocked:
     """Positions in seconds since the run began."""
 
-    def __init__(self, axis: Axis, clocks: Sequence[Clock], problem: str | None) -> None:
+    problem = None
+
+    def __init__(self, axis: Axis, clocks: Sequence[Clock]) -> None:
         self.axis = axis
         self._clocks = clocks
-        self.problem = problem
-        """Why there is nothing to show, None where there is."""
         self.reckoned = bool(clocks) and all(clock.reckoned for clock in clocks)
         """Whether no moment was noted when it was there."""
 
@@ -86,8 +86,11 @@ class _Stepped:
     """Positions are the steps themselves."""
 
     axis = STEPS
-    problem = None
     reckoned = False
+
+    def __init__(self, problem: str | None = None) -> None:
+        self.problem = problem
+        """Why it is not the axis that was asked for, None where it is."""
 
     def origin(self, _series: Series) -> str:
         """Return nothing: steps need no telling."""
@@ -104,14 +107,16 @@ class _Stepped:
     edge = step = place
 
 
+Along = _Clocked | _Stepped
+"""How a run's series are placed along an axis."""
 _CACHE: WeakKeyDictionary[Series, dict[int, _Timed]] = WeakKeyDictionary()
 """By the seconds that a series is shown later."""
 _SHIFTS = 8
 """So many are kept: there is one for each run that another was held against."""
 
 
-def on_axis(run: Run, name: str) -> _Clocked | _Stepped:
-    """Return how to place a run's series along an axis.
+def on_axis(run: Run, name: str) -> Along:
+    """Return how to place a run's series along an axis: by steps where nothing tells its times.
 
     Args:
         run: The run.
@@ -122,14 +127,13 @@ def on_axis(run: Run, name: str) -> _Clocked | _Stepped:
     clocks = run.clocks
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the records themselves.
     began = min([*(clock.times[0] for clock in clocks), *_first_times(run)], default=None)
-    problem = None if began is not None else "no times are known: x shows steps"
-    start = began or 0.0
-
-    write = _since(start) if name == "relative" else _tick
-    long = max((clock.times[-1] for clock in clocks), default=start) - start > _DAY
+    if began is None:
+        return _Stepped("no times are known")
+    write = _since(began) if name == "relative" else _tick
+    long = max((clock.times[-1] for clock in clocks), default=began) - began > _DAY
     read = write if name == "relative" else _dated if long else _of_day
-    zero = start if name == "relative" else _midnight(start)
-    return _Clocked(Axis(name, write, read, time=True, zero=int(zero)), clocks, problem)
+    zero = began if name == "relative" else _midnight(began)
+    return _Clocked(Axis(name, write, read, time=True, zero=int(zero)), clocks)
 
 
 def steps_of(points: Points) -> array[int]:

@@ -19,6 +19,7 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.samples import query
+from verl_tui.tui.screens.arranged import Arranged
 from verl_tui.tui.screens.compare import CompareScreen
 from verl_tui.tui.screens.config import ConfigScreen
 from verl_tui.tui.screens.dashboard import Dashboard
@@ -31,21 +32,27 @@ from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal import TerminalApp
+from verl_tui.tui.widgets.legend import legend
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.run_rows import signs
+from verl_tui.tui.widgets.run_rows import badges, signs
 from verl_tui.tui.widgets.wrap import fit, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from textual.app import App, ComposeResult
     from textual.binding import ActiveBinding, BindingType
     from textual.dom import DOMNode
 
+_EVERYWHERE = "everywhere"
 _MANY = {f"run.{n}" for n in range(2, 10)}
 _ROOMY = 56
 """Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
+
+
+def _run_signs(*, ascii_only: bool) -> tuple[str, ...]:
+    return (f"before a name: {badges(ascii_only=ascii_only)}", f"after a name: {signs(ascii_only=ascii_only)}")
 
 
 class _Section(NamedTuple):
@@ -53,21 +60,22 @@ class _Section(NamedTuple):
 
     title: str
     owners: tuple[type[DOMNode], ...]
-    notes: tuple[str, ...] = ()
+    notes: Callable[..., tuple[str, ...]] = lambda **_: ()
+    """Returns further lines, in ASCII where nothing else can be shown (`ascii_only`)."""
 
 
 _PANELS = (
     _Section("charts, while they have the focus", (ChartsPanel, Plot)),
     _Section("health, while it has the focus", (HealthPanel,)),
     _Section("samples, while they have the focus", (SamplesPanel,)),
-    _Section("runs, while they have the focus", (RunsPanel,), (f"after a name: {signs(ascii_only=False)}",)),
+    _Section("runs, while they have the focus", (RunsPanel,), _run_signs),
     _Section("gpus, while they have the focus", (GpusPanel,)),
     _Section("lists, while they have the focus", (Rows,)),
 )
 _SCREENS = (
     _Section("a chart over the full screen", (ZoomScreen, Plot)),
-    _Section("all samples of a step, over the full screen", (SamplesScreen,), query.HELP),
-    _Section("all metrics", (MetricsScreen,), filter.HELP),
+    _Section("all samples of a step, over the full screen", (SamplesScreen,), lambda **_: query.HELP),
+    _Section("all metrics", (MetricsScreen,), lambda **_: filter.HELP),
     _Section("log", (LogScreen,)),
     _Section("compare", (CompareScreen, Overlay)),
     _Section("configuration", (ConfigScreen, Overlay)),
@@ -75,6 +83,8 @@ _SCREENS = (
     _Section("sources", (SourcesScreen, Overlay)),
     _Section("finding history", (HistoryScreen, Overlay)),
 )
+_MAIN = (Arranged, Dashboard)
+"""What the main screen is made of: the arrangement of its panels has keys of its own."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -105,7 +115,7 @@ class HelpScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
-        self.query_one(Rows).focus()
+        self.query(Rows).focus()  # none where the app ends meanwhile
 
     def on_resize(self) -> None:
         """Fill the rows when the size is known."""
@@ -120,29 +130,38 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _rows(app: App[object], width: int) -> Iterator[Text]:
-    front = [
-        section for section in _SCREENS if any(isinstance(screen, section.owners[0]) for screen in app.screen_stack)
-    ]
-    others = [section for section in _SCREENS if section not in front]
-    ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp) and "BINDINGS" in kind.__dict__)
-    everywhere = _Section("everywhere", (*ours, *(() if front else (Dashboard,))))
-    if front:
-        others.insert(0, _Section("the dashboard, while nothing is over it", (Dashboard,)))
-    held = app.screen_stack[-2].active_bindings if len(app.screen_stack) > 1 else {}
-    focused = app.screen_stack[-2].focused if not front and len(app.screen_stack) > 1 else None
-    around = tuple(focused.ancestors_with_self) if focused is not None else ()
-    panels = sorted(_PANELS, key=lambda section: not any(isinstance(node, section.owners[0]) for node in around))
-    first = sum(any(isinstance(node, section.owners[0]) for node in around) for section in panels)
-    for section in (*reversed(front), *panels[:first], everywhere, *panels[first:], *others):
-        holding = held if section is everywhere else None
-        lines = [line for owner in section.owners for line in _lines(owner, app, width, holding)]
-        if section is everywhere:
+    below = app.screen_stack[-2] if len(app.screen_stack) > 1 else None
+    ascii_only = getattr(app, "ascii_only", False)
+    sections = _sections(app, below.focused if below is not None else None)
+    first_charts = next(section for section in sections if {Plot, MetricsScreen} & {*section.owners})
+    for section in sections:
+        everywhere = section.title == _EVERYWHERE
+        held = (below.active_bindings if below is not None else {}) if everywhere else None
+        lines = [line for owner in section.owners for line in _lines(owner, app, width, held)]
+        if everywhere:
             lines += _line("ctrl+p", "Command palette: every action by its name, themes", "", width)
         if lines:
             yield Text(fit(section.title, width), style="bold")
             yield from lines
-            yield from (Text(fit(f"  {line}", width)) for line in section.notes)
+            yield from (Text(fit(f"  {line}", width)) for line in section.notes(ascii_only=ascii_only))
             yield Text()
+        if section is first_charts:
+            yield from _signs(width, ascii_only=ascii_only)
+
+
+def _sections(app: App[object], focused: DOMNode | None) -> list[_Section]:
+    """Return all sections: what holds in front comes first, then everywhere, then the others."""
+    stack = app.screen_stack
+    front = [section for section in _SCREENS if any(isinstance(screen, section.owners[0]) for screen in stack)]
+    others = [section for section in _SCREENS if section not in front]
+    ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp) and "BINDINGS" in kind.__dict__)
+    everywhere = _Section(_EVERYWHERE, (*ours, *(() if front else _MAIN)))
+    if front:
+        others.insert(0, _Section("the dashboard, while nothing is over it", _MAIN))
+    around = tuple(focused.ancestors_with_self) if focused is not None and not front else ()
+    within = [section for section in _PANELS if any(isinstance(node, section.owners[0]) for node in around)]
+    without = [section for section in _PANELS if section not in within]
+    return [*reversed(front), *within, everywhere, *without, *others]
 
 
 def _lines(
@@ -165,7 +184,9 @@ def _lines(
         if keys and binding.id == "run.1":
             yield from _line("1 … 9", "Run by its number", "run.1 … run.9", width)
         elif keys:
-            yield from _line(" ".join(map(key_name, keys)), binding.description, binding.id or "", width)
+            ascii_only = getattr(app, "ascii_only", False)
+            named = " ".join(key_name(key, ascii_only=ascii_only) for key in keys)
+            yield from _line(named, binding.description, binding.id or "", width)
 
 
 def _means(found: ActiveBinding | None, binding: Binding) -> bool:
@@ -183,3 +204,16 @@ def _line(keys: str, words: str, name: str, width: int) -> Iterator[Text]:
         fit(f"  {keys}".ljust(start) + first.ljust(room), width), (f"  {name}" if beside else "", "dim")
     )
     yield from (Text(fit(" " * start + line, width)) for line in more)
+
+
+def _signs(width: int, *, ascii_only: bool) -> Iterator[Text]:
+    """Yield what the signs in charts mean."""
+    entries = list(legend(ascii_only=ascii_only))
+    start = max(18 if width >= _ROOMY else 0, *(len(entry.sign) for entry in entries)) + 4
+    yield Text(fit("signs in charts", width), style="bold")
+    for entry in entries:
+        first, *more = wrap(entry.means, max(8, width - start))
+        sign = (f"  {entry.sign}".ljust(start), "dim" if entry.faint else "")
+        yield Text.assemble(sign, fit(first, max(0, width - start)))
+        yield from (Text(fit(" " * start + line, width)) for line in more)
+    yield Text()

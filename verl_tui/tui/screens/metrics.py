@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len
 from textual import on
 from textual.binding import Binding
 from textual.message import Message
@@ -13,12 +12,14 @@ from textual.widgets import Input
 
 from verl_tui.exporters.new_file import named
 from verl_tui.metrics import describe
-from verl_tui.text import one_line
+from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.metrics.filter import Filter, parse
 from verl_tui.tui.metrics.listing import Order, listing
 from verl_tui.tui.metrics.shown import Shown
+from verl_tui.tui.metrics.words import listed_words, metric_words
 from verl_tui.tui.panels.chart_plan import Look, Plan
 from verl_tui.tui.panels.chart_values import listed, reading
+from verl_tui.tui.panels.looking import KEYS, changed, following, said, step_at
 from verl_tui.tui.panels.metric_grid import MetricGrid
 from verl_tui.tui.panels.metric_table import MetricTable
 from verl_tui.tui.panels.runs import RunsPanel
@@ -27,10 +28,12 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.takeaway import take_table
 from verl_tui.tui.why import nothing_yet
 from verl_tui.tui.widgets.box import Box
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import middle, printable
+from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
@@ -44,10 +47,11 @@ if TYPE_CHECKING:
     from verl_tui.tui.panels.charts import ChartsPanel
     from verl_tui.tui.state_file import StateFile, UserState
     from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.line import Piece
 
 _WITH_DETAIL = 10
 """Rows of the screen from which on one says what the chosen metric is."""
+_OF_CHARTS = {"read", "read_end", "look", "shape"}
+"""Actions that mean nothing in a table."""
 _WITH_FOOTER = (80, 18)
 """Columns and rows from which on the keys are named."""
 
@@ -56,6 +60,14 @@ class MetricsScreen(StillScreen[None]):
     """All metrics of the shown run."""
 
     AUTO_FOCUS = ""
+    FOOTER = (
+        ("metrics.back", "Back"),
+        ("chart.read_left chart.read_right", "Read"),
+        ("look.in look.out", "Zoom"),
+        ("metrics.zoom", "Full screen"),
+        ("metrics.more_columns metrics.fewer_columns", "Columns"),
+    )
+    """Keys in the last row, in fewer words; those that are shown anyway come behind."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="metrics.back"),
         Binding("q,m", "dismiss", "Close", show=False, id="metrics.close"),
@@ -64,23 +76,23 @@ class MetricsScreen(StillScreen[None]):
         Binding("s", "sort", "Sort", id="metrics.sort"),
         Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
         Binding("space", "pin", "Pin", id="metrics.pin"),
-        Binding("enter", "zoom", "Zoom", id="metrics.zoom"),
-        Binding("plus,equals_sign", "shape('columns', 1)", "More columns", show=False, id="metrics.more_columns"),
-        Binding("minus", "shape('columns', -1)", "Fewer columns", show=False, id="metrics.fewer_columns"),
-        Binding("greater_than_sign", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"),
-        Binding("less_than_sign", "shape('rows', -1)", "Fewer rows", show=False, id="metrics.fewer_rows"),
-        Binding("0", "reset", "As many as fit, no filter", show=False, id="metrics.reset"),
-        Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="metrics.axis"),
-        Binding("y", "look('log')", "Log scale", show=False, id="metrics.log"),
+        Binding("enter", "zoom", "Full screen", id="metrics.zoom"),
+        Binding("greater_than_sign", "shape('columns', 1)", "More columns", show=False, id="metrics.more_columns"),
+        Binding("less_than_sign", "shape('columns', -1)", "Fewer columns", show=False, id="metrics.fewer_columns"),
+        Binding("right_parenthesis", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"),
+        Binding("left_parenthesis", "shape('rows', -1)", "Fewer rows", show=False, id="metrics.fewer_rows"),
+        Binding("0", "reset", "As many as fit, all steps, no filter", show=False, id="metrics.reset"),
+        *(one for one in KEYS if one.key not in ("s", "S")),
         Binding("W", "write_table", "Write all that are listed to a CSV file", show=False, id="metrics.table"),
-        Binding("h,left", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
-        Binding("l,right", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
+        *(one for one in Plot.BINDINGS if isinstance(one, Binding) and one.id),
+        Binding("h", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
+        Binding("l", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
         Binding("j,down", "grid('shelf', 1)", "Row below", show=False, id="metrics.down"),
         Binding("k,up", "grid('shelf', -1)", "Row above", show=False, id="metrics.up"),
         Binding("pagedown", "grid('page', 1)", "Next page", show=False, id="metrics.page_down"),
         Binding("pageup", "grid('page', -1)", "Page before", show=False, id="metrics.page_up"),
-        Binding("g,home", "grid('end', -1)", "First", show=False, id="metrics.first"),
-        Binding("G,end", "grid('end', 1)", "Last", show=False, id="metrics.last"),
+        Binding("g", "grid('end', -1)", "First", show=False, id="metrics.first"),
+        Binding("G", "grid('end', 1)", "Last", show=False, id="metrics.last"),
         Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
         Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
     ]
@@ -152,6 +164,8 @@ class MetricsScreen(StillScreen[None]):
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
+        if view.cursor != self._view.cursor:
+            self._charts.take_look(following(self._charts.look, view.run, view.cursor))
         self._view = view
         self._draw()
 
@@ -185,12 +199,14 @@ class MetricsScreen(StillScreen[None]):
             return
         self._drawn = drawn
         self._list()
-        shown = Shown(view, self._groups, self._order, self._charts.look, self._user, self._otherwise())
         if self._is_table:
-            self._table.show(shown, self._grid.chosen)
+            self._table.show(self._shown(), self._grid.chosen)
         else:
-            self._grid.show(shown)
+            self._grid.show(self._shown())
         self._tell()
+
+    def _shown(self) -> Shown:
+        return Shown(self._view, self._groups, self._order, self._charts.look, self._user, self._otherwise())
 
     def _list(self) -> None:
         """List the metrics anew where others are there or wanted; numbers that change change no order."""
@@ -207,41 +223,14 @@ class MetricsScreen(StillScreen[None]):
 
     def _tell(self) -> None:
         """Write the lines above and below."""
-        self._status.show(*self._status_words())
-        self._detail.show(self._detail_words())
-
-    def _status_words(self) -> tuple[list[Piece], list[Piece]]:
-        run, ascii_only = self._view.run, self._view.ascii
+        width, ascii_only = self.size.width, self._view.ascii
         if self._problem:
-            return [(fit(printable(self._problem, ascii_only=ascii_only), self.size.width - 2), "warning")], []
-        listed, known = sum(len(group.keys) for group in self._groups), len(run.keys) if run is not None else 0
-        name = middle(one_line(run.name), max(8, self.size.width // 3), ascii_only=ascii_only) if run else "no run"
-        left: list[Piece] = [
-            (name, "strong"),
-            (f"  {listed} metrics" if listed == known else f"  {listed} of {known}", ""),
-        ]
-        if self._filter.clauses:
-            left.append((f"  filter: {printable(self._filter.text, ascii_only=ascii_only)}", "accent"))
-        right: list[Piece] = []
-        if self._order != Order():
-            right.append((f" by {self._order.by}{' reversed' if self._order.reverse else ''}", "accent"))
-        right += [(f" {word}", "accent") for word in self._charts.look.words() if not self._is_table]
-        if not self._is_table and listed:
-            page, pages = self._grid.pages
-            right.append((f" page {page}/{pages}", "dim"))
-        return left, right
-
-    def _detail_words(self) -> list[Piece]:
-        key, ascii_only = self.chosen, self._view.ascii
-        if key is None:
-            return []
-        metric = describe(key)
-        name = middle(key, self.size.width - 2, ascii_only=ascii_only)
-        told = [metric.label if metric.label != key else "", metric.unit, metric.note]
-        words = (" - " if ascii_only else " · ").join(one for one in told if one)
-        room = self.size.width - 4 - cell_len(name)
-        about = fit(printable(words, ascii_only=ascii_only), room, "~" if ascii_only else "…")
-        return [(name, "strong"), (f"  {about}", "dim")] if room > 0 else [(name, "strong")]
+            self._status.show([(fit(printable(self._problem, ascii_only=ascii_only), width - 2), "warning")])
+        else:
+            filter_ = self._filter.text if self._filter.clauses else ""
+            page = None if self._is_table else self._grid.pages
+            self._status.show(*listed_words(self._shown(), filter_, page, width))
+        self._detail.show(metric_words(self.chosen, width, ascii_only=ascii_only) if self.chosen is not None else ())
 
     @on(MetricGrid.Moved)
     def _moved(self) -> None:
@@ -254,9 +243,15 @@ class MetricsScreen(StillScreen[None]):
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave keys of charts to others while there are none."""
+        return not (self._is_table and action in _OF_CHARTS)
+
     def action_back(self) -> None:
-        """Drop the filter; without one, close."""
-        if self._box.display or self._box.value:
+        """Take the cursor away; without one drop the filter; without one, close."""
+        if self._view.cursor is not None and not self._is_table and not self._box.display:
+            self.post_message(CursorMoved(None))
+        elif self._box.display or self._box.value:
             self._box.value = ""
             self._close_filter()
         else:
@@ -278,6 +273,7 @@ class MetricsScreen(StillScreen[None]):
         """Show table or charts, and let them have the keys."""
         self._grid.display, self._table.display = not self._is_table, self._is_table
         self.set_focus(self._table.rows if self._is_table else None, scroll_visible=False)
+        self.refresh_bindings()
 
     def action_sort(self) -> None:
         """Sort by the next thing."""
@@ -302,8 +298,16 @@ class MetricsScreen(StillScreen[None]):
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
         plan = self._plan()
-        if plan is not None:
-            self.app.push_screen(ZoomScreen(plan, self._charts.look, self._view, self._plans))
+        if plan is None:
+            return
+        zoomed = ZoomScreen(plan, self._charts.look, self._view, self._plans)
+
+        def left(look: Look | None) -> None:
+            self._grid.chosen = zoomed.metric
+            self._charts.take_look(look)
+            self.show(zoomed.view)
+
+        self.app.push_screen(zoomed, left)
 
     def _plans(self, view: View) -> list[Plan]:
         """Return the charts of the metrics that are listed, as far as the shown run has them."""
@@ -338,16 +342,40 @@ class MetricsScreen(StillScreen[None]):
             self._change(lambda user: replace(user, metrics_rows=max(1, rows + by)))
 
     def action_reset(self) -> None:
-        """Go back to as many charts as fit well, in the order of keys, without a filter."""
+        """Go back to as many charts as fit well, in the order of keys, with all steps, without a filter or a cursor."""
         self._order = Order()
+        self._charts.take_look(Look())
+        self.post_message(CursorMoved(None))
         self._box.value = ""
         self._close_filter()
         self._change(lambda user: replace(user, metrics_columns=0, metrics_rows=0))
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn, here and on the dashboard."""
-        self._charts.change_look(what)
+        look, run = self._charts.look, self._view.run
+        if words := said(look, what, run):
+            self._say(words)
+        self._take_look(changed(look, what, run, self._view.cursor))
+
+    def _take_look(self, look: Look | None) -> None:
+        self._charts.take_look(look)
         self._draw()
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor of all charts, by so many columns of the chosen one."""
+        self._grid.read(columns)
+
+    def action_read_end(self, way: int) -> None:
+        """Move the cursor of all charts to the first or last point of the chosen one."""
+        self._grid.read_end(way)
+
+    @on(Chart.CursorMoved)
+    def _read(self, event: Chart.CursorMoved) -> None:
+        """Read all charts at the same step."""
+        position = event.step
+        step = None if position is None else step_at(self._view.run, event.plot.data.key, self._charts.look, position)
+        if step is not None or position is None:
+            self.post_message(CursorMoved(step))
 
     def action_other(self, way: int) -> None:
         """Look at the next or previous run."""
@@ -359,9 +387,13 @@ class MetricsScreen(StillScreen[None]):
         """Change what is remembered, and draw what comes of it."""
         problem = self._file.change(change)
         if problem:
-            self.app.clear_notifications()
-            self.notify(fit(printable(problem), max(12, self.size.width - 8)), timeout=4, markup=False)
+            self._say(problem)
         self._draw()
+
+    def _say(self, sentence: str) -> None:
+        """Say something in one line, in place of what was said before."""
+        self.app.clear_notifications()
+        self.notify(fit(printable(sentence), max(12, self.size.width - 8)), timeout=4, markup=False)
 
     # -- filter ---------------------------------------------------------------------------------------------------
 

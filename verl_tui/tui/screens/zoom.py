@@ -20,6 +20,7 @@ from verl_tui.tui.panels.partners import partner
 from verl_tui.tui.panels.time_axis import on_axis
 from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.takeaway import take_table
+from verl_tui.tui.widgets.apart import shared, short_name
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.reading import ReadOut
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 Listing = Callable[["View"], "Sequence[Plan]"]
 _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at most."""
+
+
+_LEAST_NAME = 8
+"""Cells that a run's name may take however narrow the screen."""
 
 
 class ZoomScreen(Screen[Look]):
@@ -105,14 +110,24 @@ class ZoomScreen(Screen[Look]):
         self.show(self._view)
 
     def on_resize(self) -> None:
-        """Read in as many rows as that takes now."""
+        """Read in as many rows as that takes now, and name the run in the room there is."""
+        self._chart.show(self._data())
         self._tell()
 
     def _data(self) -> ChartData:
         data, run = chart_data(self._plan, self._view, self._look), self._view.run
         if run is not None and run.series(self._plan.key) is None:
             data = replace(data, empty=f"{run.name} has no {self._plan.key}")
+        data = replace(data, run=self._whose())
         return data if self._right is None else with_right(data, chart_data(self._right, self._view, self._look))
+
+    def _whose(self) -> str:
+        """Return the name of the run, short in what it shares with the others."""
+        if self._view.run is None:
+            return ""
+        alike = shared(list(self._view.monitor.runs))
+        room = max(_LEAST_NAME, self.size.width // 3)
+        return short_name(self._view.run.name, room, alike, ascii_only=self._view.ascii)
 
     def _tell(self) -> None:
         if not self._reading.is_attached:
@@ -158,6 +173,11 @@ class ZoomScreen(Screen[Look]):
         step = None if position is None else step_at(self._view.run, self._plan.key, self._look, position)
         if step is not None or position is None:
             self.post_message(CursorMoved(step))
+
+    @property
+    def view(self) -> View:
+        """What it was drawn of last."""
+        return self._view
 
     @property
     def metric(self) -> str:

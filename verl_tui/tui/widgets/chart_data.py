@@ -81,6 +81,8 @@ class ChartData:
     label: str = ""
     """Its name; the key where empty."""
     unit: str = ""
+    run: str = ""
+    """Whose it is, said behind its name where that is known from nothing else on the screen."""
     lines: tuple[Line, ...] = ()
     """The first one of kind `line` gives the value in the title."""
     envelope: tuple[Points, Points] | None = None
@@ -104,6 +106,8 @@ class ChartData:
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None
     """Right end of a zoom, None = where the data ends."""
+    end: int | None = None
+    """Last position that tells how the run is now, None = the last there is: beyond lies what a restart gave up."""
     right: ChartData | None = None
     """A second metric over the same steps, whose lines have a y axis of their own at the right."""
     empty: str = "no data yet"

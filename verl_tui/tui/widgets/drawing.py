@@ -26,6 +26,7 @@ from verl_tui.tui.widgets.labels import (
     title_row,
 )
 from verl_tui.tui.widgets.remembered import Remembered, extent, window_of
+from verl_tui.tui.widgets.strokes import strokes
 
 if TYPE_CHECKING:
     from verl_tui.tui.widgets.braille import Run
@@ -40,8 +41,6 @@ _AXIS_FROM = 24
 """Narrower charts have no y axis."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
-_DASH = 8
-"""Dots from one dash of the target's line to the next: the healthy band's is of single dots."""
 _RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
 """Of several marks in one column the first of these shows."""
 
@@ -209,21 +208,14 @@ class _Picture:
         scale = self._scale
         edges = [edge for edge in self._data.band if scale and edge is not None and scale.lo <= edge <= scale.hi]
         if scale and edges:
-            layer = self._layer("band", backdrop=True)
-            for y in scale.dots(edges, self._dots):
-                for x in range(0, self._size[0] * 2, 2):
-                    layer.dot(x, y or 0)
+            self._layers.append(strokes("band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)]))
 
     def _target(self) -> None:
         scale, target = self._scale, self._data.target
         if scale is None or target is None:
             return
         if scale.lo <= target <= scale.hi:
-            (y,) = scale.dots([target], self._dots)
-            layer = self._layer("target", backdrop=True)
-            for x in range(self._size[0] * 2):
-                if x % _DASH < _DASH - 2:
-                    layer.dot(x, y or 0)
+            self._layers.append(strokes("target", *self._size, [y or 0 for y in scale.dots([target], self._dots)]))
         else:
             # At the left: what moves towards its target comes near it at the right.
             for cell, sign in enumerate(beyond(target, scale, self._size[0], self._symbols)):
@@ -232,10 +224,7 @@ class _Picture:
     def _restarts(self) -> None:
         columns = {self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"}
         if columns:
-            layer = self._layer("restart", backdrop=True)
-            for x in columns:
-                for y in range(0, self._dots, 2):
-                    layer.dot(x, y)
+            self._layers.append(strokes("restart", *self._size, columns))
 
     def _line(self, line: Line, columns: Columns, remembered: Remembered) -> None:
         smooth = 0 < self._data.smoothing < 1

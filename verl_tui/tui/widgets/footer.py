@@ -70,7 +70,8 @@ class Keys(Widget, can_focus=False):
         active = screen.active_bindings
         focus = screen.focused or screen
         named = next((found for node in focus.ancestors_with_self if (found := getattr(node, FOOTER, ()))), ())
-        shown = {ids: key for ids, does in named if (key := _named(ids, does, active)) is not None}
+        ascii_only = getattr(screen.app, "ascii_only", False)
+        shown = {ids: key for ids, does in named if (key := _named(ids, does, active, ascii_only)) is not None}
         first = {id for ids in shown for id in ids.split()}
         for _, binding, enabled, _ in active.values():
             if binding.show and binding.id not in first:
@@ -110,10 +111,11 @@ class Keys(Widget, can_focus=False):
                 self.app.simulate_key(key.pressed)
 
 
-def _named(ids: str, does: str, active: dict[str, ActiveBinding]) -> _Key | None:
+def _named(ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool) -> _Key | None:
     """Return keys by their names in the configuration as one entry; None where none of them holds now."""
     found = [next((one for one in active.items() if one[1].binding.id == id), None) for id in ids.split()]
     keys = [one for one in found if one is not None]
     if not keys:
         return None
-    return _Key(keys[0][0], " ".join(key_name(key) for key, _ in keys), does, all(one.enabled for _, one in keys))
+    display = " ".join(key_name(key, ascii_only=ascii_only) for key, _ in keys)
+    return _Key(keys[0][0], display, does, all(one.enabled for _, one in keys))

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP
 from verl_tui.tui.widgets.levels import strip
+from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,7 +123,9 @@ def gpu_rows(
         picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii)
         if spark:
             picture += [(" ", "dim"), (strip(past[number], spark, ascii_only=ascii).rjust(spark), "spark")]
-        drawn.append(_row(row, layout, widths, picture, width) + (_throttled(gpu) if words else []))
+        drawn.append(
+            _row(row, layout, widths, picture, width, "~" if ascii else "…") + (_throttled(gpu) if words else [])
+        )
     return drawn
 
 
@@ -153,7 +156,12 @@ def _throttled(gpu: Gpu) -> list[Segment]:
 
 
 def _row(
-    fields: Mapping[str, _Field], layout: Sequence[str], widths: Mapping[str, int], bar: list[Segment], width: int
+    fields: Mapping[str, _Field],
+    layout: Sequence[str],
+    widths: Mapping[str, int],
+    bar: list[Segment],
+    width: int,
+    ellipsis: str,
 ) -> list[Segment]:
     row: list[Segment] = []
     for key in layout:
@@ -167,7 +175,7 @@ def _row(
         value: Segment = (field.text, field.role)
         row += [(field.label, "dim"), *((value, padding) if field.left else (padding, value))]
     if layout == _LAYOUTS[-1][0]:
-        row = [(set_cell_size(text, min(width, cell_len(text))), role) for text, role in row if text.strip()]
+        row = [(fit(text, width, ellipsis), role) for text, role in row if text.strip()]
     return [segment for segment in row if segment[0]]
 
 
@@ -193,7 +201,7 @@ def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
     name = short_name(gpu.name)
     fields = {
         "index": _Field(gpu.index, "name", left=True),
-        "name": _Field(set_cell_size(name, min(cell_len(name), _LONGEST_NAME)), "name", left=True),
+        "name": _Field(fit(name, _LONGEST_NAME, "~" if ascii else "…"), "name", left=True),
         "utilization": _number(finite(gpu.utilization), "%", reserve=4),
         "temperature": _number(temperature, "°C", reserve=4, warn=hot),
         "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),

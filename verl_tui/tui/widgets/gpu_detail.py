@@ -62,4 +62,4 @@ def _process(process: GpuProcess, tie: str, width: int, *, ascii_only: bool) -> 
     name = middle(process.name or "name not visible", max(0, room), ascii_only=ascii_only)
     role = "name" if tie else "value"
     row: Pieces = [(pid, "dim"), (name, role if process.name else "dim"), (memory, "value"), (words, "dim")]
-    return cut(row, width)
+    return cut(row, width, "~" if ascii_only else "…")

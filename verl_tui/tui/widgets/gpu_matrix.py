@@ -60,13 +60,14 @@ def matrix(devices: Sequence[Device], width: int, height: int, *, ascii_only: bo
         nodes.setdefault(device.node, []).append(device)
     plan = _plan(nodes, width, height - 1)
     marks = {id(device): mark for device, mark in zip(devices, _marks(devices), strict=True)}
-    rows = _header(nodes, plan, width) if plan.rows + 2 <= height else []
+    mark = "~" if ascii_only else "…"
+    rows = _header(nodes, plan, width, mark) if plan.rows + 2 <= height else []
     for node, members in nodes.items():
         for at in range(0, len(members), plan.across):
             part = members[at : at + plan.across]
             label = _label("" if at else node, part[0].gpu.index, plan, ascii_only=ascii_only)
             cells = [piece for d in part for piece in _cell(d, marks[id(d)], plan.cell, ascii_only=ascii_only)]
-            rows.append(cut([(label, "dim"), *cells], width))
+            rows.append(cut([(label, "dim"), *cells], width, mark))
     return [*rows, *([(line, "dim")] for line in _legend(set(marks.values()), plan.cell, width))]
 
 
@@ -101,7 +102,7 @@ def _label(node: str, number: str, plan: _Plan, *, ascii_only: bool) -> str:
     return f"{label}{number.rjust(plan.number)} " if plan.number else label
 
 
-def _header(nodes: Mapping[str, Sequence[Device]], plan: _Plan, width: int) -> list[Pieces]:
+def _header(nodes: Mapping[str, Sequence[Device]], plan: _Plan, width: int, mark: str) -> list[Pieces]:
     """Return the devices' numbers above their columns, nothing where a column has no number of its own."""
     numbers = [device.gpu.index for device in max(nodes.values(), key=len)]
     alike = all([d.gpu.index for d in members] == numbers[: len(members)] for members in nodes.values())
@@ -109,7 +110,7 @@ def _header(nodes: Mapping[str, Sequence[Device]], plan: _Plan, width: int) -> l
         return []
     before = " " * (plan.name + 1 if plan.name else 0)
     digits = 4 if plan.cell == _BLOCK else 3
-    return [cut([(before + "".join(n.rjust(digits).ljust(plan.cell) for n in numbers), "dim")], width)]
+    return [cut([(before + "".join(n.rjust(digits).ljust(plan.cell) for n in numbers), "dim")], width, mark)]
 
 
 def _marks(devices: Sequence[Device]) -> list[str]:

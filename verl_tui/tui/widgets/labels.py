@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from itertools import cycle
 from math import isfinite
@@ -10,21 +11,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.tui.widgets.braille import join
-from verl_tui.tui.widgets.columns import trend, value_at
-from verl_tui.tui.widgets.numbers import compact
+from verl_tui.tui.widgets.columns import TREND_POINTS, turn, value_at
+from verl_tui.tui.widgets.numbers import compact, told_apart
 from verl_tui.tui.widgets.spark import BROKEN, spark_column, sparkline
 from verl_tui.tui.widgets.words import middle, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.tui.widgets.braille import Glyph, Text
     from verl_tui.tui.widgets.chart_data import Axis, ChartData, Line
     from verl_tui.tui.widgets.scale import Scale, Window
 
 
+_Parts = list[tuple[str, str]]
+"""Texts with their roles."""
 _READING = 10
 """Cells kept for value and trend in a chart of one row."""
+_OF = " of "
+_LEAST_NAME = 6
+"""Cells below which the name of a run says nothing."""
 _STAMP = 18
 """Cells from one letter on a line to its next."""
 _UNITS = 56
@@ -76,29 +82,76 @@ def value_text(value: float, unit: str) -> str:
 def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False) -> Text:
     """Write name, value and trend at the left, the key or the legend at the right, as far as they fit.
 
-    With a cursor the values are those at its step.
+    With a cursor the values are those at its step: of several runs in the legend, as many as fit.
     """
-    reading = _fitting(data, width, cursor, symbols)
-    used = sum(cell_len(text) for text, _ in reading)
     mark = f"{symbols.focus} " if focus else ""
+    reading, side = _runs_read(data, width - len(mark), cursor, symbols)
+    reading, sides = (
+        (reading, [side]) if side else (_fitting(data, width, cursor, symbols), _sides(data, cursor, symbols))
+    )
+    used = _cells(reading)
     name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
     parts = [(name, "focused" if focus else "title")]
+    if (whose := _whose(data, width - used - cell_len(name) - 2, symbols)) and not any(
+        line.sign for line in data.lines
+    ):
+        parts.append((whose, "trend"))
     if reading:
         parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
-    room = width - sum(cell_len(text) for text, _ in parts)
-    sides = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
-    if not sides[0] and data.title != data.key:
-        sides = [[(fit(data.key, len(data.key), symbols), "key")]]
-    notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
-    sides = [*([note, ("  ", ""), *sides[0]] for note in notes[:1] if sides[0]), *([note] for note in notes), *sides]
+    room = width - _cells(parts)
     for side in sides:
-        length = sum(cell_len(text) for text, _ in side)
-        if side and length + 2 <= room:
-            parts += [(" " * (room - length), ""), *side]
+        if side and _cells(side) + 2 <= room:
+            parts += [(" " * (room - _cells(side)), ""), *side]
             break
     if room < 0:
         parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
     return tuple((text, style) for text, style in parts if text)
+
+
+def _sides(data: ChartData, cursor: int | None, symbols: Symbols) -> list[_Parts]:
+    """Return what may stand at the right, from what is wanted most to what needs the least room."""
+    sides = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
+    if not sides[0] and data.title != data.key:
+        sides = [[(fit(data.key, len(data.key), symbols), "key")]]
+    notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
+    return [*([note, ("  ", ""), *sides[0]] for note in notes[:1] if sides[0]), *([note] for note in notes), *sides]
+
+
+def _runs_read(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> tuple[_Parts, _Parts]:
+    """Return where the cursor is, and what several runs are there, as many as fit; nothing where not even one does."""
+    runs = sorted((line for line in data.lines if line.sign and line.kind == "line"), key=lambda line: line.sign)
+    main = data.main
+    if cursor is None or main is None or len(runs) < 2:
+        return [], []
+    own = value_at(main.points, cursor)
+    at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
+    named = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
+    bare = [
+        _values(runs, main, count, gap, cursor, symbols) for count in range(len(runs), 0, -1) for gap in ("  ", " ")
+    ]
+    room = width - cell_len(data.title) - _cells(at) - 4
+    side = next((side for side in (*named, *bare) if _cells(side) <= room), [])
+    return (at, side) if side else ([], [])
+
+
+def _values(runs: Sequence[Line], main: Line, count: int, gap: str, cursor: int, symbols: Symbols) -> _Parts:
+    """Write values of so many runs behind their letters, the shown one's among them."""
+    kept = [main, *(line for line in runs if line is not main)][:count]
+    side: _Parts = []
+    for line in (line for line in runs if line in kept):
+        found = value_at(line.points, cursor)
+        side += [(gap if side else "", ""), (f"{line.sign} {compact(found[1]) if found else '-'}", line.role)]
+    return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]
+
+
+def _whose(data: ChartData, room: int, symbols: Symbols) -> str:
+    """Return whose metric it is, empty where there is no room to name it."""
+    name = middle(data.run, min(room - len(_OF), cell_len(data.run)), ascii_only=symbols is ASCII)
+    return _OF + name if data.run and room - len(_OF) >= _LEAST_NAME else ""
+
+
+def _cells(parts: Iterable[tuple[str, str]]) -> int:
+    return sum(cell_len(text) for text, _ in parts)
 
 
 def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False) -> Text:
@@ -149,7 +202,7 @@ def sentences(text: str, width: int, rows: int, symbols: Symbols) -> list[Text]:
     return [((set_cell_size(" " * ((width - cell_len(line)) // 2) + line, width), "key"),) for line in filled]
 
 
-def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
+def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
     line = data.main
     if line is None or not line.points.steps:
         return []
@@ -157,15 +210,18 @@ def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> list[tupl
         found = value_at(line.points, cursor)
         text = value_text(found[1], data.unit) if found else "-"
         return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
-    last = line.points.values[-1]
+    stop = len(line.points.steps) if data.end is None else bisect_right(line.points.steps, data.end)
+    if not stop:
+        return []
+    last = line.points.values[stop - 1]
     reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
-    turn = trend(line.points)
-    if turn is not None:
-        reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[turn]}", "trend"))
+    way = turn(line.points.values[max(0, stop - TREND_POINTS) : stop])
+    if way is not None:
+        reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
     return reading
 
 
-def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> list[tuple[str, str]]:
+def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> _Parts:
     """Return the reading, without its unit where that makes room for a name cut short or a target left unsaid."""
     whole, bare = (_reading(told, cursor, symbols) for told in (data, replace(data, unit="")))
     least, most = (width - cell_len(data.title) - 2 - sum(cell_len(text) for text, _ in one) for one in (whole, bare))
@@ -173,8 +229,8 @@ def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) 
     return bare if least < 2 or least < note <= most else whole
 
 
-def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> list[tuple[str, str]]:
-    legend: list[tuple[str, str]] = []
+def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> _Parts:
+    legend: _Parts = []
     # Runs stand in the order of their letters, whichever of them is shown.
     known = sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~")
     for line, sign in known if _several(data) or cursor is not None else ():
@@ -224,7 +280,7 @@ def stamps(sign: str, cells: int) -> range:
 
 def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
     """Write the y axis of `height` rows: numbers at its ends, and between where there is room."""
-    labels = {row: compact(value) for row, value in tick_rows(scale, height).items()} if scale else {}
+    labels = _row_labels(scale, height)
     width = max([len(text) for text in labels.values()], default=0)
     return [
         ((labels.get(y, "").rjust(width) + (symbols.side_tick if y in labels else symbols.side), "axis"),)
@@ -234,12 +290,18 @@ def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
 
 def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
     """Write the y axis at the right, in the colour of what it is of."""
-    labels = {row: compact(value) for row, value in tick_rows(scale, height).items()} if scale else {}
+    labels = _row_labels(scale, height)
     width = max([len(text) for text in labels.values()], default=0)
     return [
         ((symbols.side_right if y in labels else symbols.side, "axis"), (labels.get(y, "").ljust(width), role))
         for y in range(height)
     ]
+
+
+def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
+    """Return the numbers of a y axis by row."""
+    rows = tick_rows(scale, height) if scale else {}
+    return {row: text for row, text in zip(rows, told_apart([*rows.values()]), strict=True) if text}
 
 
 def tick_rows(scale: Scale, height: int) -> dict[int, float]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from math import floor, isfinite, isnan, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _WIDTH = 7
 _ROUNDING = 1e-9
 """What dividing and multiplying again may take from a whole percentage."""
 _SUFFIXES = ("", "k", "M", "G")
+_LONGEST = 9
+"""Characters of a number that has to be told from its neighbours."""
 
 
 def compact(value: float) -> str:
@@ -24,6 +30,22 @@ def compact(value: float) -> str:
     group = max(0, power // 3)
     text = _trimmed(value / 1000**group, 2 - power + 3 * group) + _SUFFIXES[group]
     return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Write different numbers differently, in more digits than `compact` only where that takes them.
+
+    Where nine characters do not tell two apart only the first of them is written: the others are empty.
+    """
+    texts = [compact(value) for value in values]
+    digits = 3
+    while len(set(texts)) < len(values) and digits < _LONGEST:
+        digits += 1
+        longer = [f"{value:.{digits}g}" for value in values]
+        if max(map(len, longer)) > _LONGEST:
+            break
+        texts = longer
+    return [text if text not in texts[:at] else "" for at, text in enumerate(texts)]
 
 
 def percent_done(share: float) -> str:

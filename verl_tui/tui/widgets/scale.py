@@ -16,8 +16,15 @@ _TINY = 1e-290
 """Differences below this are none: their reciprocals overflow."""
 _MANY_STEPS = 100
 """From here on a window that grows does so in smaller parts of itself."""
+_ROUNDING = 1e-9
+"""What dividing may take from a whole number of ticks."""
 _KEEP = 0.35
 """A scale is kept until the data fill less than this share of it."""
+_ENOUGH_TICKS = 6
+"""Whoever asks for so many finds at least two round values on any scale."""
+_NARROW, _DECADES = 5, 100
+"""A logarithmic axis over less than the first factor has the ends and ticks of a linear one; from the second on its
+ticks are powers of ten."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, _HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY)
 
@@ -57,16 +64,32 @@ class Scale:
         return rows
 
     def ticks(self, count: int) -> list[float]:
-        """Return about `count` round values within the scale, ascending."""
-        if self.log and self.hi / 10 >= self.lo:
-            first, last = ceil(log10(self.lo) - 1e-9), floor(log10(self.hi) + 1e-9)
-            stride = max(1, ceil((last - first) / max(1, count - 1)))
-            return [_power(e) for e in range(first, last + 1, stride)]
+        """Return about `count` round values within the scale, two at least if it has them, ascending."""
+        if self.log and self.hi / _NARROW >= self.lo:
+            return self._log_ticks(count)
         step = _round_up((self.hi / 2 - self.lo / 2) / max(1, count - 1) * 2)
         if not 0 < step <= _HUGE:
             return [self.lo, self.hi]
         values = [n * step for n in range(ceil(self.lo / step - 1e-6), floor(self.hi / step + 1e-6) + 1)]
-        return [v for v in values if self.lo <= v * (1 + 1e-9) + _TINY and abs(v) <= _HUGE] or [self.lo, self.hi]
+        if len(values) < 2 and count < _ENOUGH_TICKS:
+            return self.ticks(count + 1)
+        return [v for v in values if abs(v) <= _HUGE] or [self.lo, self.hi]
+
+    def _log_ticks(self, count: int) -> list[float]:
+        """Return powers of ten; where they are few 1, 2 and 5 times these, or else the ends."""
+        first, last = ceil(log10(self.lo) - _ROUNDING), floor(log10(self.hi) + _ROUNDING)
+        if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
+            stride = max(1, ceil((last - first) / max(1, count - 1)))
+            return [_power(e) for e in range(first, last + 1, stride)]
+        fine = [factor * _power(e) for e in range(first - 1, last + 1) for factor in (1, 2, 5)]
+        fine = [
+            value
+            for value in fine
+            if self.lo <= value * (1 + _ROUNDING) and value <= min(_HUGE, self.hi * (1 + _ROUNDING))
+        ]
+        powers = [_power(e) for e in range(first, last + 1)]
+        most = 2 * max(2, count)
+        return next(values for values in (fine, powers, [self.lo, self.hi]) if 2 <= len(values) <= most)
 
     def _project(self, value: float) -> float:
         if not self.log:
@@ -95,16 +118,21 @@ def _round_linear(lo: float, hi: float) -> Scale:
     step = _round_up(half / 4)
     if not 0 < step <= _HUGE:
         return Scale(lo, hi)
-    return Scale(max(-_HUGE, floor(lo / step) * step), min(_HUGE, ceil(hi / step) * step))
+    first, last = floor(lo / step + _ROUNDING), ceil(hi / step - _ROUNDING)
+    return Scale(max(-_HUGE, min(lo, first * step)), min(_HUGE, max(hi, last * step)))
 
 
 def _round_log(lo: float, hi: float) -> Scale:
-    if hi / 5 < lo:
+    """Return the scale that ends at 1, 2 or 5 times a power of ten, so that the data fill it."""
+    if hi / _NARROW < lo:
         linear = _round_linear(lo, hi)
         if linear.lo > 0:
             return Scale(linear.lo, linear.hi, log=True)
-    low, high = floor(log10(lo) + 1e-9), ceil(log10(hi) - 1e-9)
-    return Scale(_power(low), max(_power(max(high, low + 1)), _power(low) * 2), log=True)
+    low, high = _power(floor(log10(lo) + _ROUNDING)), _power(floor(log10(hi) + _ROUNDING))
+    low = max(factor * low for factor in (1, 2, 5) if factor == 1 or factor * low <= lo * (1 + _ROUNDING))
+    high = next((factor * high for factor in (1, 2, 5) if factor * high >= hi * (1 - _ROUNDING)), high * 10)
+    low = min(lo, low)
+    return Scale(low, max(hi, min(high, _HUGE), low * 2), log=True)
 
 
 def _power(exponent: int) -> float:
@@ -116,7 +144,7 @@ def _round_up(step: float) -> float:
     if not _TINY < step < _HUGE:
         return step
     power = 10.0 ** floor(log10(step))
-    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= step * (1 - 1e-9))
+    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= step * (1 - _ROUNDING))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.tui.widgets.braille import join
+from verl_tui.tui.widgets.braille import Glyph, join
 from verl_tui.tui.widgets.columns import beyond_edge
 from verl_tui.tui.widgets.drawing import axis_marks
 from verl_tui.tui.widgets.labels import ASCII, beyond, layered, stamps, title_row
-from verl_tui.tui.widgets.numbers import compact
+from verl_tui.tui.widgets.numbers import told_apart
 from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
 from verl_tui.tui.widgets.reading import readings
 from verl_tui.tui.widgets.remembered import extent, window_of
+from verl_tui.tui.widgets.strokes import STROKES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from verl_tui.tui.widgets.braille import Text
     from verl_tui.tui.widgets.chart_data import ChartData
@@ -37,6 +38,8 @@ _DOTS = "braille"
 """What plotext calls its finest marker."""
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _BROKEN, _MARKS = "nan", "marks"
+_BELOW = 2
+"""Rows that these take at most."""
 _CURSOR = "┃"
 _BEHIND = ("key", "restart")
 """Lines that the cursor's hides: the grid, and a restart in its column."""
@@ -61,7 +64,7 @@ class ZoomedChart(Plot):
         if plotext is None or shown is None or scale is None:
             return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
         other = drawing.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
-        sketch = _Sketch(data, (scale, other), shown, width, height - 3, drawing.symbols)
+        sketch = _Sketch(data, (scale, other), shown, width, height - 1, drawing.symbols)
         sketch.collect(drawing.remembered)
         drawing.remembered.forget_unused()
         self._zoom = Frame(sketch.window, sketch.left)
@@ -69,7 +72,7 @@ class ZoomedChart(Plot):
         if subject != self._drawn[0]:  # plotext takes tens of milliseconds: never twice for one picture
             self._drawn = (subject, sketch.draw(plotext))
         title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
-        return [title, *sketch.point_at(self._drawn[1], self._cursor), sketch.broken_row(), sketch.marks_row()]
+        return [title, *sketch.point_at(self._drawn[1], self._cursor), *sketch.below]
 
     def readings(self) -> list[Reading]:
         """Return what the cursor reads; nothing while there is no cursor."""
@@ -119,10 +122,8 @@ class _Sketch:
         """The y axes at the left and at the right."""
         self._symbols = symbols
         self._size = (width, height)
-        self._labels, self._right = (
-            {scale.fraction(value): compact(value) for value in scale.ticks(max(2, height // 4))} if scale else {}
-            for scale in scales
-        )
+        ticks = max(2, (height - _BELOW) // 4)
+        self._labels, self._right = (_labels(scale, ticks) for scale in scales)
         gutter = max(len(_MARKS), *(len(text) for text in self._labels.values()))
         self.left = gutter + 1
         """Columns to the left of the plot: the labels and the side of the frame."""
@@ -130,6 +131,8 @@ class _Sketch:
         self.window = window_of(data, shown, self._cells * 2)
         self._traces: list[_Trace] = []
         self._odd: set[int] = set()
+        self.below: list[Text] = []
+        """Rows below the plot: of what is no number, and of marks; only those that say something."""
 
     def collect(self, remembered: Remembered) -> None:
         """Gather what is to be drawn, from the farthest to the nearest."""
@@ -163,6 +166,8 @@ class _Sketch:
             at += [len(trace.x) - 1] if sign and trace.x else []
             ends += [_Trace(line.role, sign, [trace.x[i] for i in at], [trace.y[i] for i in at], [])] if at else []
         self._traces += ends + arrows
+        self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
+        self._size = (self._size[0], self._size[1] - len(self.below))
 
     def _arrows(self, role: str, columns: Columns, scale: Scale) -> list[_Trace]:
         """Return the signs of what lies beyond the y axis, at its edge."""
@@ -258,8 +263,8 @@ class _Sketch:
         nearer: list[float] = []
         # The nearest first: two lines in one row would hide each other, so the farther one gives way.
         for style, role, heights in (
-            ("heavy", "target", self._heights([self._data.target])),
-            ("double", "band", self._heights(self._data.band)),
+            (STROKES["target"].large, "target", self._heights([self._data.target])),
+            (STROKES["band"].large, "band", self._heights(self._data.band)),
             ("dotted", "key", [*self._labels]),
         ):
             free = [h for h in heights if all(abs(h - other) * self._size[1] > 1 for other in nearer)]
@@ -268,27 +273,34 @@ class _Sketch:
             nearer += free
         for mark in self._data.marks:
             if mark.role == "restart" and window.start <= mark.step <= window.end:
-                line(window.column(mark.step), orientation=1, style="dotted", pixel=_pixel(plotext, "restart"))
+                style = STROKES["restart"].large
+                line(window.column(mark.step), orientation=1, style=style, pixel=_pixel(plotext, "restart"))
 
     def _heights(self, values: Iterable[float | None]) -> list[float]:
         """Return how high values lie, those that the y axis reaches."""
         scale = self._scale
         return [scale.fraction(value) for value in values if value is not None and scale.lo <= value <= scale.hi]
 
-    def broken_row(self) -> Text:
+    def _broken_row(self) -> Text:
         """Return the row that says where values were no numbers; empty while all are."""
-        cells = [(" ", "")] * self._cells
-        for x in self._odd:
-            cells[x] = (self._symbols.broken, "odd")
-        return (((_BROKEN if self._odd else "").rjust(self.left - 1) + " ", "axis"), *join(cells))
+        return self._row(_BROKEN, dict.fromkeys(self._odd, Glyph(self._symbols.broken, "odd")))
 
-    def marks_row(self) -> Text:
-        """Return the row of breaches, restarts and checkpoints."""
+    def _marks_row(self) -> Text:
+        """Return the row of breaches, restarts and checkpoints; empty where there are none."""
+        return self._row(_MARKS, axis_marks(self._data.marks, self.window, self._cells, self._symbols))
+
+    def _row(self, name: str, glyphs: Mapping[int, Glyph]) -> Text:
         cells = [(" ", "")] * self._cells
-        marks = axis_marks(self._data.marks, self.window, self._cells, self._symbols)
-        for x, glyph in marks.items():
+        for x, glyph in glyphs.items():
             cells[x] = (glyph.text, glyph.style)
-        return (((_MARKS if marks else "").rjust(self.left - 1) + " ", "axis"), *join(cells))
+        return ((name.rjust(self.left - 1) + " ", "axis"), *join(cells)) if glyphs else ()
+
+
+def _labels(scale: Scale | None, count: int) -> dict[float, str]:
+    """Return the labels of a y axis by how high they stand, none where there is no axis."""
+    values = scale.ticks(count) if scale is not None else []
+    texts = told_apart(values)
+    return {scale.fraction(value): text for value, text in zip(values, texts, strict=True) if scale and text}
 
 
 def _pixel(plotext: Any, role: str) -> Any:
