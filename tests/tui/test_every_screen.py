@@ -73,6 +73,7 @@ SCREENS = {
     "log, about to search": "l slash",
     "log, wrapped and unfolded": "l w u",
     "log, an alarm": "l E",
+    "log, a whole line": "l enter",
     "history": "A",
     "sources": "i",
     "help": "question_mark",

@@ -126,7 +126,9 @@ def test_names_told_apart_are_ends_of_the_names_and_differ_where_these_do(names:
 def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:
     point = SimpleNamespace(value=reward)
     series = SimpleNamespace(key="critic/score/mean", last_finite=point) if reward is not None else None
-    return cast("Run", SimpleNamespace(name=name, last_record=last, indicator=lambda _: series))
+    run = SimpleNamespace(name=name, last_record=last, indicators={"reward": "critic/score/mean"})
+    run.present = lambda _: series
+    return cast("Run", run)
 
 
 def names(runs: list[Run]) -> str:

@@ -78,7 +78,13 @@ def keys_given(app: App[Any], binding: Binding) -> list[str]:
 
 def keys_of(app: App[Any], binding: Binding) -> str:
     """Return the keys of a binding as people call them."""
-    return " ".join(map(key_name, keys_given(app, binding)))
+    ascii_only = getattr(app, "ascii_only", False)
+    return " ".join(key_name(key, ascii_only=ascii_only) for key in keys_given(app, binding))
+
+
+def keys_to(app: App[Any], kind: type[DOMNode], name: str) -> str:
+    """Return the keys of the action that has a name in the configuration, as people call them."""
+    return next(keys_of(app, binding) for binding in bindings(kind) if binding.id == name)
 
 
 def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,8 +11,9 @@ from textual.filter import Monochrome, NoColor
 
 from verl_tui.text import one_line
 from verl_tui.tui import themes
-from verl_tui.tui.actions import commands, names
+from verl_tui.tui.actions import commands, keys_to, names
 from verl_tui.tui.ascii import AsciiOnly
+from verl_tui.tui.by_name import ByName
 from verl_tui.tui.cells import Cells
 from verl_tui.tui.keymap import keymap
 from verl_tui.tui.state_file import StateFile
@@ -37,8 +34,6 @@ _TEXTUALS = {"Theme": "other colours, for this start and the next ones"}
 """What is offered of Textual's own commands: help, zoom, pictures and the end are ours."""
 _PALETTE_ROWS = 5
 """Rows without which Textual's palette has none for what it offers, and fails when a page of that is turned."""
-_PATIENCE = 3.0
-"""Seconds that an ordered end may take after a signal: the terminal may be gone, and whoever waits for it."""
 _SETTLED = 0.3
 """Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
 
@@ -46,6 +41,7 @@ _SETTLED = 0.3
 class TerminalApp(App[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
+    COMMANDS = {ByName}  # noqa: RUF012 - as Textual declares it
     CSS = """
     /* A line, not a box: it covers what is looked at. */
     Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
@@ -83,10 +79,7 @@ class TerminalApp(App[int]):
         return SteadyDriver
 
     def on_mount(self) -> None:
-        """Take the user's colours and keys, and heed signals."""
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            # Without this the terminal stays in the alternate screen with mouse reports on.
-            asyncio.get_running_loop().add_signal_handler(number, self._end, number)
+        """Take the user's colours and keys."""
         theme = themes.in_force(self.config.theme, self.state_file.state, self.available_themes)
         if theme not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
@@ -104,17 +97,9 @@ class TerminalApp(App[int]):
             for sentence in found.refused:
                 self.notify(sentence, severity="warning", timeout=15, markup=False)
 
-    def _end(self, number: int) -> None:
-        """End because of a signal, in good order if that is possible within some seconds."""
-        code = 128 + number  # what a shell calls the end by a signal
-        last = threading.Timer(_PATIENCE, os._exit, (code,))
-        last.daemon = True
-        last.start()
-        self.exit(code)
-
     def action_help_quit(self) -> None:
         """Say how to leave: ctrl+c is pressed by habit, and here it may be by mistake."""
-        self.notify("q quits", markup=False)
+        self.notify(f"{keys_to(self, type(self), 'quit')} quits", markup=False)
 
     # -- colours ----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import isnan, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from watching import NOW, check_layout, count_frames, loaded, press, settle, text
+from watching import NOW, check_layout, count_frames, loaded, names, press, settle, text
 
+from verl_tui.config import Config
 from verl_tui.health import Finding, Severity, Verdict, load_guide
 from verl_tui.records import Batch, Rows, Settings, SourceStatus
 from verl_tui.runs.alignment import Alignment, Stop, extreme, recent, seconds_per_step, stops, value
 from verl_tui.runs.run import Run
-from verl_tui.tui.screens.compare import CompareScreen
-from verl_tui.tui.screens.compare_rows import fit_columns, heading_rows, longest, sections, share, table_rows, where
+from verl_tui.tui.screens.compare import ComparePanel, CompareScreen, around
+from verl_tui.tui.screens.compare_figures import sections, where
+from verl_tui.tui.screens.compare_rows import fit_columns, heading_rows, longest, share, table_rows
 from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
@@ -163,7 +166,7 @@ def test_counts_have_no_percentage() -> None:
 
 
 def test_one_run_alone_says_how_to_get_more() -> None:
-    assert "select more runs with space" in " ".join(table(view_of(run_of("one", [0.1, 0.2]))))
+    assert "One run alone differs from nothing" in " ".join(table(view_of(run_of("one", [0.1, 0.2]))))
 
 
 def test_at_the_same_step_the_later_ones_do_not_count() -> None:
@@ -294,6 +297,51 @@ async def test_without_a_selection_the_listed_runs_are_compared(tmp_path: Path) 
         await settle(pilot)
         await press(pilot, "C")
         assert "▸gsm8k-run-3" in text(app)
+
+
+async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_path: Path) -> None:
+    app = loaded(write(tmp_path, 30, 2))
+    async with app.run_test(size=(140, 40)) as pilot:
+        await press(pilot, *["right_square_bracket"] * 9, "C")
+        assert "compare 12 of 30 runs each at its end · space in the list selects others" in text(app)
+        assert isinstance(app.screen, CompareScreen)
+        shown = app.screen._view.run
+        assert [run.name for run in app.screen.runs[:2]] == [shown.name, names(app)[names(app).index(shown.name) - 6]]
+        await press(pilot, "right", "b", "right_square_bracket")
+        assert shown.name not in app.screen.runs[0].name, "what the user holds the others against stays it"
+        await press(pilot, *["right_square_bracket"] * 15)
+        assert app.screen.runs[0] is app.screen._view.run, "as long as it is among them"
+
+
+def test_around_the_ends_of_a_list_as_many_are_taken() -> None:
+    runs = [run_of(str(n), []) for n in range(20)]
+    for name, first in ((None, 0), ("gone", 0), ("0", 0), ("9", 3), ("19", 8)):
+        assert [run.name for run in around(runs, name, 12)] == [str(first + n) for n in range(12)]
+    assert around(runs[:3], "2", 12) == runs[:3]
+
+
+async def test_only_rows_and_columns_in_sight_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path, 12, 2)
+    for n, run in enumerate(folder.iterdir()):
+        (run / "config.yaml").write_text("".join(f"knob_{at}: {n}\n" for at in range(200)))
+    app = loaded(folder)
+    made: list[object] = []
+    make = ComparePanel.strip
+    monkeypatch.setattr(ComparePanel, "strip", lambda self, row: made.append(row) or make(self, row))
+    async with app.run_test(size=(140, 20)) as pilot:
+        await press(pilot, "C")
+        made.clear()
+        await press(pilot, "right")
+        assert 0 < len(made) < 25
+        await press(pilot, "G")
+        assert "knob_99" in text(app)
+
+
+async def test_keys_are_named_as_the_user_has_them(tmp_path: Path) -> None:
+    app = loaded(write(tmp_path, 1), config=replace(Config(), keys={"runs.select": "v"}))
+    async with app.run_test(size=(140, 40)) as pilot:
+        await press(pilot, "C")
+        assert "compare: v in the list selects more" in text(app)
 
 
 async def test_nothing_new_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from watching import NOW, check_layout, in_sight, lines, press, settle, showing, text
 
+from verl_tui.config import Config
+from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.tui.screens.glance import Form, fitting, glance
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.monitor import Monitor
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.line import Piece
@@ -54,6 +58,14 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
 def test_the_most_important_is_said_at_every_width(view: View, width: int, expected: tuple[str, ...]) -> None:
     row = words(glance(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
+
+
+def test_after_a_restart_the_value_is_of_the_newest_segment(tmp_path: Path) -> None:
+    lines = [(step, 0.25) for step in range(1, 40)] + [(step, 0.75) for step in range(1, 5)]
+    text = "".join(f'{{"step":{step},"data":{{"critic/score/mean":{value}}}}}\n' for step, value in lines)
+    (tmp_path / "m.jsonl").write_text(text)
+    row = words(glance(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 200, alone=True))
+    assert "reward ▄▄▄▄ 0.75 →" in row, "nothing of what was before"
 
 
 def test_where_charts_are_in_sight_their_values_are_not_said_twice(view: View) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding
 
 from verl_tui.runs.alignment import Alignment
+from verl_tui.tui.actions import keys_to
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, longest, sections, table_rows, where
+from verl_tui.tui.screens.compare_figures import sections, where
+from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, longest, table_rows
 from verl_tui.tui.screens.overlay import Overlay
+from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.palette import rules
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import wrapped
@@ -27,7 +31,8 @@ if TYPE_CHECKING:
 _FLAT = 8
 """Rows below which the baseline has no row of its own: it is the first column in any case."""
 _KEYS = "← → run · b baseline · x align · enter shows the run · esc closes"
-_ALONE = "compare: select more runs with space"
+_MOST = 12
+"""Runs that are compared where none is selected: of more nobody keeps the figures in mind."""
 _NONE = "No run yet, so there is nothing to compare."
 
 
@@ -92,21 +97,20 @@ class ComparePanel(TextPanel):
         if self._head.styles.height is None or self._head.styles.height.value != head:
             self._head.styles.height = head
         if not runs:
-            self._head.set_rows([])
-            self._table.set_rows(self.texts([[(part, "dim")] for part in wrapped(_NONE, width)]))
+            self._head.set_strips([])
+            self._table.set_strips([self.strip([(part, "dim")]) for part in wrapped(_NONE, width)])
             return
         seen = fit_columns(len(runs), width, self._current).seen
         found = sections(view, runs, self._alignment, seen)
         columns = fit_columns(len(runs), width, self._current, longest(found))
         names = heading_rows(view, runs, columns, self._current)[:head]
         body = table_rows(found, columns, width, ascii_only=view.ascii)
-        texts = self.texts([*names, *body])
-        self._head.set_rows(texts[: len(names)])
-        self._table.set_rows(texts[len(names) :])
+        self._head.set_strips([self.strip(row) for row in names])
+        self._table.set_strips(LazyStrips(len(body), lambda at: self.strip(body[at])))
 
 
 class CompareScreen(Overlay[None]):
-    """The selected runs in columns; where none is selected, those of the list."""
+    """The selected runs in columns; where none is selected, the shown one and those next to it in the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
@@ -116,13 +120,6 @@ class CompareScreen(Overlay[None]):
         Binding("x", "align", "Align: at the end, the same step, the same time", id="compare.align"),
         Binding("enter", "open", "Show this run", id="compare.open"),
     ]
-    DEFAULT_CSS = """
-    CompareScreen {
-        align: center middle;
-        overflow: hidden hidden;
-        &.-wide > ComparePanel { margin: 1 2; }
-    }
-    """
 
     _panel: ComparePanel
 
@@ -130,7 +127,7 @@ class CompareScreen(Overlay[None]):
         """Make the screen.
 
         Args:
-            listed: Returns the runs that are compared where none is selected.
+            listed: Returns all runs in their order: where none is selected, those around the shown one are compared.
             view: What to draw first.
         """
         super().__init__(ComparePanel(), view)
@@ -145,8 +142,11 @@ class CompareScreen(Overlay[None]):
         view = self._view
         if view is None:
             return []
-        runs = view.selected or list(self._listed(view))
-        return sorted(runs, key=lambda run: run.name != view.selection.baseline)
+        shown = view.run.name if view.run is not None and not view.selected else None
+        runs = view.selected or around(self._listed(view), shown, _MOST)
+        names = [run.name for run in runs]
+        first = next((name for name in (view.selection.baseline, shown) if name in names), None)
+        return sorted(runs, key=lambda run: run.name != first)
 
     def _at(self, runs: Sequence[Run]) -> int:
         """Return the column of the cursor, the first one where its run is gone."""
@@ -155,9 +155,20 @@ class CompareScreen(Overlay[None]):
     def draw(self, view: View) -> None:
         """Draw the newest state."""
         runs = self.runs
-        self.entitle(f"compare {len(runs)} runs {where(runs, self._alignment)}" if len(runs) > 1 else _ALONE)
+        self.entitle(self._title(view, runs))
         self._panel.subtitle(_KEYS if self.has_class("-wide") else "")
         self._panel.show_runs(view, runs, self._at(runs), self._alignment)
+
+    def _title(self, view: View, runs: Sequence[Run]) -> str:
+        """Say which runs are compared, up to where, and how to compare others."""
+        select = f"{keys_to(self.app, RunsPanel, 'runs.select')} in the list selects"
+        if len(runs) < 2:
+            return f"compare: {select} more"
+        count = len(runs) if view.selected else len(self._listed(view))
+        dot = " - " if view.ascii else " · "
+        part, more = (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
+        title = f"compare {len(runs)}{part} runs {where(runs, self._alignment)}"
+        return title + (more if cell_len(title + more) <= self.title_room else "")
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
@@ -187,3 +198,10 @@ class CompareScreen(Overlay[None]):
         if runs:
             self.app.post_message(RunsPanel.Picked(runs[self._at(runs)].name))
         self.dismiss()
+
+
+def around(listed: Sequence[Run], name: str | None, most: int) -> list[Run]:
+    """Return at most so many runs of a list, those around the one of a name, or the first ones."""
+    at = next((at for at, run in enumerate(listed) if run.name == name), 0)
+    first = max(0, min(at - most // 2, len(listed) - most))
+    return list(listed[first : first + most])

@@ -143,9 +143,6 @@ class ConfigScreen(Overlay[None]):
     ]
     DEFAULT_CSS = """
     ConfigScreen {
-        align: center middle;
-        overflow: hidden hidden;
-        &.-wide > ConfigPanel { margin: 1 2; }
         & > #config-filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
         &.-filtering > #config-filter { display: block; }
     }

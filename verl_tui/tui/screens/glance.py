@@ -147,8 +147,8 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
 
 def _metric(view: View, run: Run, name: str, label: str, short: str, worths: tuple[int, int, int]) -> Part:
     """Write the last value of an indicator with its trend, the longest form with a sparkline before it."""
-    series = run.series(run.indicators[name]) if name in run.indicators else None
-    if series is None or not series.values:
+    series = run.present(run.indicators.get(name))
+    if series is None:
         return []
     symbols = ASCII if view.ascii else UNICODE
     turn, value = trend(series), series.values[-1]

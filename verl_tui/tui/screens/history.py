@@ -99,12 +99,7 @@ class HistoryScreen(Overlay["Episode | None"]):
     """The history of findings over the dashboard; ends with the episode that the user wants to see, if any."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss", "Close", id="history.close")]
-    DEFAULT_CSS = """
-    HistoryScreen {
-        align: center middle;
-        &.-wide > HistoryPanel { margin: 1 2; max-width: 140; }
-    }
-    """
+    WIDEST = 140
 
     _panel: HistoryPanel
 

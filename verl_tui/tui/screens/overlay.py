@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
 
 from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
@@ -21,9 +22,15 @@ if TYPE_CHECKING:
     from verl_tui.tui.view import View
 
 
-class Overlay(ModalScreen[ScreenResultType]):
+_RIM = 20
+"""Cells beside the panel from which on the dashboard shines through there: less shows nothing of it."""
+
+
+class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """A screen over the dashboard that shows something of one run."""
 
+    WIDEST: ClassVar[int | None] = None
+    """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
@@ -33,6 +40,18 @@ class Overlay(ModalScreen[ScreenResultType]):
         Binding("ctrl+l", "app.redraw", show=False, id="redraw"),
         Binding("ctrl+z", "app.suspend_process", show=False, id="suspend"),
     ]
+
+    DEFAULT_CSS = """
+    Overlay {
+        align: center middle;
+        overflow: hidden hidden;
+        /* Of what is behind nothing is seen: painting it would be half of the work. */
+        background: $background;
+        &:ansi { background: ansi_default; }
+        &.-apart { background: $background 60%; }
+        &.-apart:ansi { background: transparent; }
+    }
+    """
 
     def __init__(self, panel: Widget, view: View | None) -> None:
         """Make the screen.
@@ -51,7 +70,7 @@ class Overlay(ModalScreen[ScreenResultType]):
 
     def on_mount(self) -> None:
         """Listen to the keys at once."""
-        next(rows for rows in self.query(Rows) if rows.can_focus).focus()
+        self.query(Rows).focus()  # the first that can have them; none where the app ends meanwhile
 
     def on_screen_resume(self) -> None:
         """Draw when the size is known."""
@@ -59,7 +78,17 @@ class Overlay(ModalScreen[ScreenResultType]):
 
     def on_resize(self) -> None:
         """Lay out anew."""
+        self._spread()
         self.call_after_refresh(self._again)
+
+    def _spread(self) -> None:
+        """Let the panel fill the screen, unless that is far wider than it."""
+        apart = self.WIDEST is not None and self.size.width >= self.WIDEST + _RIM
+        if apart != self.has_class("-apart"):
+            self.set_class(apart, "-apart", update=False)
+            self.app.stylesheet.apply(self)
+            self._panel.styles.max_width = self.WIDEST if apart else None
+            self._panel.styles.margin = (1, 0) if apart else 0
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
@@ -70,9 +99,14 @@ class Overlay(ModalScreen[ScreenResultType]):
         """Write what the panel shows; changes nothing that is as it was."""
         raise NotImplementedError
 
+    @property
+    def title_room(self) -> int:
+        """Cells that the title may take."""
+        return max(1, self.size.width - 8)
+
     def entitle(self, words: str) -> None:
         """Write the panel's title, cut where the frame ends."""
-        title = Content(fit(printable(words), max(1, self.size.width - 8)))
+        title = Content(fit(printable(words), self.title_room))
         if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
             self._panel.border_title = title
 

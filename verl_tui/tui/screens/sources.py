@@ -77,12 +77,8 @@ class SourcesScreen(Overlay[None]):
     """Sources of the shown run with their state, and the lines that no reader understood."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
-    DEFAULT_CSS = """
-    SourcesScreen {
-        align: center middle;
-        &.-wide > SourceRows { margin: 1 2; padding: 0 0 0 1; max-width: 180; }
-    }
-    """
+    WIDEST = 180
+    DEFAULT_CSS = "SourcesScreen.-wide > SourceRows { padding: 0 0 0 1; }"
 
     _panel: SourceRows
 

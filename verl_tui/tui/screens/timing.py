@@ -69,13 +69,7 @@ class TimingScreen(Overlay[None]):
     """The time of a step, part by part, over the dashboard."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,t", "dismiss", "Close", id="timing.close")]
-    DEFAULT_CSS = """
-    TimingScreen {
-        align: center middle;
-        overflow: hidden hidden;
-        &.-wide > TimingPanel { margin: 1 2; max-width: 140; }
-    }
-    """
+    WIDEST = 140
 
     _panel: TimingPanel
 

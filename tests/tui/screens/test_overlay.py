@@ -1,0 +1,28 @@
+"""Screens over the dashboard: how much of the terminal they take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import check_layout, lines, loaded, press, settle, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("key", ["C", "c", "t", "i", "A"])
+async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(tmp_path: Path, key: str) -> None:
+    app = loaded(write_run(tmp_path, "run", 3))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await press(pilot, key)
+        for width in (60, 80, 140, 150, 220, 100):
+            await pilot.resize_terminal(width, 20)
+            await settle(pilot)
+            check_layout(app)
+            panel, seen = app.screen.children[0], "\n".join(lines(app))
+            rim = (width - panel.outer_size.width) // 2
+            assert not rim or rim >= 10
+            assert rim or "q Quit" not in seen, "nothing of the dashboard shows through"
+            assert rim or panel.outer_size.height == 20
+            assert bool(rim) is (width == 220 and key in "tiA")

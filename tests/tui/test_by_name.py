@@ -1,0 +1,67 @@
+"""The command palette finds actions by what people call them, and the keys that are named are those in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import loaded, press, settle, text, until, write_run
+
+from verl_tui.config import Config
+from verl_tui.tui.by_name import ALSO, ByName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.tui.app import VerlApp
+
+SAID = {
+    "export": {"Write the points in sight to a CSV file", "Screenshot as SVG"},
+    "picture": {"Screenshot (SVG and text)"},
+    "error": {"Next finding", "Log: the console as text", "Sources"},
+    "quit": {"Quit"},
+    "exit": {"Quit"},
+    "copy": {"Copy what the cursor is at"},
+    "save": {"Write the points in sight to a CSV file", "Screenshot (SVG and text)"},
+    "csv": {"Write the points in sight to a CSV file"},
+    "theme": {"Theme"},
+    "colo": {"Theme"},
+    "smooth": {"Smoother", "Less smooth"},
+    "log scale": {"Log scale"},
+    "filter": {"Filter"},
+    "Search": {"Filter"},
+}
+
+
+async def found(app: VerlApp, typed: str) -> list[str]:
+    """Return the titles of what the palette offers, best first."""
+    hits = [hit async for hit in ByName(app.screen).search(typed)]
+    return [str(hit.match_display) for hit in sorted(hits, key=lambda hit: -hit.score)]
+
+
+async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 3))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot)
+        for said, titles in SAID.items():
+            assert titles <= set((await found(app, said))[: len(titles) + 4]), said
+        every = " | ".join(command.title.lower() for command in app.get_system_commands(app.screen))
+        for said, words in ALSO.items():
+            assert any(word in every for word in words), said
+        assert await found(app, "xyzzy") == []
+
+
+async def test_the_palette_itself_searches_so(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 3))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "ctrl+p", *"picture")
+        await until(pilot, lambda: "Screenshot as text" in text(app))
+
+
+@pytest.mark.parametrize(("keys", "said"), [({}, "q quits"), ({"quit": "f10"}, "f10 quits")])
+async def test_ctrl_c_names_the_key_that_quits(tmp_path: Path, keys: dict[str, str], said: str) -> None:
+    app = loaded(write_run(tmp_path, "run", 3), config=Config(keys=keys))
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await press(pilot, "ctrl+c")
+        await settle(pilot)
+        assert said in text(app)
