@@ -1,4 +1,4 @@
-"""Draws the pictures of the README from the real app on the demo's logs.
+"""Draws the pictures of the README from the real app on the demo's logs, one of them a recording of its replay.
 
     python screenshots/make.py            draws them
     python screenshots/make.py --check    tells whether they are stale, by their text (exit code 1)
@@ -19,12 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recording import Frame, recording
+
 from verl_tui.config import Config
 from verl_tui.demo import Simulation
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
+from verl_tui.replay import Player, Tape
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.frame import screen_svg, settled
+from verl_tui.tui.replaying import ReplayApp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +68,29 @@ PICTURES = (
 )
 
 
+@dataclass(frozen=True)
+class Scene:
+    """One picture of the recording: what leads to it, and how long it is seen."""
+
+    seconds: float
+    step: int | None = None
+    """Step that the replay goes on to, None where it stands."""
+    keys: tuple[str, ...] = ()
+
+
+RUN = "run_ppo_collapse"
+SCENES = (
+    *(Scene(0.8, step) for step in (500, 1500, 2500, 3500, 4500)),
+    *(Scene(1.2, step) for step in (5000, 5100, 5250)),
+    Scene(2.0, 5600),
+    Scene(2.5, keys=("e",)),
+    Scene(3.5, keys=("f4", "z", "space")),
+    Scene(3.0, keys=("z", "f3", "enter")),
+    Scene(3.0, keys=("escape", "l")),
+)
+"""The recording: a run collapses, what is found, and the evidence."""
+
+
 def main() -> int:
     """Draw the pictures, or compare them."""
     os.environ["TZ"] = "UTC"
@@ -71,7 +98,7 @@ def main() -> int:
     stale = []
     with tempfile.TemporaryDirectory() as directory:
         write_logs(Path(directory))
-        for name, svg in draw(Path(directory)):
+        for name, svg in (*draw(Path(directory)), ("demo", play(Path(directory)))):
             path = HERE / f"{name}.svg"
             if "--check" not in sys.argv:
                 path.write_text(svg, encoding="utf-8")
@@ -103,6 +130,28 @@ def draw(directory: Path) -> Iterator[tuple[str, str]]:
             monitor.apply(GpuReading(NOW - ago, gpus(picture.devices, ago)), NOW - ago)
         app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
         yield picture.name, asyncio.run(_frame(app, picture))
+
+
+def play(directory: Path) -> str:
+    """Return the recording of a replay of the demo."""
+    tape = Tape.read([f"{directory}/{RUN}"])
+    player = Player(tape, speed=2.0, wall=lambda: 0.0)
+    app = ReplayApp(player, Config(refresh=0.01))
+    return recording(asyncio.run(_frames(app, player)), poster=9)
+
+
+async def _frames(app: ReplayApp, player: Player) -> list[Frame]:
+    frames = []
+    async with app.run_test(size=(100, 30)) as pilot:
+        for scene in SCENES:
+            if scene.step is not None and (moment := player.tape.when(scene.step)) is not None:
+                player.go(moment)
+            for key in scene.keys:
+                await settled(pilot, app.browser)
+                await pilot.press(key)
+            await settled(pilot, app.browser)
+            frames.append(Frame(screen_svg(app, f"verl-tui replay logs/{RUN}"), scene.seconds))
+    return frames
 
 
 async def _frame(app: VerlApp, picture: Picture) -> str:

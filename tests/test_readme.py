@@ -39,6 +39,13 @@ def test_pictures_exist():
     assert all((ROOT / picture).is_file() for picture in pictures)
 
 
+def test_the_recording_is_small_and_plays_without_scripts():
+    svg = (ROOT / "screenshots" / "demo.svg").read_text(encoding="utf-8")
+    assert len(svg.encode()) < 600_000
+    assert "<script" not in svg
+    assert svg.count("@keyframes") == svg.count('class="f"') > 10
+
+
 def test_pictures_are_not_stale():
     made = subprocess.run(
         [sys.executable, ROOT / "screenshots" / "make.py", "--check"], capture_output=True, text=True, check=False
