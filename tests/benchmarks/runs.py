@@ -89,7 +89,7 @@ def in_the_list(terminal: Terminal, names: list[str]) -> Iterator[tuple[str, lis
     yield "space, curves laid over each other", marking
     opened = []
     for _ in range(10):
-        opened.append(timed(terminal, "C", "compare 6 runs"))
+        opened.append(timed(terminal, "C", "compare 6"))
         terminal.press(b"\x1b")
         terminal.read(0.8)
     yield "C compares six", opened
