@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import sys
 import tempfile
 import time
@@ -21,7 +22,8 @@ from terminal import Terminal
 SIZE = (120, 40)
 PREFIXES = ("actor", "critic", "timing_s", "perf", "val-core/gsm8k", "val-aux/math", "rollout_corr", "response_length")
 KEYS = {
-    "charts": b"l" * 3 + b"j" * 3 + b"\x1b[6~" * 6 + b"k" * 2 + b"\x1b[5~" * 3 + b"+-><" + b"Gg",
+    "charts": b"l" * 3 + b"j" * 3 + b"\x1b[6~" * 6 + b"k" * 2 + b"\x1b[5~" * 3 + b"><)(" + b"Gg",
+    "cursor and zoom": b"\x1b[D" * 12 + b"++--" + b"\x1b[C" * 4,
     "table": b"j" * 4 + b"\x1b[6~" * 5 + b"k" * 3 + b"\x1b[5~" * 3 + b"Gg" + b"sSss",
     "switching": b"vvvv",
 }
@@ -49,12 +51,7 @@ def answer(terminal: Terminal, key: bytes) -> tuple[float, float]:
 
 def pressed(keys: bytes) -> list[bytes]:
     """Return single keys."""
-    found, at = [], 0
-    while at < len(keys):
-        size = 4 if keys[at : at + 1] == b"\x1b" else 1
-        found.append(keys[at : at + size])
-        at += size
-    return found
+    return re.findall(rb"\x1b\[\d*[A-Z~]|.", keys)
 
 
 def told(times: list[float]) -> str:

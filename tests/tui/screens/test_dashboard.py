@@ -316,6 +316,22 @@ async def test_says_so_where_nothing_was_found(tmp_path: Path) -> None:
         assert "nothing found" in {notification.message for notification in app._notifications}
 
 
+async def test_values_are_read_though_nothing_has_the_focus(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "left")
+        charts = dashboard(app).query_one(ChartsPanel)
+        assert charts.charts[0].has_focus
+        await press(pilot, "left")
+        read = app._cursor
+        assert read is not None
+        assert {chart.cursor for chart in charts.charts if chart.display} == {read}
+        await press(pilot, "f4", "home")
+        assert app._cursor is not None
+        assert app._cursor < read
+        assert not any(chart.has_focus for chart in charts.charts), "who has the focus keeps it"
+
+
 async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> None:
     app = showing(collapse)
     async with app.run_test(size=(120, 40)) as pilot:

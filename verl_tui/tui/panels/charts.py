@@ -17,6 +17,8 @@ from verl_tui.tui.why import nothing_yet
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
@@ -271,11 +273,28 @@ class ChartsPanel(Panel):
 
     def focused_plan(self) -> Plan | None:
         """Return what the focused chart shows; if none has the focus, that of the finding chosen last, or the first."""
-        shown = self._plans[self._first : self._first + max(1, len(self.charts))]
-        slot = next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
-        if slot is None:
-            slot = next((i for i, found in enumerate(shown) if self._revealed and found.shows(self._revealed)), 0)
+        shown, slot = self._shown, self._slot
         return shown[slot] if slot < len(shown) else None
+
+    def reader(self, *, focus: bool) -> Chart:
+        """Return the chart that the cursor's keys mean, with the focus where that is to be."""
+        chart = self.charts[self._slot]
+        if focus:
+            chart.focus(scroll_visible=False)
+        return chart
+
+    @property
+    def _shown(self) -> Sequence[Plan]:
+        """What the page shows."""
+        return self._plans[self._first : self._first + max(1, len(self.charts))]
+
+    @property
+    def _slot(self) -> int:
+        """Where on the page the chart stands that keys mean."""
+        focused = next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
+        if focused is not None:
+            return focused
+        return next((i for i, found in enumerate(self._shown) if self._revealed and found.shows(self._revealed)), 0)
 
 
 def _empty(view: View, filter_: str) -> ChartData:

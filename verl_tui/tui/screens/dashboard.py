@@ -17,6 +17,7 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.arranged import Arranged
 from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.plot import READING
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
 
@@ -51,6 +52,7 @@ class Dashboard(Arranged):
         Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
         Binding("pagedown", "charts('page', 1)", show=False, id="chart.page_down"),
         Binding("pageup", "charts('page', -1)", show=False, id="chart.page_up"),
+        *(Binding(one.key, one.action, show=False, id=one.id) for one in READING),
     ]
 
     def __init__(self) -> None:
@@ -137,6 +139,14 @@ class Dashboard(Arranged):
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
         await self.app.run_action(f"{what}({way})", self.query_one(ChartsPanel))
+
+    def action_read(self, columns: int) -> None:
+        """Move the cursor though no chart has the focus."""
+        self.query_one(ChartsPanel).reader(focus=self.focused is None).action_read(columns)
+
+    def action_read_end(self, direction: int) -> None:
+        """Move the cursor to the first or last point though no chart has the focus."""
+        self.query_one(ChartsPanel).reader(focus=self.focused is None).action_read_end(direction)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""

@@ -31,7 +31,7 @@ from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.plot import Plot
+from verl_tui.tui.widgets.plot import READING
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
@@ -84,7 +84,7 @@ class MetricsScreen(StillScreen[None]):
         Binding("0", "reset", "As many as fit, all steps, no filter", show=False, id="metrics.reset"),
         *(one for one in KEYS if one.key not in ("s", "S")),
         Binding("W", "write_table", "Write all that are listed to a CSV file", show=False, id="metrics.table"),
-        *(one for one in Plot.BINDINGS if isinstance(one, Binding) and one.id),
+        *READING,
         Binding("h", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
         Binding("l", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
         Binding("j,down", "grid('shelf', 1)", "Row below", show=False, id="metrics.down"),

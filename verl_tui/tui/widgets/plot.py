@@ -45,6 +45,17 @@ class Frame(NamedTuple):
     """Columns of the content to the left of it."""
 
 
+READING = (
+    Binding("left", "read(-1)", "Read left", show=False, id="chart.read_left"),
+    Binding("right", "read(1)", "Read right", show=False, id="chart.read_right"),
+    Binding("ctrl+left", "read(-10)", "Read far left", show=False, id="chart.far_left"),
+    Binding("ctrl+right", "read(10)", "Read far right", show=False, id="chart.far_right"),
+    Binding("home", "read_end(-1)", "Read the first point", show=False, id="chart.read_first"),
+    Binding("end", "read_end(1)", "Read the last point", show=False, id="chart.read_last"),
+)
+"""Keys that move the cursor."""
+
+
 class Plot(Widget, can_focus=True):
     """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a cursor.
 
@@ -52,12 +63,7 @@ class Plot(Widget, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "read(-1)", "Read left", show=False, id="chart.read_left"),
-        Binding("right", "read(1)", "Read right", show=False, id="chart.read_right"),
-        Binding("ctrl+left", "read(-10)", "Read far left", show=False, id="chart.far_left"),
-        Binding("ctrl+right", "read(10)", "Read far right", show=False, id="chart.far_right"),
-        Binding("home", "read_end(-1)", "Read the first point", show=False, id="chart.read_first"),
-        Binding("end", "read_end(1)", "Read the last point", show=False, id="chart.read_last"),
+        *READING,
         Binding("escape", "leave", "Stop reading", show=False),
     ]
     DEFAULT_CSS = """
