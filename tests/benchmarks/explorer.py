@@ -45,8 +45,7 @@ def write(path: Path, metrics: int, first: int, count: int) -> None:
 
 def answer(terminal: Terminal, key: bytes) -> tuple[float, float]:
     """Return the milliseconds from a key to the first changed screen, and to the last bytes of it."""
-    shown = list(terminal.lines)
-    return terminal.answer(key, lambda: terminal.lines != shown)
+    return terminal.answer(key, lambda: terminal.changed)
 
 
 def pressed(keys: bytes) -> list[bytes]:

@@ -68,8 +68,7 @@ def write_runs(folder: Path, count: int) -> list[str]:
 
 def timed(terminal: Terminal, key: bytes, expected: str = "") -> float:
     """Press a key; return the ms until the screen shows a text, or, without one, anything new."""
-    shown = list(terminal.lines)
-    return terminal.answer(key, lambda: terminal.shows(expected) if expected else terminal.lines != shown)[0]
+    return terminal.answer(key, lambda: terminal.shows(expected) if expected else terminal.changed)[0]
 
 
 def at_work(terminal: Terminal, keys: bytes) -> float:

@@ -116,8 +116,14 @@ class Terminal:
         """Tell whether a text is on the screen."""
         return any(text in line for line in self.lines)
 
+    @property
+    def changed(self) -> bool:
+        """Whether any cell has been written, be it in other colours, since keys were pressed last."""
+        return bool(self._screen.dirty)
+
     def press(self, keys: bytes) -> None:
         """Type."""
+        self._screen.dirty.clear()
         os.write(self._fd, keys)
 
     @property

@@ -227,14 +227,18 @@ class ChartsPanel(Panel):
             shown = [chart for chart in self.charts if chart.display]
             shown[0 if way > 0 else -1].focus(scroll_visible=False)
 
-    def reveal(self, key: str) -> bool:
-        """Turn to the page that shows a metric; return whether any does: a filter may have taken it out."""
+    def reveal(self, key: str, *, soon: bool = False) -> bool:
+        """Turn to the page that shows a metric, at the next drawing if that comes soon; tell whether any does.
+
+        A filter may have taken it out.
+        """
         if not any(found.shows(key) for found in self._plans):
             return False
         self._revealed = key
         if any(chart.has_focus for chart in self.charts):
             self._focus = 0  # it follows, once the page is known
-        self._fill()
+        if not soon:
+            self._fill()
         return True
 
     def change_look(self, what: str) -> None:

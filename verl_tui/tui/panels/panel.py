@@ -43,6 +43,9 @@ class Panel(Container):
     }
     """
 
+    _below = False
+    """Whether of the frame only the lower edge looks different."""
+
     def on_mount(self) -> None:
         """Write the title."""
         self.border_title = Content(self.TITLE)
@@ -73,7 +76,7 @@ class Panel(Container):
                 Region.from_corners(whole.x, content.y, content.x, content.bottom),
                 Region.from_corners(content.right, content.y, whole.right, content.bottom),
                 Region.from_corners(whole.x, content.bottom, whole.right, whole.bottom),
-            )
+            )[-1 if self._below else 0 :]
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def show(self, view: View) -> None:
@@ -84,7 +87,9 @@ class Panel(Container):
         """Write a few words into the lower edge of the frame; foreign text is no markup here."""
         content = Content(text)
         if self.border_subtitle != content.markup:
+            self._below = True
             self.border_subtitle = content
+            self._below = False
 
 
 class TextPanel(Panel):

@@ -264,7 +264,7 @@ class Arranged(StillScreen[None]):
             for other in self.query(Panel):
                 other.set_class(other is panel, "-zoomed", update=False)
             self._arrange("-zoomed", on=panel is not None)
-        self._after_layout()
+            self._after_layout()
 
     def _suit(self, view: View) -> bool:
         """Arrange the panels to suit what there is to show, and draw them then; tell whether they were not yet.

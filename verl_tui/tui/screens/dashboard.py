@@ -223,11 +223,13 @@ class Dashboard(Arranged):
         """Take the charts and the samples to a step, and the charts to the metric, if one is named."""
         charts, view = self.query_one(ChartsPanel), self._view
         if key is not None and view is not None:
-            charts.show(view)  # it may be out of sight
-            if not charts.reveal(key) and charts.filter:
+            moves = charts.display and step is not None and step != view.cursor  # then all charts are drawn anyway
+            if not charts.display:
+                charts.show(view)
+            if not charts.reveal(key, soon=moves) and charts.filter:
                 self._filter("", "charts")
                 charts.show(view)
-                charts.reveal(key)
+                charts.reveal(key, soon=moves)
         if step is not None:
             self.query_one(SamplesPanel).go_to(step)
             self.post_message(CursorMoved(step))

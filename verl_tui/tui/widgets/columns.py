@@ -43,14 +43,19 @@ class Reduced:
     def __init__(self) -> None:
         self._key: tuple[Pyramid, int, Window] | None = None
         self._last = 0
-        self._read = Columns([], [], [])
+        self._newest: tuple[int, float] | None = None
+        """How many points had been read, and the last of them."""
+        self._read = self._drawn = Columns([], [], [])
 
     def read(self, points: Points, window: Window) -> Columns:
         """Return the columns of `points` in `window`."""
         pyramid = points.pyramid
         key = (pyramid, pyramid.revision, window)
+        newest = (pyramid.seen, points.values[pyramid.seen - 1]) if pyramid.seen else None
         if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
             self._read = Columns(*pyramid.query(window.start, window.per, window.buckets))
+        elif newest == self._newest:
+            return self._drawn
         elif pyramid.seen:
             # The last point read may have been replaced since, so reading begins at its bucket.
             begin = max(0, (self._last - window.start) // window.per)
@@ -59,9 +64,10 @@ class Reduced:
                 fresh = pyramid.query(window.start + begin * window.per, window.per, end - begin)
                 for column, part in zip(self._read, fresh, strict=True):
                     column[begin:end] = part  # type: ignore[index]
-        self._key = key
+        self._key, self._newest = key, newest
         self._last = points.steps[pyramid.seen - 1] if pyramid.seen else window.start
-        return _stretched(self._read, window)
+        self._drawn = _stretched(self._read, window)
+        return self._drawn
 
 
 def _stretched(read: Columns, window: Window) -> Columns:
