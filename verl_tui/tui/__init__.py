@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import locale
 import os
 from time import time
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.replay import Player
     from verl_tui.tui.app import VerlApp
+
+_NEVER = 1_000_000
+"""Searches for garbage among the younger objects, before one among all."""
 
 
 def watch(
@@ -66,6 +70,9 @@ def replay(player: Player, config: Config) -> int:
 
 def _run(app: VerlApp) -> int:
     """Run an app; return what it says, which is nothing if it has failed."""
+    # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of a key: the app has
+    # that done once a minute.
+    gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
     return app.run(mouse=app.config.mouse) or app.return_code or 0
 
 

@@ -48,6 +48,8 @@ _LOADING = 2
 """How many times rarer it is painted while logs load: then every painting changes every row of every chart."""
 _TICK = 10.0
 """Seconds between looks at the clock: ages on the screen have this grain, and silence may come to mean something."""
+_SWEEP = 60.0
+"""Seconds from one search for garbage among all objects to the next."""
 
 
 class VerlApp(TerminalApp):
@@ -145,6 +147,7 @@ class VerlApp(TerminalApp):
     def on_mount(self) -> None:
         """Begin to read."""
         self.set_interval(_TICK, self._tick)
+        self.set_interval(_SWEEP, self._sweep)
         if self._reading is not None:
             self._reading.start()
         self.call_after_refresh(self._paint)
@@ -228,6 +231,10 @@ class VerlApp(TerminalApp):
             self._judge(self._clock())  # the screen stands still, whoever wants to be called is called
         else:
             self._show()
+
+    def _sweep(self) -> None:
+        """Look for garbage, which is not done by itself any more (see `tui.watch`)."""
+        gc.collect()
 
     def _paint_waiting(self) -> None:
         self._paint_later = None

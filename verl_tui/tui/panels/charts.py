@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
+_AT_ONCE = 4
+"""Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
 _ENOUGH = 8
@@ -139,7 +141,8 @@ class ChartsPanel(Panel):
         """The charts on the page, in order."""
         return list(self.query(Chart))[: self._shape[1]]
 
-    def _fill(self) -> None:
+    def _fill(self, part: slice = slice(None)) -> None:
+        """Show what belongs on the page, in all charts of it or in some."""
         view = self._view
         if view is None or not self.is_mounted or not self.query_one(Grid).is_attached:
             return  # too early, or the app is ending
@@ -152,7 +155,7 @@ class ChartsPanel(Panel):
         self._first = max(0, min(self._first, (len(self._plans) - 1) // slots * slots))
         self._arrange(columns, slots, view)
         shown = self._plans[self._first : self._first + slots]
-        for slot, chart in enumerate(self.charts):
+        for slot, chart in list(enumerate(self.charts))[part]:
             chart.display = slot < max(1, len(shown))
             if slot < len(shown):
                 chart.show(chart_data(shown[slot], view, self.look))
@@ -250,7 +253,10 @@ class ChartsPanel(Panel):
         else:
             view = self._view
             self.look = changed(self.look, what, view.run if view else None, view.cursor if view else None)
-        self._fill()
+        # All at once would take longer than a key may.
+        self._fill(slice(_AT_ONCE))
+        if len(self.charts) > _AT_ONCE:
+            self.call_after_refresh(self._fill, slice(_AT_ONCE, None))
 
     def take_look(self, look: Look | None) -> None:
         """Draw as charts of another screen are drawn; while that is in front there is time for it."""
