@@ -98,7 +98,7 @@ class Entries(Rows):
         at = self.scroll_offset.y + y
         if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
             return strip
-        mark = self.get_component_rich_style("rows--chosen")
+        mark = self.mark
         if mark.reverse:  # bars and sparklines would show their opposite
             return strip
         ground = Style(bgcolor=mark.bgcolor)

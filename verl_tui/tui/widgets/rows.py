@@ -28,17 +28,17 @@ class Rows(ScrollView, can_focus=True):
     is a factor of a hundred.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--chosen"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--chosen", "rows--here"}
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;
         overflow-x: hidden;
         overflow-y: auto;
-        &:focus > .rows--chosen { background: $block-cursor-background 40%; text-style: bold; }
+        & > .rows--here { background: $block-cursor-background 40%; text-style: bold; }
         & > .rows--chosen { background: $block-cursor-blurred-background; }
         /* The terminal's own colours: nobody knows which grounds its text can be read on. */
         &:ansi > .rows--chosen { background: transparent; text-style: bold; }
-        &:ansi:focus > .rows--chosen { background: transparent; text-style: bold reverse; }
+        &:ansi > .rows--here { background: transparent; text-style: bold reverse; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -120,10 +120,19 @@ class Rows(ScrollView, can_focus=True):
         strip = self._strips[at].crop(0, width).extend_cell_length(width)
         if self.choosing and at == self.chosen:
             # Only the ground changes: what a row's colours say must stay readable under the cursor.
-            mark = self.get_component_rich_style("rows--chosen")
+            mark = self.mark
             ground = Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
             strip = Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], width)
         return strip.apply_style(base)
+
+    @property
+    def mark(self) -> Style:
+        """How the chosen row looks, with the focus or without."""
+        return self.get_component_rich_style("rows--here" if self.has_focus else "rows--chosen")
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Repaint what is chosen: nothing else shows the focus, so no styles are worked out anew."""
+        self.watch_chosen(self.chosen, None)
 
     def watch_chosen(self, before: int | None, after: int | None) -> None:
         """Repaint the two rows that have changed their look."""
