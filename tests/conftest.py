@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import settings
@@ -11,3 +12,9 @@ from hypothesis import settings
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only among what tests make, not among all the modules and tests again and again."""
+    gc.collect()
+    gc.freeze()

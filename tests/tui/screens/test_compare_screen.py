@@ -275,12 +275,12 @@ async def test_selected_runs_are_compared_and_keys_do_what_they_say(tmp_path: Pa
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, "f2")
         await press(pilot, "j", "space", "j", "space", "C")
-        assert "compare 2 runs each at its end" in text(app)
+        assert "compare 2 runs, each at its end" in text(app)
         assert "▸A 1" in text(app)
         await press(pilot, "right", "b")
         assert text(app).index("▸B 2") < text(app).index("A 1")
         await press(pilot, "x")
-        assert "compare 2 runs at step 12" in text(app)
+        assert "compare 2 runs, at step 12" in text(app)
         await press(pilot, "right", "enter")
         assert not isinstance(app.screen, CompareScreen)
         assert "verl-tui gsm8k-run-1 " in text(app)
@@ -303,7 +303,7 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
     app = loaded(write(tmp_path, 30, 2))
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, *["right_square_bracket"] * 9, "C")
-        assert "compare 12 of 30 runs each at its end · space in the list selects others" in text(app)
+        assert "compare 12 of 30 runs, each at its end · space in the list selects others" in text(app)
         assert isinstance(app.screen, CompareScreen)
         shown = app.screen._view.run
         assert [run.name for run in app.screen.runs[:2]] == [shown.name, names(app)[names(app).index(shown.name) - 6]]

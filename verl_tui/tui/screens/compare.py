@@ -167,7 +167,7 @@ class CompareScreen(Overlay[None]):
         count = len(runs) if view.selected else len(self._listed(view))
         dot = " - " if view.ascii else " · "
         part, more = (f" of {count}", f"{dot}{select} others") if len(runs) < count else ("", "")
-        title = f"compare {len(runs)}{part} runs {where(runs, self._alignment)}"
+        title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
         return title + (more if cell_len(title + more) <= self.title_room else "")
 
     # -- keys -----------------------------------------------------------------------------------------------------
