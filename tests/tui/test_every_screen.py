@@ -136,11 +136,11 @@ def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]
 
 def size_of(turn: int, amount: str) -> tuple[int, int] | None:
     """Return the size to see the screen at whose turn it is, None where others are seen on this amount of data."""
-    if amount in (("empty", "long")[turn % 2], ("short", "huge")[turn // 2 % 2]):
+    if amount != AMOUNTS[turn % len(AMOUNTS)]:
         return None
-    if turn % 3 < len(LARGE) and amount == ("long", "huge")[turn % 2]:
-        return LARGE[turn % 3]
-    return SMALL[(turn + AMOUNTS.index(amount)) % len(SMALL)]
+    if turn // 2 % 3 < len(LARGE) and amount in ("long", "huge"):
+        return LARGE[turn // 2 % 3]
+    return SMALL[(turn + turn // len(AMOUNTS)) % len(SMALL)]
 
 
 async def enter(pilot: Pilot[Any], keys: str) -> None:

@@ -97,7 +97,7 @@ async def test_any_size(tmp_path: Path, ascii_only: bool) -> None:
     app = loaded(write_metrics(tmp_path), ascii_only=ascii_only)
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
-        for size in [*SIZES, (1, 1), (5, 3), (120, 40)]:
+        for size in [*SIZES[ascii_only::2], (1, 1), (5, 3), (120, 40)]:
             await pilot.resize_terminal(*size)
             await settle(pilot)
             for _ in range(2):
