@@ -116,7 +116,7 @@ def check(log: Log, data: bytes) -> None:
     assert start_of(log, len(firsts) + 1) == -1
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([b"a" * 15 + b"\n", b"b\n"])
 @example([b"a" * 16, b"\n", b"\n" * 16, b"c" * 100, b"d\n", b"e"])
 @given(st.lists(BYTES, min_size=1, max_size=4))

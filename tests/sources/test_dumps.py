@@ -319,7 +319,7 @@ def test_any_cut_gives_the_figures_of_the_whole(
     }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lines=st.lists(st.binary(max_size=200) | st.builds(lambda text: row(output=text).encode(), st.text(max_size=20)))
 )

@@ -262,7 +262,7 @@ def counted(numbers: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
     return {(key, *row) for key, rows in numbers.items() for row in rows}
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255), st.lists(st.integers(0, len(WHOLE)), max_size=3).map(tuple))
 def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
     data = bytearray(WHOLE)
@@ -278,7 +278,7 @@ def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
     assert counted(true) - counted(numbers) == counted(lost)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)), max_size=5))
 def test_no_damage_makes_a_wrong_value(damage):
     data = WHOLE

@@ -325,7 +325,7 @@ def test_a_message_that_is_none_is_told_and_costs_nothing_else(tmp_path):
 
 
 @given(data=st.binary(max_size=300), headed=st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_survived(tmp_path, data, headed):
     drain(source(tmp_path, (wandb.HEADER if headed else b"") + data))
     drain(source(tmp_path, written([data, field(2, data), field(7, data), field(17, data), field(5, data)])))

@@ -150,7 +150,7 @@ SAMPLES = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(1, 200), st.integers(0, 50), st.booleans(), st.booleans())
 def test_everything_fits(samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool) -> None:
     wanted = header_height(width, height)

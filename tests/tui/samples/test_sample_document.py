@@ -131,7 +131,7 @@ SAMPLES = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SAMPLES, st.integers(1, 120), st.integers(0, 40), st.sets(st.sampled_from(PARTS)), st.booleans())
 def test_everything_fits(one: Sample, width: int, height: int, folded: set[str], ascii: bool) -> None:
     document = Document(one, width, height, folded=folded, searches=[Search("the|e")], ascii=ascii)
@@ -144,7 +144,7 @@ def test_everything_fits(one: Sample, width: int, height: int, folded: set[str],
         assert 0 <= document.row_of(hit) < len(document)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(1, 60))
 def test_spans_are_what_is_wrapped(text: str, width: int) -> None:
     rows = [text[start:end] for start, end in spans(text, width)]

@@ -102,7 +102,7 @@ def test_what_is_given_up_is_told() -> None:
     assert search.search("a" * 40_000 + "\naaab")  # the other lines are searched
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="ab()[]{}|*+?.\\^$0123,:=!<P>i-# \n", max_size=12), st.text(alphabet="ab01 \n", max_size=200))
 def test_any_expression_is_searched_or_refused(expression: str, text: str) -> None:
     try:
@@ -181,7 +181,7 @@ def test_what_cannot_be_understood_is_said() -> None:
     assert not Query().unknown([])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=40), st.none() | st.floats(), st.text(max_size=5))
 def test_any_filter_is_understood_or_refused(text: str, score: float | None, group: str) -> None:
     try:

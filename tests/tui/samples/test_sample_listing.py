@@ -241,7 +241,7 @@ def test_columns_come_as_there_is_room() -> None:
     assert rows_of(listing, 40, ascii=True)[0].startswith("#^ ")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)), min_size=1, max_size=5),
     st.dictionaries(st.sampled_from(["acc", "汉字" * 9, "x" * 300, "file", "score", "a b"]), st.floats(), max_size=5),

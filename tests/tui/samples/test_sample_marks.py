@@ -92,7 +92,7 @@ SPANS = st.lists(st.integers(0, 40), max_size=12).map(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SPANS, SPANS)
 def test_marks_over_marks(lower: list[Span], upper: list[Span]) -> None:
     upper = [(a, b, "y") for a, b, _ in upper]
@@ -106,7 +106,7 @@ def test_marks_over_marks(lower: list[Span], upper: list[Span]) -> None:
     assert at(result) == {**at(lower), **at(upper)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="ab <|>/s\n汉", max_size=60).map(safe), st.integers(0, 60), st.integers(0, 60))
 def test_pieces_are_the_text(text: str, start: int, end: int) -> None:
     start, end = sorted((min(start, len(text)), min(end, len(text))))

@@ -161,7 +161,7 @@ NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "ti
                          "trainer/idle_ratio", "perf/total_num_tokens", "timing_s/testing"])  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1), st.integers(1, 130))
 def test_numbers_of_any_kind_raise_nothing(columns: dict[str, list[float]], width: int) -> None:
     for row in timing_rows(view_of(timed(columns, 50)), width):
