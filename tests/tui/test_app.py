@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from watching import (
 
 from verl_tui.config import Config
 from verl_tui.records import Batch, SourceStatus
+from verl_tui.tui import app as app_module
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -467,3 +469,19 @@ async def test_an_unknown_theme_is_told(demo: Monitor, monkeypatch: pytest.Monke
         await settle(pilot)
         assert any("no theme is called [red]none" in note.message for note in app._notifications)
     await asyncio.sleep(0)
+
+
+async def test_garbage_is_looked_for_now_and_then(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        swept.extend([phase] if info["generation"] == 2 else [])
+
+    monkeypatch.setattr(app_module, "_SWEEP", 0.01)
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        gc.callbacks.append(note)
+        try:
+            await until(pilot, lambda: len(swept) > 4)
+        finally:
+            gc.callbacks.remove(note)
