@@ -126,8 +126,8 @@ def test_without_a_terminal_for_keys_it_says_what_to_do():
 def test_an_interrupt_ends_a_check_that_waits(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "verl_tui", "check", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip  # tests that run in the background of a shell have it ignored
+        stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write(line(1).encode())
     process.stdin.flush()

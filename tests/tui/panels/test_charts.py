@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from panel_host import NOW, make_run, make_view
 from textual.app import App
+from textual.geometry import Size
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
@@ -243,13 +244,12 @@ async def test_shrinking_and_growing_at_once_keeps_all_charts() -> None:
         await pilot.pause()
         shown = app.keys
         assert len(shown) == 7
-        grid = app.panel.query_one("Grid")
-        for slots in (1, 7):  # as in a quick drag of the window's edge
-            app.panel._arrange(3, slots, view_of(rich_run()))
+        for size in (Size(20, 4), Size(118, 38)):  # as in a quick drag of the window's edge
+            app.panel._tile(size)
         app.panel._fill()
         await pilot.pause()
         assert app.keys == shown
-        assert len(grid.children) == 7
+        assert len(app.panel.query_one("Tiles").children) == 7
 
 
 async def test_pages() -> None:
@@ -418,13 +418,13 @@ async def test_reveal_turns_to_the_page_of_a_metric() -> None:
 
 @pytest.fixture
 def rendered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Keys of the charts of which a row was rendered."""
+    """Keys of the charts of which a row was made."""
     seen: list[str] = []
-    render = Plot.render_line
+    make = Plot._strip
 
-    def counted(self: Plot, y: int) -> Any:
+    def counted(self: Plot, row: Any) -> Any:
         seen.append(self.data.key)
-        return render(self, y)
+        return make(self, row)
 
-    monkeypatch.setattr(Plot, "render_line", counted)
+    monkeypatch.setattr(Plot, "_strip", counted)
     return seen

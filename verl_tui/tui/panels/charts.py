@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
-from textual.containers import Grid
 
 from verl_tui.exporters.new_file import named
 from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
@@ -15,12 +14,14 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.takeaway import take_table
 from verl_tui.tui.why import nothing_yet
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.tiles import Tiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
 
     from verl_tui.tui.view import View
     from verl_tui.tui.widgets.plot import Plot
@@ -45,12 +46,6 @@ class ChartsPanel(Panel):
         ("look.in look.out", "Zoom"),
         ("chart.next chart.previous", "Chart"),
     )
-    DEFAULT_CSS = """
-    ChartsPanel {
-        & > Grid { grid-gutter: 0 1; }
-        & Chart { height: 1fr; }
-    }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "step(1)", "Next chart", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous chart", show=False, id="chart.previous"),
@@ -77,15 +72,18 @@ class ChartsPanel(Panel):
         self._planned: tuple[object, ...] = ()
         self._filtered = ("", False)
         """Filter of the plans: another one is shown from its first match on."""
-        self._shape = (0, 0)
+        self._shape = (1, 1)
+        """Columns, and charts on a full page."""
+        self._tiled = (0, 0)
+        """Charts that were shown at the last layout, and those there were."""
         self._drawn: tuple[object, ...] | None = None
         """What the charts were drawn from last."""
         self._view: View | None = None
         self._cursor: int | None = None
 
     def compose(self) -> ComposeResult:
-        """The grid is filled when its size is known."""
-        yield Grid()
+        """The tiles are filled when their size is known."""
+        yield Tiles(self._tile)
 
     def show(self, view: View) -> None:
         """Draw the page's charts."""
@@ -128,10 +126,6 @@ class ChartsPanel(Panel):
         above = stack[stack.index(self.screen) + 1 :] if self.screen in stack else []
         return any(not screen.is_modal for screen in above)
 
-    def on_resize(self) -> None:
-        """Make as many charts as fit now."""
-        self._fill()
-
     def on_show(self) -> None:
         """Draw what has changed while the panel was out of sight."""
         self._fill()
@@ -139,56 +133,67 @@ class ChartsPanel(Panel):
     @property
     def charts(self) -> list[Chart]:
         """The charts on the page, in order."""
-        return list(self.query(Chart))[: self._shape[1]]
+        return list(self.query(Chart))[: max(1, len(self._shown))]
 
     def _fill(self, part: slice = slice(None)) -> None:
         """Show what belongs on the page, in all charts of it or in some."""
-        view = self._view
-        if view is None or not self.is_mounted or not self.query_one(Grid).is_attached:
+        tiles = next(iter(self.query(Tiles)), None)
+        if self._view is None or tiles is None or not tiles.is_attached:
             return  # too early, or the app is ending
-        columns, rows = self._fitting()
-        slots = max(1, min(columns * rows, len(self._plans) or 1))
+        shape = _fitting(tiles.size, len(self._plans))
+        if not tiles.children:
+            tiles.mount(*(Chart(ascii_only=self._view.ascii) for _ in range(shape[1])))
+        self._turn(shape[1])
+        if shape == self._shape:
+            self._draw(self._view, part)
+        if shape != self._shape or self._tiled != (len(self._shown), len(tiles.children)):
+            tiles.refresh(layout=True)
+
+    def _tile(self, size: Size) -> tuple[int, int, int]:
+        """Return columns, rows and charts for a size, and have them drawn; called while they are being laid out."""
+        columns, slots = shape = _fitting(size, len(self._plans))
+        there = len(self.query(Chart))
+        if there < slots:
+            self.call_later(self._mount_missing)
+        if self._view is not None and (shape != self._shape or there != self._tiled[1]):
+            self._shape = shape
+            self._turn(slots)
+            for number, chart in enumerate(self.charts):
+                chart.expect_layout(late=number >= _AT_ONCE)
+            self._draw(self._view)
+            self.call_after_refresh(self._draw_late)
+        self._tiled = len(self._shown), there
+        return columns, -(-slots // columns), max(1, len(self._shown))
+
+    def _mount_missing(self) -> None:
+        """Have a chart for each place; those that are not needed any more wait out of sight."""
+        tiles, view = self.query_one(Tiles), self._view
+        missing = self._shape[1] - len(tiles.children)
+        if tiles.is_attached and view is not None and missing > 0:
+            tiles.mount(*(Chart(ascii_only=view.ascii) for _ in range(missing)))
+
+    def _draw_late(self) -> None:
+        """Draw what would have been too much for one frame."""
+        for chart in self.query(Chart):
+            chart.catch_up()
+
+    def _turn(self, slots: int) -> None:
+        """Turn to the page that is wanted, of pages of so many charts."""
         at = next((i for i, found in enumerate(self._plans) if self._revealed and found.shows(self._revealed)), None)
         if at is not None:
             self._first = at // slots * slots
             self._focus = at % slots if self._focus is not None else None
         self._first = max(0, min(self._first, (len(self._plans) - 1) // slots * slots))
-        self._arrange(columns, slots, view)
-        shown = self._plans[self._first : self._first + slots]
+
+    def _draw(self, view: View, part: slice = slice(None)) -> None:
+        """Draw the charts of the page, or some."""
+        shown = self._shown
         for slot, chart in list(enumerate(self.charts))[part]:
-            chart.display = slot < max(1, len(shown))
-            if slot < len(shown):
-                chart.show(chart_data(shown[slot], view, self.look))
-            elif slot == 0:
-                chart.show(_empty(view, self.filter))
+            chart.show(chart_data(shown[slot], view, self.look) if slot < len(shown) else _empty(view, self.filter))
         if self._focus is not None and self.charts:
             self.charts[min(self._focus, len(self.charts) - 1)].focus(scroll_visible=False)
             self._focus = None
         self._caption(len(shown))
-
-    def _arrange(self, columns: int, slots: int, view: View) -> None:
-        """Have a chart for each slot, in as many columns; those to spare wait out of sight until there is room."""
-        grid = self.query_one(Grid)
-        charts = list(self.query(Chart))
-        if len(charts) < slots:
-            grid.mount(*(Chart(ascii_only=view.ascii) for _ in range(slots - len(charts))))
-        for chart in charts[slots:]:
-            chart.display = False
-        if self._shape != (columns, slots):
-            self._shape = (columns, slots)
-            grid.styles.grid_size_columns = min(columns, slots)
-            grid.styles.grid_size_rows = -(-slots // columns)
-
-    def _fitting(self) -> tuple[int, int]:
-        """Return how many columns and rows of charts fit."""
-        width, height = self.content_size
-        if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
-            return max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)  # columns of single lines
-        columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
-        rows = height // _GOOD_HEIGHT
-        if columns * rows < _ENOUGH:
-            rows = height // _LEAST_HEIGHT
-        return columns, max(1, rows)
 
     def _caption(self, shown: int) -> None:
         words = [*self.look.words(self._view.run if self._view is not None else None)]
@@ -203,7 +208,7 @@ class ChartsPanel(Panel):
 
     def action_page(self, way: int) -> None:
         """Show the next or previous page."""
-        slots = max(1, len(self.charts))
+        slots = self._shape[1]
         if 0 <= self._first + way * slots < len(self._plans):
             self._first += way * slots
             self._revealed = None
@@ -218,7 +223,7 @@ class ChartsPanel(Panel):
 
     def action_step(self, way: int) -> None:
         """Focus the next or previous chart, across pages."""
-        charts = [chart for chart in self.charts if chart.display]
+        charts = self.charts
         at = next((i for i, chart in enumerate(charts) if chart.has_focus), -1 if way > 0 else len(charts))
         to = at + way
         if 0 <= to < len(charts):
@@ -227,8 +232,7 @@ class ChartsPanel(Panel):
         before = self._first
         self.action_page(way)
         if self._first != before:
-            shown = [chart for chart in self.charts if chart.display]
-            shown[0 if way > 0 else -1].focus(scroll_visible=False)
+            self.charts[0 if way > 0 else -1].focus(scroll_visible=False)
 
     def reveal(self, key: str, *, soon: bool = False) -> bool:
         """Turn to the page that shows a metric, at the next drawing if that comes soon; tell whether any does.
@@ -296,7 +300,7 @@ class ChartsPanel(Panel):
     @property
     def _shown(self) -> Sequence[Plan]:
         """What the page shows."""
-        return self._plans[self._first : self._first + max(1, len(self.charts))]
+        return self._plans[self._first : self._first + self._shape[1]]
 
     @property
     def _slot(self) -> int:
@@ -305,6 +309,20 @@ class ChartsPanel(Panel):
         if focused is not None:
             return focused
         return next((i for i, found in enumerate(self._shown) if self._revealed and found.shows(self._revealed)), 0)
+
+
+def _fitting(size: Size, count: int) -> tuple[int, int]:
+    """Return how many columns of charts fit, and how many of so many charts a page holds."""
+    width, height = size
+    if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
+        columns, rows = max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)  # columns of single lines
+    else:
+        columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
+        rows = height // _GOOD_HEIGHT
+        if columns * rows < _ENOUGH:
+            rows = height // _LEAST_HEIGHT
+    slots = max(1, min(columns * max(1, rows), count or 1))
+    return min(columns, slots), slots
 
 
 def _empty(view: View, filter_: str) -> ChartData:

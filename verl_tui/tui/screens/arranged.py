@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
+from textual.layouts.vertical import VerticalLayout
 
 from verl_tui.tui.actions import bindings, keys_of
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -128,15 +129,6 @@ class Arranged(StillScreen[None]):
         &.-line > #charts { display: none; }
         &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint, &.-line > #hint { display: none !important; }
         &.-line.-zoomed > #status, &.-line.-filtering > #status { display: none; }
-        &.-zoomed {
-            layout: vertical !important;
-            & > Panel { display: none !important; }
-            & > Panel.-zoomed {
-                display: block !important;
-                height: 1fr !important;
-                max-width: 100% !important;
-            }
-        }
     }
     """
 
@@ -260,11 +252,24 @@ class Arranged(StillScreen[None]):
             self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
-        if panel is not self.zoomed:
-            for other in self.query(Panel):
-                other.set_class(other is panel, "-zoomed", update=False)
-            self._arrange("-zoomed", on=panel is not None)
-            self._after_layout()
+        """Let a panel fill the screen, or none.
+
+        It is said of the widgets themselves, above what the stylesheet says: to have that worked out anew for each
+        panel takes longer than a key may.
+        """
+        if panel is self.zoomed:
+            return
+        self.set_class(panel is not None, "-zoomed", update=False)
+        # As a rule, since the property has all there is painted anew.
+        self.styles.set_rule("layout", None if panel is None else VerticalLayout())
+        for other in self.query(Panel):
+            alone = other is panel
+            other.set_class(alone, "-zoomed", update=False)
+            other.styles.display = None if panel is None else "block" if alone else "none"
+            other.styles.height = "1fr" if alone else None
+            other.styles.max_width = "100%" if alone else None
+        self.app.stylesheet.apply(self.query_one("#status"))
+        self._after_layout()
 
     def _suit(self, view: View) -> bool:
         """Arrange the panels to suit what there is to show, and draw them then; tell whether they were not yet.

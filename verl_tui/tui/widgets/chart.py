@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.geometry import Size
+
 from verl_tui.tui.widgets.chart_data import STEPS, Axis, ChartData, Line, Mark, Points
 from verl_tui.tui.widgets.plot import Plot
 
@@ -16,5 +18,27 @@ __all__ = ["STEPS", "Axis", "Chart", "ChartData", "Line", "Mark", "Points"]
 class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
+    _late = False
+    """Whether only the title is drawn for now."""
+
+    def expect_layout(self, *, late: bool) -> None:
+        """Draw nothing before a layout that is under way has given this its place; if late, then only the title.
+
+        Whatever is shown meanwhile is painted with all else, and needs no painting of its own.
+        """
+        self._drawn_size = Size(0, 0)
+        self._late = late
+
+    def catch_up(self) -> None:
+        """Draw what was left for later, or not painted because it has the place that it had."""
+        late, self._late = self._late, False
+        if self._drawn_size != self.outer_size:
+            self.refresh()
+        elif late:
+            self._redraw()
+
     def _draw(self, width: int, height: int) -> list[Text]:
-        return self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=self.has_focus)
+        focus = self.has_focus
+        if self._late and height > 1:
+            return [self._drawing.title(self._data, width, cursor=self._cursor, focus=focus)]
+        return self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=focus)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from textual.binding import Binding
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
     from textual.binding import BindingType
+    from textual.color import Color
 
     from verl_tui.tui.widgets.braille import Text
     from verl_tui.tui.widgets.scale import Window
@@ -34,6 +35,9 @@ ROLES = (
     *("odd", "breach", "restart", "checkpoint"),
 )
 """What a style is for; the stylesheet's class of a role is `chart--` and the role, see `ink`."""
+
+_EMPTY = -1
+"""Row that all empty ones are."""
 
 
 class Frame(NamedTuple):
@@ -131,7 +135,11 @@ class Plot(Widget, can_focus=True):
         self._cursor = self._given_cursor = self._data.cursor
         self._drawing = Drawing(ascii_only=ascii_locale() if ascii_only is None else ascii_only)
         self._rows: list[Text] = []
-        self._drawn_size = (0, 0)
+        self._strips: dict[int, Strip] = {}
+        """Rows as they are written, as far as they have been."""
+        self._ground: Color | None = None
+        """What they are written on, None until it is asked for."""
+        self._drawn_size = Size(0, 0)
         self._styles_by_role: dict[str, Style] = {}
 
     @property
@@ -160,20 +168,42 @@ class Plot(Widget, can_focus=True):
         """Return where the x axis of the last drawing is."""
         return Frame(self._drawing.window, self._drawing.left)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return rows of the content.
+
+        They are the rows of the widget: it has neither frame nor padding. So they need not go one by one through what
+        Textual has for those, which takes longer than drawing them.
+        """
+        size = self.outer_size
+        if self._drawn_size != size:
+            self._drawn_size = size
+            self._strips.clear()
+            self._rows = self._draw(*size)
+        strips = [self.render_line(y) for y in crop.line_range]
+        return strips if crop.column_span == (0, size.width) else [strip.crop(*crop.column_span) for strip in strips]
+
     def render_line(self, y: int) -> Strip:
-        """Return row `y` of the content."""
-        width = self.size.width
-        if self._drawn_size != tuple(self.size):
-            self._rows = self._draw(*self.size)
-            self._drawn_size = (self.size.width, self.size.height)
-        if not 0 <= y < len(self._rows):
-            return Strip.blank(width, self._style(""))
-        strip = Strip([Segment(text, self._style(role)) for text, role in self._rows[y] if text])
-        return strip.adjust_cell_length(width, self._style(""))
+        """Return row `y` of the last drawing."""
+        row = self._rows[y] if 0 <= y < len(self._rows) else ()
+        y = y if row else _EMPTY
+        if y not in self._strips:
+            self._strips[y] = self._strip(row)
+        return self._strips[y]
+
+    def _strip(self, row: Text) -> Strip:
+        strip = Strip([Segment(text, self._style(role)) for text, role in row if text])
+        strip = strip.adjust_cell_length(self._drawn_size.width, self._style(""))
+        for change in self.get_line_filters():
+            if self._ground is None:
+                self._ground = self.background_colors[1]
+            strip = strip.apply_filter(change, self._ground)
+        return strip
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""
         self._styles_by_role.clear()
+        self._strips.clear()
+        self._ground = None
         super().notify_style_update()
         self.refresh()
 
@@ -235,15 +265,19 @@ class Plot(Widget, can_focus=True):
             self.post_message(self.CursorMoved(self, step))
 
     def _redraw(self) -> None:
-        if self._drawn_size != tuple(self.size) or not self.is_mounted:
+        size = self.outer_size
+        if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
-        before, self._rows = self._rows, self._draw(*self.size)
+        before, self._rows = self._rows, self._draw(*size)
         if len(before) != len(self._rows):
+            self._strips.clear()
             self.refresh()
             return
         changed = [y for y, (old, new) in enumerate(zip(before, self._rows, strict=True)) if old != new]
+        for y in changed:
+            self._strips.pop(y, None)
         if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+            self.refresh(*(Region(0, y, size.width, 1) for y in changed))
 
     def _style(self, role: str) -> Style:
         if role not in self._styles_by_role:
