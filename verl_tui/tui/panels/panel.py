@@ -79,6 +79,14 @@ class Panel(Container):
             )[-1 if self._below else 0 :]
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the frame: of its rows between the edges one stands for all, there is nothing else in them."""
+        width, height = self.outer_size
+        if height < 4 or crop != Region(0, 0, width, height):
+            return super().render_lines(crop)
+        top, side = super().render_lines(Region(0, 0, width, 2))
+        return [top, *([side] * (height - 2)), *super().render_lines(Region(0, height - 1, width, 1))]
+
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""
         raise NotImplementedError

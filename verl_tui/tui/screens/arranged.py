@@ -268,7 +268,8 @@ class Arranged(StillScreen[None]):
             other.styles.display = None if panel is None else "block" if alone else "none"
             other.styles.height = "1fr" if alone else None
             other.styles.max_width = "100%" if alone else None
-        self.app.stylesheet.apply(self.query_one("#status"))
+        if self.has_class("-line"):
+            self.app.stylesheet.apply(self.query_one("#status"))
         self._after_layout()
 
     def _suit(self, view: View) -> bool:

@@ -110,8 +110,10 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
 
 def _sides(data: ChartData, cursor: int | None, symbols: Symbols) -> list[_Parts]:
     """Return what may stand at the right, from what is wanted most to what needs the least room."""
-    sides = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
-    if not sides[0] and data.title != data.key:
+    sides = [_legend(data, cursor, symbols, 16)]
+    if sides[0]:
+        sides += [_legend(data, cursor, symbols, letters) for letters in range(15, 2, -1)]
+    elif data.title != data.key:
         sides = [[(fit(data.key, len(data.key), symbols), "key")]]
     notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
     return [*([note, ("  ", ""), *sides[0]] for note in notes[:1] if sides[0]), *([note] for note in notes), *sides]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class Tiles(Container):
     """Shows the first of its children in tiles of one size, a column apart; the others are out of sight."""
 
+    BLANK = True
+    """What it shows itself."""
     DEFAULT_CSS = "Tiles { height: 1fr; }"
 
     def __init__(self, fit: Callable[[Size], tuple[int, int, int]]) -> None:
