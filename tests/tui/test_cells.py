@@ -65,7 +65,8 @@ def test_the_terminal_shows_the_same(rows, changes):
     pair.show(frame(rows))
     for y, x, width, row in changes:
         rows[y] = row
-        pair.show(change([(y, x, min(WIDTH, x + width))], rows))
+        whole = width == WIDTH
+        pair.show(frame(rows) if whole else change([(y, x, min(WIDTH, x + width))], rows))
         pair.assert_alike()
     pair.show(frame(rows))
     pair.assert_alike()
@@ -79,6 +80,19 @@ def test_a_number_costs_its_digits():
     assert plain > 80
     assert thin <= len("\x1b[0;1m\x1b[1;8H4\x1b[0m")
     assert pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))[1] == 0
+
+
+def test_a_frame_that_is_there_costs_nothing_unless_it_may_be_lost():
+    pair = Pair()
+    one, other = (strip([(f"step {n}", STYLES[3])]) for n in (1, 2))
+    rows = [one] * HEIGHT
+    first = pair.show(frame(rows))
+    assert pair.show(frame(rows))[1] == 0
+    assert 0 < pair.show(frame([*rows[1:], other]))[1] < first[1] / 4
+    pair.assert_alike()
+    pair.show(frame(rows))
+    pair.cells.forget()
+    assert pair.show(frame(rows))[1] == first[1]
 
 
 def test_of_a_row_whose_widths_terminals_disagree_on_all_is_written():

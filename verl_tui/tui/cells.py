@@ -43,11 +43,18 @@ class Cells:
             return _Changes(update, self)
         return update
 
-    def take(self, update: LayoutUpdate, colours: ColorSystem) -> Iterator[_Piece]:
-        """Yield a whole frame, and note it: it comes when nobody knows what the terminal shows."""
+    def forget(self) -> None:
+        """Have all written anew: others may have written to the terminal, or it has lost what stood there."""
+        self._rows = []
+
+    def take(self, update: LayoutUpdate, colours: ColorSystem) -> Iterable[_Piece]:
+        """Return what has changed in a whole frame, and note it; all of it where another size was written last."""
+        before = self._rows
         self._rows = [[cell for strip in strips for cell in cells(strip, colours)] for strips in update.strips]
-        for y, row in enumerate(self._rows):
-            yield from _pieces(y, 0, [], row)
+        if list(map(len, before)) != list(map(len, self._rows)):
+            return [piece for y, row in enumerate(self._rows) for piece in _pieces(y, 0, [], row)]
+        pairs = enumerate(zip(before, self._rows, strict=True))
+        return sorted(piece for y, (old, new) in pairs if old != new for piece in _pieces(y, 0, old, new))
 
     def changes(self, update: ChopsUpdate, colours: ColorSystem) -> Iterator[_Piece]:
         """Yield what has changed, and note it."""

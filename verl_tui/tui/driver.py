@@ -16,6 +16,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.keys import Keys
@@ -31,7 +32,9 @@ _ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _AT_ONCE = 4096
 """Bytes read together."""
 _GLANCE = 0.1
-"""Seconds without a key after which is looked whether the app ends, and whether an escape was the key by that name."""
+"""Seconds without a key after which is looked whether the app ends."""
+_A_BIT = 0.001
+"""Seconds after which what has had its time is surely over."""
 _PATIENCE = 2.0
 """Seconds that an end in good order may take: the terminal may stand still, and who writes to it with it."""
 
@@ -59,9 +62,11 @@ class SteadyDriver(LinuxDriver):
         parser = Parser(self._debug)
         # A strict decoder, as Textual's is, ends the app with the first byte that is no text.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        text = ""
         while not self.exit_event.is_set():
+            wait = ESCAPE_DELAY + _A_BIT if text.endswith("\x1b") else _GLANCE
             text = ""
-            if select.select([self.fileno], [], [], _GLANCE)[0]:
+            if select.select([self.fileno], [], [], wait)[0]:
                 data = self._read()
                 if data == b"":
                     signal.raise_signal(signal.SIGHUP)

@@ -128,6 +128,7 @@ class TerminalApp(App[int]):
 
     def action_redraw(self) -> None:
         """Write the whole screen again, for terminals that have lost some of it."""
+        self._cells.forget()
         self.refresh(repaint=True, layout=True)
 
     def on_app_blur(self, event: events.AppBlur) -> None:

@@ -230,10 +230,11 @@ class Arranged(StillScreen[None]):
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
         panel = self.query_one(f"#{name}", Panel)
-        zoomed = self.zoomed is not None
+        if self.zoomed is None and self._in_sight(panel):
+            self._focus_in(panel)
+            return
         self._zoom(None)
-        if zoomed or not self._in_sight(panel):
-            self._zoom(panel)
+        self._zoom(panel)
         self.call_after_refresh(self._focus_in, panel)
 
     def _in_sight(self, panel: Panel) -> bool:
@@ -242,7 +243,7 @@ class Arranged(StillScreen[None]):
     def _focus_in(self, panel: Panel) -> None:
         inner = next((widget for widget in panel.query("*") if widget.focusable), None)
         if inner is not None:
-            inner.focus(scroll_visible=False)
+            self.set_focus(inner, scroll_visible=False)
 
     def action_zoom(self) -> None:
         """Let the focused panel fill the screen, or give the others their room back."""
