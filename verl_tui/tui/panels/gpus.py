@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.devices import Device, host, logged_devices, owns, same_host
 from verl_tui.runs.state import State, state
@@ -42,7 +42,6 @@ class GpusPanel(TextPanel):
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
     PREFIX = "gpus"
     GROUNDED = frozenset({"gauge"})
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"gpus--{role}" for role in _ROLES}
     DEFAULT_CSS = """
     GpusPanel {
         & > .gpus--name { color: $foreground; text-style: bold; }

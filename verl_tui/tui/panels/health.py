@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.tui.panels.health_rows import ROLES, Drawing, counts, name_of
+from verl_tui.tui.panels.health_rows import Drawing, counts, name_of
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 
@@ -35,7 +35,6 @@ class HealthPanel(TextPanel):
         ("finding.acknowledge", "Acknowledge"),
     )
     PREFIX = "health"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"health--{role}" for role in ROLES}
     DEFAULT_CSS = """
     HealthPanel {
         & > .health--critical { color: $text-error; text-style: bold; }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,6 +13,7 @@ from textual.strip import Strip
 from verl_tui.tui.metrics.shown import BUDGET
 from verl_tui.tui.metrics.table import ROLES, heading, layout, row
 from verl_tui.tui.widgets.cell_rows import CellRows
+from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import wrapped
@@ -30,10 +31,10 @@ _WITH_HEAD = 6
 """Rows from which on the columns have names."""
 
 
-class MetricTable(Container):
+class MetricTable(Container, Inked):
     """One row for each metric; rows are made when they come into sight."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"metrics--{role}" for role in ROLES}
+    PREFIX = "metrics"
     DEFAULT_CSS = """
     MetricTable {
         height: 1fr;
@@ -89,8 +90,7 @@ class MetricTable(Container):
         width = self._rows.width
         if width < 1 or not self.is_attached:
             return
-        if not self._styles_by_role:
-            self._styles_by_role = {role: self.get_component_rich_style(f"metrics--{role}") for role in ROLES}
+        self._styles_by_role = self.inks(ROLES)
         at = (self._keys.index(chosen) if chosen in self._keys else 0) if self._keys else None
         self._draw(shown, width)
         if at != self._rows.chosen:
@@ -143,5 +143,4 @@ class MetricTable(Container):
     def notify_style_update(self) -> None:
         """Take the colours of another theme."""
         super().notify_style_update()
-        self._styles_by_role = {}
         self._made_of = ()

@@ -12,6 +12,8 @@ from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
 
+from verl_tui.tui.widgets.ink import Inked
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -100,11 +102,9 @@ class Panel(Container):
             self._below = False
 
 
-class TextPanel(Panel):
+class TextPanel(Panel, Inked):
     """A panel of rows of text, each piece in the colour of its role."""
 
-    PREFIX: ClassVar[str] = ""
-    """What its component classes begin with: role `ok` is coloured by `runs--ok`."""
     GROUNDED: ClassVar[frozenset[str]] = frozenset()
     """Roles that have a ground of their own, such as bars; others leave it to the row."""
 
@@ -155,5 +155,5 @@ class TextPanel(Panel):
     def _ink(self, role: str) -> Style:
         if not role:
             return Style.null()
-        style = self.get_component_rich_style(f"{self.PREFIX}--{role}")
+        style = self.ink(role)
         return Style(color=style.color, bold=style.bold, bgcolor=style.bgcolor if role in self.GROUNDED else None)

@@ -18,7 +18,7 @@ from verl_tui.tui.widgets import palette
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.run_rows import ROLES, glyph, pairs, singles, triples
+from verl_tui.tui.widgets.run_rows import glyph, pairs, singles, triples
 from verl_tui.tui.widgets.run_table import table
 from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
@@ -62,7 +62,6 @@ class RunsPanel(TextPanel):
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     PREFIX = "runs"
     GROUNDED = frozenset({"bar"})
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"runs--{role}" for role in ROLES}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),
         Binding("s", "sort", "Sort: as found, state, name, reward, activity", show=False, id="runs.sort"),

@@ -16,6 +16,7 @@ from verl_tui.tui.samples.export import whole
 from verl_tui.tui.samples.listing import Listing
 from verl_tui.tui.samples.order import Order
 from verl_tui.tui.samples.query import Query
+from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from verl_tui.tui.view import View
 
 
-class SamplesPanel(Panel):
+class SamplesPanel(Panel, Inked):
     """One sample, the newest step's first until the user moves; keys lead to its neighbours and to other steps."""
 
     TITLE = "samples"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"samples--{role}" for role in (*ROLES, *HERE)}
+    PREFIX = "samples"
     DEFAULT_CSS = """
     SamplesPanel {
         & > .-header { height: 1; overflow: hidden hidden; scrollbar-size: 0 0; }
@@ -116,7 +117,6 @@ class SamplesPanel(Panel):
     def notify_style_update(self) -> None:
         """Take the colours of another theme."""
         super().notify_style_update()
-        self._styles_by_role = {}
         self.call_later(self._draw)
 
     def go_to(self, step: int) -> None:
@@ -188,8 +188,7 @@ class SamplesPanel(Panel):
         width, height = self.content_size
         if not self._body.is_mounted or width < 2 or height < 1:
             return
-        if not self._styles_by_role:
-            self._styles_by_role = {r: self.get_component_rich_style(f"samples--{r}") for r in (*ROLES, *HERE)}
+        self._styles_by_role = self.inks((*ROLES, *HERE))
         self._draw_header(view, width, height)
         self._draw_body(view, width - 1, height)  # the scrollbar comes and goes, the text stays where it is
         self._caption()

@@ -29,7 +29,6 @@ class HistoryPanel(TextPanel):
 
     TITLE = "finding history"
     PREFIX = "history"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"history--{role}" for role in _ROLES}
     DEFAULT_CSS = """
     HistoryPanel {
         border: round $accent;

@@ -25,6 +25,7 @@ from verl_tui.tui.samples.search import Search
 from verl_tui.tui.screens.log_line import LineScreen
 from verl_tui.tui.takeaway import copy_text
 from verl_tui.tui.widgets.box import Box
+from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.line import Line as StatusLine
 from verl_tui.tui.widgets.line import Piece
 from verl_tui.tui.widgets.rows import Rows
@@ -56,12 +57,12 @@ _KEYS = (
 """Those that there is no room for are in the help."""
 
 
-class LogScreen(Screen[None]):
+class LogScreen(Screen[None], Inked):
     """The text of one of the run's files."""
 
     AUTO_FOCUS = "#rows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - an instance variable to Textual
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"log--{role}" for role in ROLES}
+    PREFIX = "log"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="log.back"),
         Binding("q,l", "dismiss", "Close", id="log.close"),
@@ -156,11 +157,6 @@ class LogScreen(Screen[None]):
         """Lay out anew."""
         self.call_after_refresh(self._draw)
 
-    def notify_style_update(self) -> None:
-        """Take the colours of another theme."""
-        super().notify_style_update()
-        self._styles_by_role = {}
-
     def show(self, view: View) -> None:
         """Take note of the newest state: which run, which files."""
         self._view = view
@@ -203,8 +199,7 @@ class LogScreen(Screen[None]):
     def _draw(self) -> None:
         if not self.is_mounted or not self.size.width:
             return
-        if not self._styles_by_role:
-            self._styles_by_role = {role: self.get_component_rich_style(f"log--{role}") for role in ROLES}
+        self._styles_by_role = self.inks(ROLES)
         pager, rows = self._pager, self._rows
         if pager is None or pager.log.problem is not None:
             self._lines = ()

@@ -28,7 +28,6 @@ class LinePanel(TextPanel):
     """The text of a line, wrapped."""
 
     PREFIX = "line-panel"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"line-panel--text"}
     DEFAULT_CSS = """
     LinePanel {
         border: round $accent;

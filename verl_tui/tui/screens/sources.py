@@ -25,7 +25,6 @@ from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rich.style import Style
     from textual.binding import BindingType
 
     from verl_tui.records import SourceStatus
@@ -50,7 +49,6 @@ _COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "chan
 class SourceRows(Rows):
     """Rows in the colours of this screen."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"sources--{role}" for role in ROLES}
     DEFAULT_CSS = """
     SourceRows {
         border: round $accent;
@@ -58,18 +56,18 @@ class SourceRows(Rows):
         border-subtitle-color: $text-muted;
         background: $surface;
         scrollbar-gutter: stable;
-        & > .sources--heading { color: $text-accent; text-style: bold; }
-        & > .sources--dim { color: $text-muted; }
-        & > .sources--path { color: $foreground; }
-        & > .sources--up { color: $text-success; }
-        & > .sources--down { color: $text-error; text-style: bold; }
-        & > .sources--warning { color: $text-warning; }
+        & > .rows--heading { color: $text-accent; text-style: bold; }
+        & > .rows--dim { color: $text-muted; }
+        & > .rows--path { color: $foreground; }
+        & > .rows--up { color: $text-success; }
+        & > .rows--down { color: $text-error; text-style: bold; }
+        & > .rows--warning { color: $text-warning; }
     }
     """
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show these rows in the colours of their roles."""
-        styles: dict[str, Style] = {role: self.get_component_rich_style(f"sources--{role}") for role in ROLES}
+        styles = self.inks(ROLES)
         self.set_strips([Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows])
 
 

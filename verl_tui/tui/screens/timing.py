@@ -9,7 +9,7 @@ from textual.binding import Binding
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.screens.timing_rows import ROLES, timing_rows
+from verl_tui.tui.screens.timing_rows import timing_rows
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ class TimingPanel(TextPanel):
     """All of it, in rows that scroll together."""
 
     PREFIX = "timing"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"timing--{role}" for role in ROLES}
     DEFAULT_CSS = """
     TimingPanel {
         border: round $accent;

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
-from textual.widget import Widget
 
 from verl_tui.tui.key_names import key_name
+from verl_tui.tui.widgets.ink import Inked
 
 if TYPE_CHECKING:
     from textual import events
@@ -35,7 +35,7 @@ class _Key(NamedTuple):
         return cell_len(self.display) + 1 + cell_len(self.does)
 
 
-class Keys(Widget, can_focus=False):
+class Keys(Inked, can_focus=False):
     """A row of keys that leaves one out rather than cutting its name short; all are in the help.
 
     Textual's own footer has a widget for each key, made anew with the layout of the whole screen whenever one changes:
@@ -43,7 +43,7 @@ class Keys(Widget, can_focus=False):
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--does", "keys--off"}
+    PREFIX = "keys"
     DEFAULT_CSS = """
     Keys {
         dock: bottom;
@@ -96,7 +96,7 @@ class Keys(Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         """Return the row."""
         base = self.rich_style
-        role = {name: self.get_component_rich_style(f"keys--{name}") for name in ("key", "does", "off")}
+        role = self.inks(("key", "does", "off"))
         segments: list[Segment] = []
         for _, key in self.fitting if y == 0 else ():
             does = role["does" if key.enabled else "off"]

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
-from textual.widget import Widget
+
+from verl_tui.tui.widgets.ink import Inked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Piece = tuple[str, str]
-"""Text and the role that colours it, one of `Line.COMPONENT_CLASSES` without its prefix; empty for plain."""
+"""Text and the role that colours it: `strong`, `dim`, `good`, `warning`, `critical`, `accent`; empty for plain."""
 
 
-class Line(Widget):
+class Line(Inked):
     """One line: pieces on the left, pieces on the right, the left ones give way."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"line--{role}" for role in ("strong", "dim", "good", "warning", "critical", "accent")
-    }
+    PREFIX = "line"
     DEFAULT_CSS = """
     Line {
         height: 1;
@@ -76,5 +75,5 @@ class Line(Widget):
     def _ink(self, role: str) -> Style:
         if not role:
             return Style.null()
-        style = self.get_component_rich_style(f"line--{role}")
+        style = self.ink(role)
         return Style(color=style.color, bold=style.bold)

@@ -10,18 +10,16 @@ from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from verl_tui.tui.widgets.braille import ascii_locale
 from verl_tui.tui.widgets.chart_data import ChartData
 from verl_tui.tui.widgets.columns import neighbour
 from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.ink import ink
+from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.palette import RUNS, rules
 from verl_tui.tui.widgets.remembered import extent
 
 if TYPE_CHECKING:
-    from rich.style import Style
     from textual import events
     from textual.binding import BindingType
     from textual.color import Color
@@ -34,7 +32,7 @@ ROLES = (
     *("line", "line-2", "line-3", "line-4", *RUNS, "right", "raw", "envelope", "band", "target", "validation"),
     *("odd", "breach", "restart", "checkpoint"),
 )
-"""What a style is for; the stylesheet's class of a role is `chart--` and the role, see `ink`."""
+"""What a style is for; the stylesheet's class of a role is `chart--` and the role, see `Inked`."""
 
 _EMPTY = -1
 """Row that all empty ones are."""
@@ -60,12 +58,13 @@ READING = (
 """Keys that move the cursor."""
 
 
-class Plot(Widget, can_focus=True):
+class Plot(Inked, can_focus=True):
     """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a cursor.
 
     Subclasses say what the rows are. The keys count only while the widget has the focus.
     """
 
+    PREFIX = "chart"
     BINDINGS: ClassVar[list[BindingType]] = [
         *READING,
         Binding("escape", "leave", "Stop reading", show=False),
@@ -140,7 +139,6 @@ class Plot(Widget, can_focus=True):
         self._ground: Color | None = None
         """What they are written on, None until it is asked for."""
         self._drawn_size = Size(0, 0)
-        self._styles_by_role: dict[str, Style] = {}
 
     @property
     def data(self) -> ChartData:
@@ -191,8 +189,8 @@ class Plot(Widget, can_focus=True):
         return self._strips[y]
 
     def _strip(self, row: Text) -> Strip:
-        strip = Strip([Segment(text, self._style(role)) for text, role in row if text])
-        strip = strip.adjust_cell_length(self._drawn_size.width, self._style(""))
+        strip = Strip([Segment(text, self.ink(role if role in ROLES else "")) for text, role in row if text])
+        strip = strip.adjust_cell_length(self._drawn_size.width, self.ink(""))
         for change in self.get_line_filters():
             if self._ground is None:
                 self._ground = self.background_colors[1]
@@ -201,7 +199,6 @@ class Plot(Widget, can_focus=True):
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""
-        self._styles_by_role.clear()
         self._strips.clear()
         self._ground = None
         super().notify_style_update()
@@ -278,9 +275,3 @@ class Plot(Widget, can_focus=True):
             self._strips.pop(y, None)
         if changed:
             self.refresh(*(Region(0, y, size.width, 1) for y in changed))
-
-    def _style(self, role: str) -> Style:
-        if role not in self._styles_by_role:
-            style = ink(self, f"chart--{role}") if role in ROLES else self.rich_style
-            self._styles_by_role[role] = style
-        return self._styles_by_role[role]

@@ -13,6 +13,8 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from verl_tui.tui.widgets.ink import Inked
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 
-class Rows(ScrollView, can_focus=True):
+class Rows(ScrollView, Inked, can_focus=True):
     """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the mouse.
 
     Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow link the difference
     is a factor of a hundred.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--chosen", "rows--here"}
+    PREFIX = "rows"
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;
@@ -128,7 +130,7 @@ class Rows(ScrollView, can_focus=True):
     @property
     def mark(self) -> Style:
         """How the chosen row looks, with the focus or without."""
-        return self.get_component_rich_style("rows--here" if self.has_focus else "rows--chosen")
+        return self.ink("here" if self.has_focus else "chosen")
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Repaint what is chosen: nothing else shows the focus, so no styles are worked out anew."""

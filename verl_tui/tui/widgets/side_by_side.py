@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from textual.containers import Horizontal, Vertical
@@ -12,6 +12,7 @@ from verl_tui.tui.samples import digest, document, table
 from verl_tui.tui.samples.document import Document
 from verl_tui.tui.samples.words import sample_words
 from verl_tui.tui.widgets.document_rows import DocumentRows
+from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
 _ROLES = dict.fromkeys((*document.ROLES, *table.ROLES))
 
 
-class SideBySide(Horizontal):
+class SideBySide(Horizontal, Inked):
     """Draws what is browsed, each part only where it has changed; its class says which parts are wanted.
 
     That is `-digest` for the answers to one prompt, and `-list` where the list goes before the sample if there is room
     for one of them.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"browse--{role}" for role in _ROLES}
+    PREFIX = "browse"
     DEFAULT_CSS = """
     SideBySide {
         height: 1fr;
@@ -106,11 +107,6 @@ class SideBySide(Horizontal):
             yield self.text
         yield self.digest
 
-    def notify_style_update(self) -> None:
-        """Take the colours of another theme."""
-        super().notify_style_update()
-        self._styles_by_role = {}
-
     # -- drawing ----------------------------------------------------------------------------------------------------
 
     def draw(self, *, ascii: bool) -> None:
@@ -131,8 +127,7 @@ class SideBySide(Horizontal):
             self.text.set_strips([self._strip(row) for row in rows])
 
     def _know_styles(self) -> None:
-        if not self._styles_by_role:
-            self._styles_by_role = {role: self.get_component_rich_style(f"browse--{role}") for role in _ROLES}
+        self._styles_by_role = self.inks(_ROLES)
 
     def _strip(self, row: Row) -> Strip:
         return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in row if text])
