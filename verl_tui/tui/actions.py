@@ -15,7 +15,7 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from textual.app import App
     from textual.screen import Screen
@@ -85,6 +85,14 @@ def keys_of(app: App[Any], binding: Binding) -> str:
 def keys_to(app: App[Any], kind: type[DOMNode], name: str) -> str:
     """Return the keys of the action that has a name in the configuration, as people call them."""
     return next(keys_of(app, binding) for binding in bindings(kind) if binding.id == name)
+
+
+def first_keys(app: App[Any], kinds: Iterable[type[DOMNode]], names: str) -> str:
+    """Return the first key of each of some actions of these classes, by their names in the configuration."""
+    known = {binding.id: binding for kind in kinds for binding in bindings(kind)}
+    ascii_only = getattr(app, "ascii_only", False)
+    given = [keys_given(app, known[name])[0] for name in names.split()]
+    return " ".join(key_name(key, ascii_only=ascii_only) for key in given)
 
 
 def _commands(app: App[Any], node: DOMNode, place: str, panel: str = "") -> Iterator[Command]:

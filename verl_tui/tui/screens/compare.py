@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _FLAT = 8
 """Rows below which the baseline has no row of its own: it is the first column in any case."""
-_KEYS = "← → run · b baseline · x align · enter shows the run · esc closes"
 _MOST = 12
 """Runs that are compared where none is selected: of more nobody keeps the figures in mind."""
 _NONE = "No run yet, so there is nothing to compare."
@@ -119,6 +118,13 @@ class CompareScreen(Overlay[None]):
         Binding("x", "align", "Align: at the end, the same step, the same time", id="compare.align"),
         Binding("enter", "open", "Show this run", id="compare.open"),
     ]
+    EDGE = (
+        ("compare.left compare.right", "run"),
+        ("compare.baseline", "baseline"),
+        ("compare.align", "align"),
+        ("compare.open", "shows the run"),
+        ("compare.close", "closes"),
+    )
 
     _panel: ComparePanel
 
@@ -155,7 +161,7 @@ class CompareScreen(Overlay[None]):
         """Draw the newest state."""
         runs = self.runs
         self.entitle(self._title(view, runs))
-        self._panel.subtitle(_KEYS if self.has_class("-wide") else "")
+        self._panel.subtitle(self.edge if self.has_class("-wide") else "")
         self._panel.show_runs(view, runs, self._at(runs), self._alignment)
 
     def _title(self, view: View, runs: Sequence[Run]) -> str:

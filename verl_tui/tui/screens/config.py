@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from verl_tui.tui.screens.config_rows import Entry, Page
     from verl_tui.tui.view import View
 
-_KEYS = "/ filter · d difference · [ ] run · y copy · esc closes"
 _FLAT = 8
 """Rows below which the names of the columns give way."""
 
@@ -139,6 +138,13 @@ class ConfigScreen(Overlay[None]):
         Binding("d", "difference", "Difference to other runs", id="config.difference"),
         Binding("y", "copy", "Copy the setting", id="config.copy"),
     ]
+    EDGE = (
+        ("config.filter", "filter"),
+        ("config.difference", "difference"),
+        ("run.previous run.next", "run"),
+        ("config.copy", "copy"),
+        ("config.back", "closes"),
+    )
     DEFAULT_CSS = """
     ConfigScreen {
         & > #config-filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
@@ -180,7 +186,7 @@ class ConfigScreen(Overlay[None]):
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
         filtered = (f"filter: {self._query}",) if self._query else ()
-        self._panel.subtitle(" · ".join((*filtered, _KEYS) if self.has_class("-wide") else filtered))
+        self._panel.subtitle(" · ".join((*filtered, self.edge) if self.has_class("-wide") else filtered))
 
     def _runs(self, view: View) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""

@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
 
+from verl_tui.tui.actions import first_keys
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.widgets.rows import Rows
@@ -29,6 +30,8 @@ _RIM = 20
 class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """A screen over the dashboard that shows something of one run."""
 
+    EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Names of actions in the configuration, and what the lower edge of the frame says that their keys do."""
     WIDEST: ClassVar[int | None] = None
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
@@ -109,6 +112,12 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         title = Content(fit(printable(words), self.title_room))
         if self._panel.border_title != title.markup:  # else Textual would paint all of it anew
             self._panel.border_title = title
+
+    @property
+    def edge(self) -> str:
+        """What the first keys of the screen do."""
+        kinds = (type(self), Rows)
+        return " · ".join(f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE)
 
     def _again(self) -> None:
         if self._view is not None and self._panel.is_mounted:

@@ -75,6 +75,7 @@ class SourcesScreen(Overlay[None]):
     """Sources of the shown run with their state, and the lines that no reader understood."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
+    EDGE = (("list.down list.up", "scroll"), ("run.previous run.next", "run"), ("sources.close", "closes"))
     WIDEST = 180
     DEFAULT_CSS = "SourcesScreen.-wide > SourceRows { padding: 0 0 0 1; }"
 
@@ -90,7 +91,7 @@ class SourcesScreen(Overlay[None]):
 
     def on_mount(self) -> None:
         """Name the keys."""
-        self._panel.border_subtitle = Content("j k scroll · [ ] run · esc closes")
+        self._panel.border_subtitle = Content(self.edge)
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""

@@ -68,6 +68,7 @@ class TimingScreen(Overlay[None]):
     """The time of a step, part by part, over the dashboard."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,t", "dismiss", "Close", id="timing.close")]
+    EDGE = (("list.down list.up", "scroll"), ("run.previous run.next", "run"), ("timing.close", "closes"))
     WIDEST = 140
 
     _panel: TimingPanel
@@ -78,5 +79,5 @@ class TimingScreen(Overlay[None]):
     def draw(self, view: View) -> None:
         """Draw the newest state."""
         self.entitle(f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing")
-        self._panel.subtitle("j k scroll · [ ] run · esc closes" if self.has_class("-wide") else "")
+        self._panel.subtitle(self.edge if self.has_class("-wide") else "")
         self._panel.show(view)
