@@ -94,6 +94,8 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
         (["--size", "80x24", "--config", "c", "a"], ["a"]),
         (["--size=80x24", "a"], ["a"]),
         (["./check"], ["./check"]),
+        (["./chek"], ["./chek"]),
+        (["checkpoints"], ["checkpoints"]),
         (["a", "check"], ["a", "check"]),
         (["--", "check", "--json"], ["check", "--json"]),
         (["-"], ["-"]),
@@ -137,6 +139,8 @@ def test_commands_are_found(argv: list[str], command: object) -> None:
         ["demo", "--pace", "soon"],
         ["demo", "--seed", "x"],
         ["guide", "a"],
+        ["chek", "a"],
+        ["--ascii", "reply"],
     ],
 )
 def test_what_makes_no_sense_exits_64(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:

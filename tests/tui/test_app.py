@@ -179,7 +179,7 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
         await press(pilot, "right_square_bracket", "q")
         assert "run_ppo_collapse" in lines(app)[0]
         await press(pilot, "f9")
-        assert "PAUSED" in lines(app)[0]
+        assert "PAUSED, space goes on" in lines(app)[0]
         await press(pilot, "question_mark")
         said = [strip.text for strip in app.screen.query_one(Rows)._strips]
         assert [line.split() for line in said if line.endswith(" pause")] == [["space", "f9", "Pause", "pause"]]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.cells import cell_len
 from textual.binding import Binding
 from watching import check_layout, count_frames, dashboard, lines, press, settle, text, until, write_run
 
@@ -16,6 +17,8 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.replaying import ReplayApp, at_moment
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.status import status
+from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +42,25 @@ def replaying(*logs: Path, at: int | None = None, paused: bool = True) -> tuple[
 
 def first(app: ReplayApp) -> str:
     return lines(app)[0]
+
+
+async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp_path):
+    app, _ = replaying(write_run(tmp_path, "run_of_some_length", kl_div=0.3), at=10)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "step 10" in first(app))
+        view = app._view(app._player.now())
+        for width in range(20, 140):
+            left, right = status(view, width, alone=True)
+            assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, "and a blank between them"
+
+
+async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
+    app, _ = replaying(write_run(tmp_path, "run"))
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "question_mark")
+        said = [strip.text.split() for strip in app.screen.query_one(Rows)._strips]
+        assert len([row for row in said if row and row[-1] == "quit"]) == 1
+        assert [row[1:-1] for row in said if row and row[-1] == "pause"] == [["Pause", "the", "replay"]]
 
 
 async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):

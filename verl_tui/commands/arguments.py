@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -17,6 +18,8 @@ _ENDING = {"-h", "--help", "--version", "--print-completion"}
 """Options of the program that are all there is to do."""
 _VALUED = {"--config", "--snapshot", "--size", "--print-completion"}
 """Options before the first path that a value follows."""
+_LIKE = 0.75
+"""Likeness from which on a word is taken for a command that was mistyped: of 5 letters one is missing or another."""
 
 
 class CommandError(Exception):
@@ -86,7 +89,15 @@ class ProgramParser(Parser):
             return self.parse_args(argv[:at])
         if at < len(argv) and argv[at] in self.commands:
             return super().read([argv[at], *argv[:at], *argv[at + 1 :]])
+        if at < len(argv) and (meant := self._meant(argv[at])):
+            self.error(f"{argv[at]} is neither a command nor there: `{meant}` is one, ./{argv[at]} a path to come")
         return super().read([DEFAULT, *argv])
+
+    def _meant(self, word: str) -> str | None:
+        """Return the command that a word is like which is no path."""
+        if not word.isalpha() or Path(word).exists():
+            return None
+        return next(iter(get_close_matches(word, self.commands, n=1, cutoff=_LIKE)), None)
 
 
 def snapshot(text: str) -> Path:

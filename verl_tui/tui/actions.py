@@ -50,11 +50,14 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
 
 
 def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
-    """Yield the keys that a class, or one of ours that it is a kind of, gives a meaning and a name."""
+    """Yield the keys that a class, or one of ours that it is a kind of, gives a meaning and a name, each name once."""
+    known: set[str] = set()
     for one in kind.__mro__:
-        if one.__module__.startswith(_OURS):
-            own = one.__dict__.get("BINDINGS", ())
-            yield from (binding for binding in own if isinstance(binding, Binding) and binding.description)
+        own = one.__dict__.get("BINDINGS", ()) if one.__module__.startswith(_OURS) else ()
+        for binding in own:
+            if isinstance(binding, Binding) and binding.description and (binding.id or binding.key) not in known:
+                known.add(binding.id or binding.key)
+                yield binding
 
 
 def names() -> set[str]:

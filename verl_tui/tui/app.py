@@ -19,6 +19,7 @@ from verl_tui.reading import Reading
 from verl_tui.records import Batch, GpuReading
 from verl_tui.runs.state import State, state
 from verl_tui.sources import pipe
+from verl_tui.tui.actions import first_keys
 from verl_tui.tui.attention import Attention
 from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.notice import notices
@@ -292,6 +293,7 @@ class VerlApp(TerminalApp):
             ascii=self.ascii_only,
             loading=self._loading,
             paused=self._paused,
+            pause_key=first_keys(self, (type(self),), "pause"),
             pins=self.state_file.state.pins,
             attention=self._attention,
             browser=self.browser,

@@ -33,6 +33,8 @@ class View:
     """Whether what lay on disk at the start is still being read."""
     paused: bool = False
     """Whether the user has stopped the drawing."""
+    pause_key: str = "p"
+    """Key that goes on with it."""
     pins: tuple[str, ...] = ()
     """Keys of the metrics whose charts come first."""
     attention: Attention = field(default_factory=Attention)

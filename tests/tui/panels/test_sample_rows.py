@@ -60,18 +60,19 @@ def header(samples: Sequence[Sample], index: int, width: int, rows: int, **more:
 def test_header() -> None:
     group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
     (row,) = texts(header(group, 1, 120, 1))
-    assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · group 2/4 · validation · step mean 0.5 ")
+    assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · 2/4 in its group · validation · step mean 0.5 ")
     assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
     assert cell_len(row) == 120
     assert texts(header(group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
     assert texts(header(group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
-    assert texts(header(group, 1, 60, 1, ascii=True)) == ["step 120 | sample 2/8 | + score 1 | group 2/4 | validation"]
+    in_ascii = texts(header(group, 1, 66, 1, ascii=True))[0]
+    assert in_ascii == "step 120 | sample 2/8 | + score 1 | 2/4 in its group | validation"
     assert texts(header(group, 9, 60, 1, count=1000)) == ["step 120 · sample 10/1000 · validation · step mean 0.5"]
 
 
 def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
     group = [sample(1, i, prompt="same") for i in range(3)] + [sample(1, 3, prompt="other")]
-    assert "group 3/3" in texts(header(group, 2, 80, 2))[0]
+    assert "3/3 in its group" in texts(header(group, 2, 80, 2))[0]
     assert "group" not in texts(header(group, 3, 80, 2))[0]
 
 

@@ -108,7 +108,7 @@ def test_difference() -> None:
     one, two = configured("one", {**GRPO, "only.one": 3}), configured("two", PPO)
     page = difference_page([one, two])
     assert texts(page, 70) == [
-        "runs: 2",
+        "at a glance: 2",
         "experiment               one                    two",
         "algorithm                GRPO                   PPO",
         "",

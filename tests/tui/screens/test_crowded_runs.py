@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import check_layout, dashboard, lines, loaded, press, settle, until, write_run
+from watching import check_layout, dashboard, lines, loaded, press, settle, text, until, write_run
 
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.runs import RunsPanel
@@ -48,6 +48,18 @@ async def test_no_two_rows_look_alike(sweep: Path, size: tuple[int, int], *, who
         else:
             assert said[7].startswith("exp007")
         check_layout(app)
+
+
+async def test_what_comes_first_is_seen_with_what_it_comes_first_by(tmp_path: Path) -> None:
+    for number in range(40):
+        write_run(tmp_path, f"run_{number:02}", 3, reward_mean=number / 40)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "f2", "G", "g", "s", "s", "s")
+        assert "by reward" in text(app)
+        first = rows(app)[0].split()
+        assert "run_39" in first
+        assert first[-1] == "0.975"
 
 
 async def test_the_list_gives_the_room_back(sweep: Path) -> None:

@@ -63,6 +63,16 @@ async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Moni
         assert lines(app)[-1] == usual
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+async def test_the_key_that_names_all_others_has_room_in_the_last_row(demo: Monitor, width: int) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(width, 30)) as pilot:
+        for key in ("f6", "f2", "f3"):
+            await press(pilot, key)
+            assert "? Help" in lines(app)[-1]
+            check_layout(app)
+
+
 async def test_the_last_row_names_keys_as_the_user_has_set_them(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "config", Config(keys={"runs.select": "f9", "compare": "f10"}))
     app = showing(demo)

@@ -118,3 +118,16 @@ async def test_in_a_single_row_tab_goes_through_the_panels(collapse: Monitor) ->
         await press(pilot, "escape")
         await settle(pilot)
         assert "8400" in text(app)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("key", ["enter", "c", "t", "i", "C", "A", "question_mark"])
+async def test_what_is_opened_in_few_rows_says_something(collapse: Monitor, rows: int, key: str) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(60, rows)) as pilot:
+        await press(pilot, "f3", key)
+        await settle(pilot)
+        assert not {"╭", "╰"} & set(text(app))
+        assert "Back" not in text(app), "keys are no news"
+        assert lines(app)[0].strip()
+        check_layout(app)

@@ -201,6 +201,29 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         assert app._cursor is None or app.screen is dashboard(app)
 
 
+async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "enter", "x", "x", "left", "left")
+        since = 10 * (STEPS - 2)
+        assert told(app).startswith(f"step {STEPS - 1} · 1h {since // 60 - 60:02d}m {since % 60:02d}s")
+        await press(pilot, "x", "x", "x", "left", "x", "x")
+        first, second = (told(app), await press(pilot, "left"), told(app))[::2]
+        assert first.split("   ")[0] != second.split("   ")[0]
+        assert " · " in second
+        assert lines(app)[0].count(":") >= 2 or "m" in lines(app)[0]
+
+
+async def test_at_the_end_the_window_is_full(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "plus", "plus", "plus", "enter")
+        frame = zoomed(app)._frame()
+        assert frame.window is not None
+        assert STEPS <= frame.window.end <= STEPS + 6
+        assert frame.window.column(STEPS) > frame.window.columns * 0.87
+
+
 async def test_escape_takes_the_cursor_first_and_then_the_chart(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:

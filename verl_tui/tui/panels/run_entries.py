@@ -89,6 +89,13 @@ def figures(view: View, run: Run) -> Figures:
     )
 
 
+def ranked(run: Run, entry: RunEntry, order: str) -> str:
+    """Write what a run is sorted by, where neither its name nor its state says so."""
+    if order == "reward":
+        return _last(run, "reward")[0]
+    return entry.age if order == "activity" else ""
+
+
 def wordless(runs: Sequence[Run]) -> frozenset[str]:
     """Return the columns of the table in which no run has anything to say."""
     return _SOME.difference(*map(_said, runs))

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.panels.run_entries import Told, figures, selected, steps_told, wordless
+from verl_tui.tui.panels.run_entries import Told, figures, ranked, selected, steps_told, wordless
 from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
 from verl_tui.tui.selection import LETTERS
 from verl_tui.tui.widgets import palette
@@ -175,8 +175,8 @@ class RunsPanel(TextPanel):
     def action_sort(self) -> None:
         """Sort by something else."""
         self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
-        self._revealed = ()
         self.redraw()
+        self._rows.scroll_home(animate=False, immediate=True)  # what comes first is what one sorts for
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or take that back."""
@@ -209,7 +209,7 @@ class RunsPanel(TextPanel):
         if not runs:
             above += self._nothing(view, width)
         first, stop = len(above), len(above) + len(runs) * tall
-        placed = self._placing(view, runs)
+        placed = self._placing(view, runs, single=tall == 1 and not tabular)
         layout = self._table(view, runs, placed, width) if tabular else self._layout(view, runs, placed, tall, width)
 
         def row(at: int) -> Strip:
@@ -281,7 +281,7 @@ class RunsPanel(TextPanel):
             rows.reveal(rows.chosen)
         self._revealed = place
 
-    def _placing(self, view: View, runs: Sequence[Run]) -> Placed:
+    def _placing(self, view: View, runs: Sequence[Run], *, single: bool) -> Placed:
         """Return what says of a run what it is to say in its place: of two hundred only those in sight are asked."""
         numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
         digits = max((len(self._told.standing(view, run).found) for run in runs), default=0)
@@ -293,6 +293,7 @@ class RunsPanel(TextPanel):
                 number=str(numbers[run.name]) if numbers[run.name] < 10 else " ",
                 count=entry.count.ljust(digits),
                 shown=view.run is run,
+                ranked=ranked(run, entry, self._order) if single else "",
                 mark=selected(view, run),
             )
 

@@ -89,7 +89,7 @@ def _facts(place: Place, index: int, listing: Listing, count: int, width: int, *
         (f"step {step}", "strong"),
         (f"sample {which}", ""),
         (f"{glyph} score {score}" if score not in ("", "no score") else score, role),
-        (f"group {group}" if group else "", ""),
+        (group and f"{group} in its group", ""),
         ("validation" if place.validation else "", "label"),
         (mean, "dim"),
     ]

@@ -98,7 +98,7 @@ class Arranged(StillScreen[None]):
         &.-medium.-tall {
             grid-size: 1 3;
             grid-rows: 1fr 9 5;
-            &.-sampled { grid-rows: 2fr 9 1fr; }
+            &.-sampled { grid-rows: 5fr 8 2fr; }
             & > #samples { display: block; }
         }
         &.-medium.-low { grid-rows: 1fr 6; }

@@ -106,7 +106,7 @@ def difference_page(runs: Sequence[Run], query: str = "") -> Page:
     rows = difference([run.settings for run in runs])
     made = [(row, Entry(row.key, row.values, "", _by_run(runs, row.key), "differs")) for row in rows]
     groups = (
-        ("runs", _facts(runs)),
+        ("at a glance", _facts(runs)),
         ("differences", [entry for row, entry in made if not row.naming and not row.silent]),
         ("stated by some only", [entry for row, entry in made if not row.naming and row.silent]),
         ("names and places", [entry for row, entry in made if row.naming]),

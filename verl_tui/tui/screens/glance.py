@@ -132,7 +132,7 @@ def _figures(view: View, run: Run) -> Iterator[Part]:
 def _rest(view: View, run: Run) -> Iterator[Part]:
     """Yield when it is done, when it was heard of last, and what the user should know of the reading."""
     if view.paused:
-        yield [Form(16, (("PAUSED, p goes on", "warning"),)), Form(88, (("PAUSED", "warning"),))]
+        yield [Form(16, ((f"PAUSED, {view.pause_key} goes on", "warning"),)), Form(88, (("PAUSED", "warning"),))]
     if view.loading:
         yield [Form(86, ((f"reading {view.monitor.loaded():.0%}", "dim"),))]
     if (left := remaining(run, view.now)) is not None:

@@ -104,6 +104,7 @@ class HelpScreen(ModalScreen[None]):
             padding: 0 1;
         }
         &.-narrow > Container { height: 100%; }
+        &.-line > Container, &.-pair > Container { border: none; height: 100%; }
     }
     """
 
@@ -137,7 +138,8 @@ def _rows(app: App[object], width: int) -> Iterator[Text]:
     for section in sections:
         everywhere = section.title == _EVERYWHERE
         held = (below.active_bindings if below is not None else {}) if everywhere else None
-        lines = [line for owner in section.owners for line in _lines(owner, app, width, held)]
+        told: set[str] = set()
+        lines = [line for owner in section.owners for line in _lines(owner, app, width, held, told)]
         if everywhere:
             lines += _line("ctrl+p", "Command palette: every action by its name, themes", "", width)
         if lines:
@@ -165,7 +167,7 @@ def _sections(app: App[object], focused: DOMNode | None) -> list[_Section]:
 
 
 def _lines(
-    owner: type[DOMNode], app: App[object], width: int, held: Mapping[str, ActiveBinding] | None = None
+    owner: type[DOMNode], app: App[object], width: int, held: Mapping[str, ActiveBinding] | None, told: set[str]
 ) -> Iterator[Text]:
     """Yield lines for each of a class's own bindings, under the keys the user has given them.
 
@@ -174,10 +176,12 @@ def _lines(
         app: The app.
         width: Cells of a line.
         held: What keys mean in front: keys that mean something else there are left out; None for all.
+        told: Names of what has been told, by a class that is a kind of this one: it is told once.
     """
     for binding in owner.BINDINGS:
-        if not isinstance(binding, Binding) or not binding.description or binding.id in _MANY:
+        if not isinstance(binding, Binding) or not binding.description or binding.id in (*_MANY, *told):
             continue
+        told |= {binding.id} if binding.id else set()
         keys = keys_given(app, binding)
         if held is not None and not binding.priority:
             keys = [key for key in keys if _means(held.get(key), binding)]

@@ -53,6 +53,7 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         &:ansi { background: ansi_default; }
         &.-apart { background: $background 60%; }
         &.-apart:ansi { background: transparent; }
+        &.-line > *, &.-pair > * { border: none; }
     }
     """
 

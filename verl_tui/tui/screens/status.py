@@ -33,7 +33,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     if width >= _BRANDED and not alone:
         left.append(("verl-tui ", "dim"))
         right.append((" ? help", "dim"))
-    room = width - sum(cell_len(words) for words, _ in (*left, *right))
+    room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += glance(view, room, alone=alone)
     elif view.monitor.waiting or view.monitor.problems:
@@ -42,7 +42,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     elif view.loading:
         left.append(("looking for logs …", "dim"))
     if view.run is None and view.paused:
-        right.append((" PAUSED, p goes on ", "warning"))
+        right.append((f" PAUSED, {view.pause_key} goes on ", "warning"))
     return left, right
 
 

@@ -74,6 +74,7 @@ class ZoomScreen(Screen[Look]):
     ZoomScreen {
         overflow: hidden hidden;
         & > #origin { padding: 0 1; }
+        &.-line, &.-pair { & > #origin, & > Keys { display: none; } }
     }
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -20,6 +21,8 @@ FOOTER = "FOOTER"
 """Where a panel or a screen names the keys to show first while it has the focus: pairs of the names that one or more
 keys have in the configuration, and what they do in a word or two."""
 
+_NEEDED = "help"
+
 
 class _Key(NamedTuple):
     """A key, and what it does."""
@@ -28,6 +31,8 @@ class _Key(NamedTuple):
     display: str
     does: str
     enabled: bool
+    needed: bool = False
+    """Whether there has to be room for it: the key that names all others."""
 
     @property
     def width(self) -> int:
@@ -75,7 +80,8 @@ class Keys(Inked, can_focus=False):
         first = {id for ids in shown for id in ids.split()}
         for _, binding, enabled, _ in active.values():
             if binding.show and binding.id not in first:
-                key = _Key(binding.key, self.app.get_key_display(binding), binding.description, enabled)
+                display = self.app.get_key_display(binding)
+                key = _Key(binding.key, display, binding.description, enabled, needed=binding.id == _NEEDED)
                 shown.setdefault(binding.action, key)
         keys = tuple(shown.values())
         if keys != self._keys:
@@ -85,13 +91,11 @@ class Keys(Inked, can_focus=False):
     @property
     def fitting(self) -> list[tuple[int, _Key]]:
         """The keys there is room for, each with the column it begins at."""
-        found, x = [], 0
-        for key in self._keys:
-            if x + key.width > self.size.width:
-                break
-            found.append((x, key))
-            x += key.width + 1
-        return found
+        keys = list(self._keys)
+        while keys and sum(key.width + 1 for key in keys) - 1 > self.size.width:
+            keys.remove(next((key for key in reversed(keys) if not key.needed), keys[-1]))
+        begins = accumulate((key.width + 1 for key in keys), initial=0)
+        return list(zip(begins, keys, strict=False))
 
     def render_line(self, y: int) -> Strip:
         """Return the row."""

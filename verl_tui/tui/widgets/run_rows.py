@@ -58,6 +58,8 @@ class RunEntry:
     reward: Points | None
     number: str = " "
     shown: bool = False
+    ranked: str = ""
+    """What the list is sorted by, which a row then says that has room for one thing."""
     mark: tuple[str, str] = ("", "")
     """What a selected run is known by, and its role; as wide in all entries, blank where a run is not selected."""
 
@@ -205,9 +207,12 @@ def short(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Piec
     """
     end = f"ETA {entry.eta}" if entry.eta else "" if entry.state is State.RUNNING else entry.state.value
     length = cell_len(entry.name)
-    room = width - entry.indent - 2 - (min(length, _WHOLE_NAME) if entry.eta else length)
+    room = width - entry.indent - 2 - (min(length, _WHOLE_NAME) if entry.eta or entry.ranked else length)
     steps = f"step {entry.steps}" if entry.steps else ""
+    choices: tuple[tuple[str, ...], ...]
     choices = ((steps, entry.percent, end), (steps, end), (entry.steps, end), (entry.percent, end), (end,))
+    if entry.ranked:
+        choices, end = ((entry.ranked,),), ""
     rests = [" ".join(word for word in words if word) for words in choices]
     rest = next((rest for rest in rests if rest and len(rest) <= room), "")
     if not rest:
