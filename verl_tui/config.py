@@ -150,6 +150,8 @@ class _Kind:
     """In words, as they stand behind `must be`."""
     fits: Callable[[Any], bool]
     convert: Callable[[Any], Any] = lambda value: value
+    each: str = ""
+    """What each value of a table must be, in words."""
 
 
 def _is_number(value: object) -> bool:
@@ -180,8 +182,8 @@ _KINDS: Mapping[Any, _Kind] = {
     str: _Kind("a text", lambda value: isinstance(value, str)),
     bool | None: _TRUTH,
     bool: _TRUTH,
-    Mapping[str, float]: _Kind("a table of numbers", _is_numbers, MappingProxyType),
-    Mapping[str, str]: _Kind("a table of texts", _is_keys, MappingProxyType),
+    Mapping[str, float]: _Kind("a table of numbers", _is_numbers, MappingProxyType, "a number"),
+    Mapping[str, str]: _Kind("a table of texts", _is_keys, MappingProxyType, "a text"),
     Mapping[str, Any]: _Kind("a table", lambda value: isinstance(value, dict), MappingProxyType),
 }
 """Type of a field -> what its value must be. A new field of one of these types needs no code."""
@@ -206,6 +208,10 @@ def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
     least, choices = item.metadata.get("least"), item.metadata.get("choices")
     if choices is not None and value not in choices:
         raise ConfigError(f"{path}: `{item.name}` must be one of {', '.join(choices)}, not {_toml(value)}")
+    if kind.each and isinstance(value, dict):
+        for key, one in value.items():
+            if not kind.fits({key: one}):
+                raise ConfigError(f"{path}: `{item.name}.{key}` must be {kind.each}, not {_toml(one)}")
     if not kind.fits(value) or (least is not None and value < least):
         expected = kind.expected if least is None else f"{kind.expected}, at least {least}"
         raise ConfigError(f"{path}: `{item.name}` must be {expected}, not {_toml(value)}")

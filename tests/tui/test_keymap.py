@@ -39,6 +39,17 @@ def test_an_action_that_is_not_there_and_a_key_given_twice() -> None:
     )
 
 
+def test_an_action_that_is_left_without_a_key_is_told() -> None:
+    usual = {"quit": "q", "help": "question_mark,f1", "pause": "p"}
+    assert keymap({"pause": "q", "metrics": "q"}, KNOWN, usual).refused == (
+        "[keys] q is given to pause and metrics",
+        "[keys] q is given to pause, so quit has no key",
+    )
+    assert keymap({"pause": "f1"}, KNOWN, usual).refused == ()
+    assert keymap({"pause": "q", "quit": "p"}, KNOWN, usual).refused == ()
+    assert keymap({"metrics": "q"}, KNOWN, usual).refused == (), "elsewhere it means what it meant"
+
+
 def test_every_action_has_its_name() -> None:
     assert {"quit", "finding.next", "metrics.table", "samples.open", "zoom.pair", "log"} <= names()
 

@@ -11,7 +11,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 _NAMED = {*(key.value for key in Keys), *KEY_NAME_REPLACEMENTS.values()}
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
@@ -26,12 +26,14 @@ class Keymap(NamedTuple):
     """What is wrong with the others, a sentence each."""
 
 
-def keymap(wanted: Mapping[str, str], known: Collection[str]) -> Keymap:
+def keymap(wanted: Mapping[str, str], known: Collection[str], usual: Mapping[str, str] | None = None) -> Keymap:
     """Return the keys that can be taken.
 
     Args:
         wanted: Action's name -> keys, separated by commas, as the configuration has them.
         known: Names of all actions.
+        usual: The keys of actions, of which each key has one meaning: one that is given to another is told, if none
+            is left.
     """
     taken: dict[str, str] = {}
     refused = []
@@ -49,7 +51,16 @@ def keymap(wanted: Mapping[str, str], known: Collection[str]) -> Keymap:
         for key in keys.split(","):
             claims[key].append(name)
     twice = [f"[keys] {key} is given to {' and '.join(names)}" for key, names in claims.items() if len(names) > 1]
-    return Keymap(taken, (*refused, *twice))
+    return Keymap(taken, (*refused, *twice, *_lost(taken, usual or {})))
+
+
+def _lost(taken: Mapping[str, str], usual: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is to be said of actions whose last key has been given to another."""
+    givers = {key: name for name, keys in taken.items() if name in usual for key in keys.split(",")}
+    for name, keys in usual.items():
+        if name not in taken and all(key in givers for key in keys.split(",")):
+            key = keys.split(",")[0]
+            yield f"[keys] {key} is given to {givers[key]}, so {name} has no key"
 
 
 def _is_key(key: str) -> bool:

@@ -11,7 +11,7 @@ from textual.filter import Monochrome, NoColor
 
 from verl_tui.text import one_line
 from verl_tui.tui import themes
-from verl_tui.tui.actions import commands, keys_to, names
+from verl_tui.tui.actions import bindings, commands, keys_to, names
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.by_name import ByName
 from verl_tui.tui.cells import Cells
@@ -92,7 +92,8 @@ class TerminalApp(App[int]):
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # the shell had the terminal
         if self.config.keys:
-            found = keymap(self.config.keys, names())
+            usual = {binding.id: binding.key for binding in bindings(type(self)) if binding.id}
+            found = keymap(self.config.keys, names(), usual)
             self.set_keymap(found.keys)
             for sentence in found.refused:
                 self.notify(sentence, severity="warning", timeout=15, markup=False)

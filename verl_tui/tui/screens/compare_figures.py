@@ -106,7 +106,7 @@ def _figures(view: View, found: Sequence[tuple[Run, Stop]]) -> Iterator[Line]:
     for indicator in ("policy_kl", "reference_kl"):
         label = f"highest {INDICATORS[indicator].label}"
         yield line(label, partial(_peak, view, indicator))
-    yield line("throughput", partial(_mean, "throughput"), 1)
+    yield line("throughput, mean", partial(_mean, "throughput"), 1)
     yield line("step time", _step_time, -1)
     yield line("ETA", lambda run, _: Cell(duration(remaining(run, view.now))))
     yield line("findings", lambda run, _: _findings(view, run), -1, counts=True)

@@ -146,12 +146,15 @@ def _row(line: Line, columns: Columns, *, ascii_only: bool) -> Pieces:
 
 
 def _role(cell: Cell, base: Cell | None, way: int) -> str | None:
-    """Return whether a figure is better or worse than the baseline's, empty if the same, None where that is open."""
+    """Return whether a figure is better or worse than the baseline's, empty if the same, None where that is open.
+
+    What reads the same is called so: a change behind the last digit tells nobody anything.
+    """
     if base is None or cell.number is None or base.number is None:
         return None
     if way:
         change = cell.number - base.number
-        return "" if not change else "better" if change * way > 0 else "worse"
+        return "" if not change or cell.text == base.text else "better" if change * way > 0 else "worse"
     if cell.outside is base.outside or None in (cell.outside, base.outside):
         return None
     return "worse" if cell.outside else "better"
