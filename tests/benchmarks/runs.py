@@ -48,9 +48,11 @@ LIST_KEYS = {
     "j in the list": [b"j"],
     "s sorts the list": [b"s"],
     "space selects, curves follow": [b" ", b"j"],
-    "C compares, esc": [b"C", b"\x1b"],
 }
 """Keys while the list of runs has the focus."""
+SCREENS = {"enter opens a chart": b"\r", "m all metrics": b"m", "l the log": b"l", "C compares": b"C", "? help": b"?"}
+_BACK = b"\x1b"
+"""Esc; for 25 ms it may be the beginning of another key, which counts."""
 
 
 def write_runs(folder: Path, count: int) -> list[str]:
@@ -85,6 +87,7 @@ def answers(terminal: Terminal, names: list[str]) -> Iterator[tuple[str, list[fl
     shown = [names[at % len(names)] for at in range(1, _TIMES + 1)]
     yield "] next run, its name is there", [timed(terminal, b"]", f"verl-tui {name} ") for name in shown]
     yield from pressed(terminal, KEYS)
+    yield from opened(terminal)
     if len(names) > _TIMES:
         terminal.press(_LIST)
         terminal.read(1)
@@ -95,6 +98,18 @@ def pressed(terminal: Terminal, keys: dict[str, list[bytes]]) -> Iterator[tuple[
     """Yield the same of keys that are pressed in turn: until the first frame that shows something new."""
     for what, turn in keys.items():
         yield what, [timed(terminal, turn[at % len(turn)]) for at in range(_TIMES)]
+
+
+def opened(terminal: Terminal) -> Iterator[tuple[str, list[float]]]:
+    """Yield the same of keys that open a screen, and of the one that closes it."""
+    back: list[float] = []
+    for what, key in SCREENS.items():
+        taken = []
+        for _ in range(_TIMES // 2):
+            taken.append(timed(terminal, key))
+            back.append(timed(terminal, _BACK))
+        yield what, taken
+    yield "esc back", back
 
 
 def measure(folder: Path, count: int) -> tuple[dict[str, list[float]], float]:
