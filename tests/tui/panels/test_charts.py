@@ -150,7 +150,7 @@ def test_axes_of_time() -> None:
     assert series is not None
     points = on_axis(run, "relative").points(series)
     assert list(points.steps) == [int(NOW - (60 - n) * 30) for n in range(1, 61)]
-    assert on_axis(run, "relative").axis.write(points.steps[-1]) == "29m"
+    assert on_axis(run, "relative").axis.write(points.steps[-1]) == "29m30s"
     assert on_axis(run, "step").points(series) is series
 
 
@@ -169,8 +169,46 @@ def test_ticks_of_time_are_round_where_the_user_lives(zone: str, monkeypatch: py
     assert {"06:00", "12:00", "18:00"} < set(days)
     assert any(day.endswith(" Jan") for day in days), "a day says which it is"
     assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), "on the second day a time says nothing without its date"
+    assert len(of_day.exact(int(NOW))) == len("15 Jan 08:00:00")
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.mark.parametrize("name", ["relative", "time"])
+@pytest.mark.parametrize("pace", [0.1, 1, 7, 61, 400, 3600, 90_000])
+@pytest.mark.parametrize("span", [8, 60, 300])
+def test_ticks_of_time_and_neighbouring_steps_are_told_apart(name: str, pace: float, span: int) -> None:
+    run = make_run(steps=0)
+    for step in range(span):
+        add(run, step + 1, time=NOW + step * pace)
+    axis = on_axis(run, name).axis
+    for first in (0, int(span * pace * 0.9)):
+        window = fit_window(int(NOW) + first, int(NOW + span * pace), 266)
+        told = [axis.write(tick) for tick in window.ticks(12, time=True, zero=axis.zero)]
+        assert told
+        # A time of day may come again on the next day, behind its date.
+        assert all(told[i] not in told[i + 1 : i + 2] for i in range(len(told)))
+        assert name == "time" or len({*told}) == len(told)
+    moments = {int(NOW + step * pace) for step in range(span)}
+    assert len({axis.exact(moment) for moment in moments}) == len(moments)
+    if pace * span < 86_400:
+        assert len({axis.read(moment) for moment in moments}) == len(moments)
+
+
+def test_ticks_say_no_more_than_they_need() -> None:
+    run = make_run(steps=0)
+    for step in (1, 2):
+        add(run, step, time=NOW + step)
+    since = on_axis(run, "relative").axis
+    told = {0: "0s", 30: "30s", 60: "1m", 90: "1m30s", 3600: "1h", 5400: "1h30m", 3630: "1h00m30s", 3 * 86_400: "3d"}
+    assert {second: since.write(since.zero + second) for second in told} == told
+    assert since.write(since.zero + 3 * 86_400 + 4 * 3600 + 600) == "3d4h10m"
+    assert since.exact(since.zero + 297) == "4m 57s"
+    assert since.write(since.zero - 90) == "-1m30s"
+    of_day = on_axis(run, "time").axis
+    minute = int(NOW) // 60 * 60
+    assert of_day.write(minute + 30) == of_day.exact(minute + 30)
+    assert of_day.exact(minute) == f"{of_day.write(minute)}:00"
 
 
 def test_times_that_are_counted_back_say_so() -> None:

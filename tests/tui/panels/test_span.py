@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from panel_host import NOW, make_run
 
 from verl_tui.tui.panels.chart_plan import Look, plan
-from verl_tui.tui.panels.looking import KEYS, changed, following, step_at
+from verl_tui.tui.panels.looking import KEYS, changed, following, said, step_at
 from verl_tui.tui.panels.partners import partner
 from verl_tui.tui.panels.span import Span, holding, panned, zoomed
 from verl_tui.tui.panels.time_axis import on_axis
@@ -125,6 +125,16 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     assert {key.action for key in KEYS} == {
         f"look('{what}')" for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
     }
+
+
+def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
+    run = make_run(steps=200)
+    near = changed(Look(), "in", run)
+    assert said(near, "later", run) == "step 200 is the newest"
+    assert not said(near, "earlier", run)
+    first = changed(changed(near, "earlier", run), "earlier", run)
+    assert said(first, "earlier", run) == "step 1 is the first"
+    assert not said(first, "later", run)
 
 
 @pytest.mark.parametrize("run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)])

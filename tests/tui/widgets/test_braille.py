@@ -233,3 +233,21 @@ def test_charts_of_any_width_show_the_same_steps_and_leave_little_room(count, na
 def test_a_window_moves_only_when_it_must():
     assert len({fit_window(0, last, 100) for last in range(960, 1024)}) == 1
     assert len({fit_window(0, last, 100) for last in range(1000, 2000)}) <= 9
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(1, 10**6), st.integers(30, 400))
+def test_a_window_that_follows_ends_near_the_newest_step(first, length, columns):
+    last = first + length
+    window = sliding_window(first, last, columns)
+    assert window.start == first
+    assert window.end - last <= max(1, length // 8) + window.per
+    assert columns - window.column(last) <= columns // 8 + 2 + window.stretch
+
+
+def test_the_end_of_300_steps_fills_the_plot():
+    window = sliding_window(261, 300, 266)
+    assert (window.end, window.column(300)) == (300, 265)
+
+
+def test_a_window_that_follows_is_seldom_another_one():
+    assert len({sliding_window(1000, last, 266) for last in range(1100, 1126)}) <= 4

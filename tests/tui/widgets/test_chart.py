@@ -297,6 +297,51 @@ def test_the_scale_of_another_series_is_not_kept():
     assert drawing.rows(other, 60, 12) == Drawing().rows(other, 60, 12)
 
 
+def enveloped(low, high):
+    mean = Column(range(200), [0.5 + 0.001 * (i % 90) for i in range(200)])
+    return ChartData("reward", lines=(Line(mean),), envelope=(Column(range(200), low), Column(range(200), high)))
+
+
+ALWAYS = [0.0] * 200, [1.0] * 200
+MOSTLY = [0.1 * (i % 20 == 3) for i in range(200)], [1.0 - 0.1 * (i % 20 == 5) for i in range(200)]
+ONE_TELLS = [0.0] * 200, [0.6 + 0.001 * i for i in range(200)]
+OFTEN = [0.1 * (i % 5 == 3) for i in range(200)], [1.0 - 0.1 * (i % 5 == 3) for i in range(200)]
+BROKEN = [nan if i % 3 else 0.0 for i in range(200)], [1.0] * 200
+
+
+@pytest.mark.parametrize("edges", [ALWAYS, MOSTLY, BROKEN])
+def test_an_envelope_that_says_nothing_is_left_out(edges):
+    data = enveloped(*edges)
+    assert Drawing().rows(data, 80, 24) == Drawing().rows(replace(data, envelope=None), 80, 24)
+
+
+@pytest.mark.parametrize("edges", [ONE_TELLS, OFTEN])
+def test_an_envelope_that_says_something_is_drawn(edges):
+    drawn = Drawing().rows(enveloped(*edges), 80, 24)
+    assert any(role == "envelope" for row in drawn for _, role in row)
+
+
+def test_an_envelope_counts_where_it_is_looked_at():
+    low, high = [0.0] * 200, [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
+    data = enveloped(low, high)
+    early, late = (replace(data, first_step=first, last_step=first + 99) for first in (0, 100))
+    told = [any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row) for one in (early, late)]
+    assert told == [False, True]
+    one = replace(data, first_step=5, last_step=5)
+    assert any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row), "one point is no pattern"
+
+
+def test_a_legend_has_the_room_there_is():
+    name = "openai/gsm8k/reward/mean@1"
+    points = Line(Column([0, 100], [0.5, 0.75]), "points", "validation", name)
+    data = ChartData("reward", lines=(Line(ramp()), points), notes=("target 2.8",))
+    titles = {width: rows(data, width, 12, cursor=150)[0] for width in (140, 80, 60, 40)}
+    assert f"target 2.8  ◆ {name} 0.75" in titles[140]
+    assert f"target 2.8  ◆ {name} 0.75" in titles[80]
+    assert "target 2.8  ◆ openai/gsm8k/re" in titles[60]
+    assert all(len(title) == width for width, title in titles.items())
+
+
 async def test_the_cursor_reads_values_point_by_point():
     app = Screen(Chart(ChartData("kl", lines=(Line(Column([1, 5, 9], [0.1, 0.2, 0.3])),))))
     async with app.run_test(size=(60, 12)) as pilot:

@@ -14,10 +14,10 @@ from textual.app import App
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets import zoomed
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+from verl_tui.tui.widgets.chart_data import Axis, ChartData, Line, Mark
 from verl_tui.tui.widgets.columns import Smoothed, usual_range, value_range
 from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.labels import UNICODE
+from verl_tui.tui.widgets.labels import ASCII, UNICODE
 from verl_tui.tui.widgets.reading import Reading, readings, rows_of
 from verl_tui.tui.widgets.remembered import Remembered
 from verl_tui.tui.widgets.scale import Scale, fill_window
@@ -143,7 +143,7 @@ def test_outliers_of_points_and_envelopes_are_arrows_too():
 
 
 def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
-    line, wide = Line(Column(range(100), [0.5] * 100)), Column(range(100), [9.0] * 100)
+    line, wide = Line(Column(range(100), [0.5] * 100)), Column(range(100), [9.0 + i / 100 for i in range(100)])
     chart = chart_of(line.points, lines=(line,), envelope=(line.points, wide))
     bare = chart_of(line.points, lines=(line,))
     assert rows(chart) != rows(bare)
@@ -375,6 +375,25 @@ def test_what_does_not_fit_says_so():
     assert len(short) == 2
     assert short[1].endswith(" …")
     assert rows_of(told, 6, 1) == ["metr …"] or rows_of(told, 6, 1)[0].endswith("…")
+
+
+def test_names_have_the_room_there_is():
+    name = "openai/gsm8k/reward/mean@1"
+    told = [Reading("step", "297"), Reading("reward", "0.7"), Reading(f"◆ {name}", "0.75 @ 290")]
+    assert rows_of(told, 80, 9) == [f"step 297   reward 0.7   ◆ {name} 0.75 @ 290"]
+    (row,) = rows_of(told, 61, 9)
+    assert "0.75 @ 290" in row
+    assert "…" in row
+    assert len(row) == 61, "cut no shorter than it must be"
+    assert len(rows_of(told, 40, 9)) == 2
+
+
+def test_of_a_moment_step_and_time_are_read():
+    axis = Axis("time", time=True, exact=lambda second: f"{second}s")
+    data = replace(both(), axis=axis)
+    assert str(readings(data, 210, UNICODE, Remembered(), at=7)[0]) == "step 7 · 210s"
+    assert str(readings(data, 210, ASCII, Remembered(), at=7)[0]) == "step 7, 210s"
+    assert str(readings(data, 210, UNICODE, Remembered())[0]) == "210s"
 
 
 async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(monkeypatch):

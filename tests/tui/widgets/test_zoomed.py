@@ -75,6 +75,17 @@ async def test_nothing_ends_the_process(name, changes, gap):
         assert "Loss [/red]" in app.lines[0]
 
 
+async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
+    mean = Column(range(200), [0.4 + i / 1000 for i in range(200)])
+    edges = Column(range(200), [0.0] * 200), Column(range(200), [1.0] * 190 + [0.9] * 10)
+    bare = ChartData("reward", lines=(Line(mean),))
+    async with App().run_test(size=(100, 30)) as pilot:
+        await pilot.app.mount(mute := ZoomedChart(replace(bare, envelope=edges)), without := ZoomedChart(bare))
+        assert mute._draw(100, 30) == without._draw(100, 30)
+        mute._cursor = 50
+        assert str(mute.readings()[-1]) == "min 0 max 1", "it can be read"
+
+
 @pytest.mark.parametrize("size", [(1, 1), (5, 2), (20, 6), (30, 10), (31, 11), (80, 24), (200, 50)])
 async def test_sizes(size):
     app = Screen(ZoomedChart(data_of(WAVE)))

@@ -62,10 +62,20 @@ def changed(look: Look, what: str, run: Run | None, cursor: int | None = None) -
 
 def said(look: Look, what: str, run: Run | None) -> str:
     """Return why a key changes nothing that can be seen, empty where it does; `look` is the one before."""
-    if what in ("earlier", "later") and look.span is None:
-        return "all steps are in sight: + zooms in"
+    if what in ("earlier", "later"):
+        return _still(look, what, run)
     axis = on_axis(run, look.next_axis().axis) if run is not None and what == "axis" else None
     return f"{axis.problem}: x stays at steps" if axis is not None and axis.problem is not None else ""
+
+
+def _still(look: Look, what: str, run: Run | None) -> str:
+    """Return why there is nothing earlier or later to be seen, empty where there is."""
+    if look.span is None:
+        return "all steps are in sight: + zooms in"
+    whole = run.reach if run is not None else None
+    if whole is None or changed(look, what, run) != look:
+        return ""
+    return f"step {whole[0]} is the first" if what == "earlier" else f"step {whole[1]} is the newest"
 
 
 def following(look: Look, run: Run | None, cursor: int | None) -> Look:

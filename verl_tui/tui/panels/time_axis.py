@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.times import duration
 from verl_tui.tui.widgets.chart_data import STEPS, Axis
 
 if TYPE_CHECKING:
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 AXES = ("step", "time", "relative")
 _DAY = 86_400.0
+_PLAIN = 120.0
+"""Seconds from a step to the next, on average, from which on minutes tell the steps of a long run apart."""
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
 @dataclass(slots=True)
@@ -129,11 +131,14 @@ def on_axis(run: Run, name: str) -> Along:
     began = min([*(clock.times[0] for clock in clocks), *_first_times(run)], default=None)
     if began is None:
         return _Stepped("no times are known")
-    write = _since(began) if name == "relative" else _tick
-    long = max((clock.times[-1] for clock in clocks), default=began) - began > _DAY
-    read = write if name == "relative" else _dated if long else _of_day
-    zero = began if name == "relative" else _midnight(began)
-    return _Clocked(Axis(name, write, read, time=True, zero=int(zero)), clocks)
+    if name == "relative":
+        write = _since(began, "")
+        return _Clocked(Axis(name, write, write, _since(began, " "), time=True, zero=int(began)), clocks)
+    lasted, steps = max(((clock.times[-1] - began, len(clock)) for clock in clocks), default=(0.0, 1))
+    long = lasted > _DAY
+    read = _of_day if not long or lasted < _PLAIN * steps else _dated
+    exact = _in_full if long else _of_day
+    return _Clocked(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), clocks)
 
 
 def steps_of(points: Points) -> array[int]:
@@ -141,12 +146,24 @@ def steps_of(points: Points) -> array[int]:
     return points.origins if isinstance(points, _Timed) else points.steps
 
 
-def _since(start: float) -> Callable[[int], str]:
+def _since(start: float, gap: str) -> Callable[[int], str]:
     def write(second: int) -> str:
-        told = duration(second - int(start))
-        return told.removesuffix(" 00m").removesuffix(" 0h").replace(" ", "")
+        return _lapse(second - int(start), gap)
 
     return write
+
+
+def _lapse(seconds: int, gap: str) -> str:
+    """Write a duration to the second without zeros at its ends: `30s`, `1m`, `1m30s`, `1h05m`, `2d4h10m`."""
+    parts: list[str] = []
+    rest = abs(seconds)
+    for length, unit in _UNITS:
+        count, rest = divmod(rest, length)
+        if count or parts:
+            parts.append(f"{count:02d}{unit}" if parts and unit in "ms" else f"{count}{unit}")
+        if parts and not rest:
+            break
+    return ("-" if seconds < 0 else "") + (gap.join(parts) or "0s")
 
 
 def _local(second: float) -> datetime:
@@ -154,7 +171,11 @@ def _local(second: float) -> datetime:
 
 
 def _of_day(second: int) -> str:
-    return _local(second).strftime("%H:%M")
+    return _local(second).strftime("%H:%M:%S")
+
+
+def _in_full(second: int) -> str:
+    return _local(second).strftime("%d %b %H:%M:%S")
 
 
 def _dated(second: int) -> str:
@@ -162,8 +183,10 @@ def _dated(second: int) -> str:
 
 
 def _tick(second: int) -> str:
-    """Write the time of day; where a day begins, which one: trainings last for days."""
+    """Write the time of day, within a minute to the second; where a day begins, which one: trainings last for days."""
     moment = _local(second)
+    if moment.second:
+        return moment.strftime("%H:%M:%S")
     return moment.strftime("%H:%M" if moment.hour or moment.minute else "%d %b")
 
 

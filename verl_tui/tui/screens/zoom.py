@@ -135,7 +135,9 @@ class ZoomScreen(Screen[Look]):
             return  # numbers and sizes may come before the rows are there, and when they are gone
         self._tell_origin()
         height, mark = self.size.height, "~" if self._view.ascii else "…"
-        told = self._chart.readings()
+        position = self._chart.cursor
+        at = step_at(self._view.run, self._plan.key, self._look, position) if position is not None else None
+        told = self._chart.readings(at)
         self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
 
     def _tell_origin(self) -> None:

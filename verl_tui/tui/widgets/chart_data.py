@@ -63,7 +63,9 @@ class Axis:
     write: Callable[[int], str] = exact_step
     """Text of a tick, at most 8 characters."""
     read: Callable[[int], str] = exact_step
-    """Text of the cursor's position."""
+    """Text of the cursor's position where there is little room: it tells neighbouring points apart."""
+    exact: Callable[[int], str] = exact_step
+    """Text of the cursor's position, in full."""
     time: bool = False
     zero: int = 0
     """From where on round positions are counted."""

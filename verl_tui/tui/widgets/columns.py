@@ -183,12 +183,8 @@ def usual_range(points: Points, first: int, last: int, *, positive: bool = False
     at that side, and the range ends with it.
     """
     whole = value_range(points, first, last, positive=positive)
-    start, stop = bisect_left(points.steps, first), bisect_right(points.steps, last)
-    stride = 1
-    while (stop - start) // stride > _SAMPLE:
-        stride *= 2
     floor = 0.0 if positive else -inf
-    known = sorted(v for v in points.values[start:stop:stride] if isfinite(v) and v > floor)
+    known = sorted(v for v in sampled(points, first, last) if v > floor)
     if whole is None or len(known) < _FEW:
         return whole
     cut = -(-len(known) // 100)
@@ -198,6 +194,15 @@ def usual_range(points: Points, first: int, last: int, *, positive: bool = False
         return max(whole[0], low / margin), min(whole[1], high * margin)
     margin = (high / 2 - low / 2) * _MARGIN * 2
     return max(whole[0], low - margin), min(whole[1], high + margin)
+
+
+def sampled(points: Points, first: int, last: int) -> list[float]:
+    """Return the finite values between two steps; of long series evenly spaced ones."""
+    start, stop = bisect_left(points.steps, first), bisect_right(points.steps, last)
+    stride = 1
+    while (stop - start) // stride > _SAMPLE:
+        stride *= 2
+    return [v for v in points.values[start:stop:stride] if isfinite(v)]
 
 
 def beyond_edge(columns: Columns, scale: Scale | None) -> Iterator[tuple[int, int]]:

@@ -85,6 +85,7 @@ class Drawing:
         height -= axes
         if height < _ENVELOPE_FROM or self.symbols is ASCII:  # shading cannot be told from the curve there
             data = replace(data, envelope=None)
+        data = self.remembered.telling(data, *shown)
         scale = self.remembered.scale(data, *shown)
         other = self.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
         side: list[Text] = gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height

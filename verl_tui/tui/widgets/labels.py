@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from itertools import cycle
+from itertools import chain, cycle
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from verl_tui.tui.widgets.spark import BROKEN, spark_column, sparkline
 from verl_tui.tui.widgets.words import middle, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.tui.widgets.braille import Glyph, Text
     from verl_tui.tui.widgets.chart_data import Axis, ChartData, Line
@@ -31,6 +31,8 @@ _READING = 10
 _OF = " of "
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""
+_ENOUGH, _LEAST_LETTERS = 16, 3
+"""Cells of a name in the legend that are enough beside a note, and those that are better than no name."""
 _STAMP = 18
 """Cells from one letter on a line to its next."""
 _UNITS = 56
@@ -86,9 +88,7 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
     """
     mark = f"{symbols.focus} " if focus else ""
     reading, side = _runs_read(data, width - len(mark), cursor, symbols)
-    reading, sides = (
-        (reading, [side]) if side else (_fitting(data, width, cursor, symbols), _sides(data, cursor, symbols))
-    )
+    reading = reading or _fitting(data, width, cursor, symbols)
     used = _cells(reading)
     name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
     parts = [(name, "focused" if focus else "title")]
@@ -99,24 +99,33 @@ def title_row(data: ChartData, width: int, cursor: int | None, symbols: Symbols,
     if reading:
         parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
     room = width - _cells(parts)
-    for side in sides:
-        if side and _cells(side) + 2 <= room:
-            parts += [(" " * (room - _cells(side)), ""), *side]
+    for aside in [side] if side else _sides(data, cursor, symbols, room - 2):
+        if _cells(aside) + 2 <= room:
+            parts += [(" " * (room - _cells(aside)), ""), *aside]
             break
     if room < 0:
         parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
     return tuple((text, style) for text, style in parts if text)
 
 
-def _sides(data: ChartData, cursor: int | None, symbols: Symbols) -> list[_Parts]:
-    """Return what may stand at the right, from what is wanted most to what needs the least room."""
-    sides = [_legend(data, cursor, symbols, 16)]
-    if sides[0]:
-        sides += [_legend(data, cursor, symbols, letters) for letters in range(15, 2, -1)]
-    elif data.title != data.key:
-        sides = [[(fit(data.key, len(data.key), symbols), "key")]]
+def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[_Parts]:
+    """Yield what may stand at the right, from what is wanted most to what needs the least room."""
     notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
-    return [*([note, ("  ", ""), *sides[0]] for note in notes[:1] if sides[0]), *([note] for note in notes), *sides]
+    for note in notes[:1]:
+        left = room - _cells([note]) - 2
+        yield from ([note, ("  ", ""), *side] for side in _named(data, cursor, symbols, _ENOUGH, left))
+    yield from ([note] for note in notes)
+    yield from _named(data, cursor, symbols, _LEAST_LETTERS, room)
+
+
+def _named(data: ChartData, cursor: int | None, symbols: Symbols, least: int, room: int) -> list[_Parts]:
+    """Return the legend with names as long as fit, but of `least` cells; where there is no legend the key."""
+    if not _legend(data, cursor, symbols, least):
+        return [[(fit(data.key, len(data.key), symbols), "key")]] if data.title != data.key else []
+    longest = max(cell_len(line.label) for line in data.all_lines)
+    sizes = range(max(longest, least), least - 1, -1)
+    at = bisect_left(sizes, -room, key=lambda cells: -_cells(_legend(data, cursor, symbols, cells)))
+    return [_legend(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
 
 
 def _runs_read(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> tuple[_Parts, _Parts]:
@@ -127,12 +136,12 @@ def _runs_read(data: ChartData, width: int, cursor: int | None, symbols: Symbols
         return [], []
     own = value_at(main.points, cursor)
     at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
-    named = [_legend(data, cursor, symbols, letters) for letters in range(16, 2, -1)]
-    bare = [
+    bare = (
         _values(runs, main, count, gap, cursor, symbols) for count in range(len(runs), 0, -1) for gap in ("  ", " ")
-    ]
+    )
     room = width - cell_len(data.title) - _cells(at) - 4
-    side = next((side for side in (*named, *bare) if _cells(side) <= room), [])
+    named = _named(data, cursor, symbols, _LEAST_LETTERS, room)
+    side = next((side for side in chain(named, bare) if _cells(side) <= room), [])
     return (at, side) if side else ([], [])
 
 

@@ -9,8 +9,8 @@ from rich.text import Text
 from textual.widget import Widget
 
 from verl_tui.tui.widgets.columns import value_at
-from verl_tui.tui.widgets.labels import signs, value_text
-from verl_tui.tui.widgets.numbers import compact
+from verl_tui.tui.widgets.labels import ASCII, signs, value_text
+from verl_tui.tui.widgets.numbers import compact, exact_step
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.remembered import Remembered
 
 _GAP = "   "
-_LONGEST = 24
-"""Cells of a name."""
+_SHORT = 24
+"""Cells that a name has in any case; a longer one has as many as take no further row."""
 
 
 class Reading(NamedTuple):
@@ -35,19 +35,42 @@ class Reading(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name} {self.value}" if self.name else self.value
 
+    def cut(self, cells: int, ellipsis: str) -> str:
+        """Return the text with a name of at most `cells` cells."""
+        return str(self._replace(name=fit(self.name, cells, ellipsis)))
 
-def readings(data: ChartData, step: int, symbols: Symbols, remembered: Remembered) -> list[Reading]:
-    """Return where the cursor is, and the value of every line there: that of its newest point up to the step."""
-    told = [Reading(data.axis.label if data.axis.label == "step" else "", data.axis.read(step))]
+
+def readings(
+    data: ChartData, step: int, symbols: Symbols, remembered: Remembered, at: int | None = None
+) -> list[Reading]:
+    """Return where the cursor is, and the value of every line there: that of its newest point up to the step.
+
+    Args:
+        data: The chart.
+        step: Where on the x axis the cursor is.
+        symbols: Glyphs.
+        remembered: What the chart is drawn from.
+        at: Which step that is, where the x axis is not one of steps.
+    """
+    told = [_position(data, step, symbols, at)]
     for line, sign in signs(data, symbols):
         metric = data.right if line.right and data.right is not None else data
-        name = fit(printable(line.label or metric.title), _LONGEST, symbols.ellipsis)
+        name = printable(line.label or metric.title)
         told.append(Reading(f"{sign} {name}" if sign else name, _value(line, step, data, metric.unit, remembered)))
     if data.envelope is not None:
         low, high = (value_at(points, step) for points in data.envelope)
         if low is not None and high is not None:
             told.append(Reading("", f"min {compact(low[1])} max {compact(high[1])}"))
     return told
+
+
+def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) -> Reading:
+    told = data.axis.exact(position)
+    if not data.axis.time:
+        return Reading(data.axis.label, told)
+    if at is None:
+        return Reading("", told)
+    return Reading("step", exact_step(at) + (", " if symbols is ASCII else " · ") + told)
 
 
 def _value(line: Line, step: int, data: ChartData, unit: str, remembered: Remembered) -> str:
@@ -60,21 +83,36 @@ def _value(line: Line, step: int, data: ChartData, unit: str, remembered: Rememb
         average.pyramid  # noqa: B018 - it reads what has come since
         smooth = value_at(average, step)
         text += f" (smooth {compact(smooth[1])})" if smooth is not None else ""
-    return text if found[0] == step else f"{text} @ {data.axis.read(found[0])}"
+    return text if found[0] == step else f"{text} @ {data.axis.exact(found[0])}"
 
 
 def rows_of(told: Sequence[Reading], width: int, most: int, ellipsis: str = "…") -> list[str]:
-    """Return readings as rows of at most `width` cells; what does not fit into `most` rows ends in an ellipsis."""
-    rows: list[str] = []
-    for text in map(str, told):
-        if rows and cell_len(rows[-1]) + len(_GAP) + cell_len(text) <= width:
-            rows[-1] += _GAP + text
-        else:
-            rows.append(text)
+    """Return readings as rows of at most `width` cells; what does not fit into `most` rows ends in an ellipsis.
+
+    Names are cut no shorter than it takes to need no further row.
+    """
+    longest = min(width, max((cell_len(one.name) for one in told), default=0))
+    rows = _laid(told, width, _SHORT, ellipsis)
+    for cells in range(longest, _SHORT, -1):
+        longer = _laid(told, width, cells, ellipsis)
+        if len(longer) == len(rows) and all(cell_len(row) <= width for row in longer):
+            rows = longer
+            break
     kept = rows[: max(1, most)]
     if len(rows) > len(kept):
         kept[-1] = fit(kept[-1], width - 2, ellipsis).removesuffix(ellipsis).rstrip() + " " + ellipsis
     return [fit(row, width, ellipsis) for row in kept]
+
+
+def _laid(told: Iterable[Reading], width: int, cells: int, ellipsis: str) -> list[str]:
+    """Return readings in as few rows as they take with names of so many cells."""
+    rows: list[str] = []
+    for text in (one.cut(cells, ellipsis) for one in told):
+        if rows and cell_len(rows[-1]) + len(_GAP) + cell_len(text) <= width:
+            rows[-1] += _GAP + text
+        else:
+            rows.append(text)
+    return rows
 
 
 class ReadOut(Widget):

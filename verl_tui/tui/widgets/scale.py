@@ -200,14 +200,14 @@ def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window
         columns: Dot columns there are.
         least: Show at least so many steps.
     """
-    columns, room = max(2, columns), _room_for(max(last - first + 1, least, 2))
+    steps = max(last - first + 1, least, 2)
+    columns, room = max(2, columns), _room_for(steps, 8 if steps > _MANY_STEPS else 4)
     per = -(-room // columns)
     return Window(first, per, Fraction(columns, -(-room // per)), columns)
 
 
-def _room_for(steps: int) -> int:
-    """Return the least of 4, 5, 6, 7 times a power of two that holds so many steps; of many 8 to 15 times one."""
-    parts = 8 if steps > _MANY_STEPS else 4
+def _room_for(steps: int, parts: int) -> int:
+    """Return the least number of `parts` to twice as many times a power of two that holds so many steps."""
     unit = 1
     while unit * parts * 2 <= steps:
         unit *= 2
@@ -215,31 +215,22 @@ def _room_for(steps: int) -> int:
 
 
 def sliding_window(first: int, last: int, columns: int) -> Window:
-    """Return the window of a stretch that moves with the newest step: columns stay what they are while it moves.
+    """Return the window of a stretch that follows the newest step: at most an eighth of it is to come.
+
+    A new point then changes the last column only, until the window grows or begins elsewhere.
 
     Args:
         first: First step to show.
         last: Last step to show.
-        columns: Dot columns there are; the data take at least half of them, from two steps a column two thirds.
+        columns: Dot columns there are.
     """
-    columns = max(2, columns)  # steps on both sides of 0 never share a column
-    last = max(last, first + 1)
-    per = stretch = 1
-    while last // per - first // per >= columns:
-        between = per + per // 2
-        if per > 1 and last // between - first // between < columns:
-            per = between
-            break
-        per *= 2
-    while per == 1 and (last - first) * stretch * 2 < columns:
-        stretch *= 2
-    return Window(first // per * per, per, stretch, columns)
+    return fill_window(first, first + _room_for(max(last - first + 1, 2), 8) - 1, columns)
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:
     """Return the window that shows `first` .. `last` from the first to the last of `columns` dot columns.
 
-    For a stretch of the past: with every new point it would look different.
+    With every step more or less it looks different.
     """
     columns = max(2, columns)
     per = -(-(last - first + 1) // columns)

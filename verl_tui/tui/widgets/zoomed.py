@@ -58,6 +58,7 @@ class ZoomedChart(Plot):
         self._zoom = None
         drawing, data = self._drawing, self._data
         shown = extent(data)
+        data = drawing.remembered.telling(data, *shown) if shown else data
         scale = drawing.remembered.scale(data, *shown) if shown else None
         roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and drawing.symbols is not ASCII
         plotext = _plotext() if roomy and scale else None
@@ -74,11 +75,11 @@ class ZoomedChart(Plot):
         title = title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)
         return [title, *sketch.point_at(self._drawn[1], self._cursor), *sketch.below]
 
-    def readings(self) -> list[Reading]:
-        """Return what the cursor reads; nothing while there is no cursor."""
+    def readings(self, at: int | None = None) -> list[Reading]:
+        """Return what the cursor reads, `at` this step on an axis of time; nothing while there is no cursor."""
         if self._cursor is None or not self._data.all_lines:
             return []
-        return readings(self._data, self._cursor, self._drawing.symbols, self._drawing.remembered)
+        return readings(self._data, self._cursor, self._drawing.symbols, self._drawing.remembered, at)
 
     def _frame(self) -> Frame:
         return self._zoom or super()._frame()
