@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyte
 import pytest
-from emulated import emulated, emulator
+from emulated import check_cells, emulated, emulator
 from textual.command import CommandPalette
 from textual.events import AppBlur, AppFocus, Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from watching import dashboard, loaded, press, settle, showing, text, until, write_run
 
 from verl_tui.config import Config
@@ -22,7 +22,10 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.help import HelpScreen
+from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.state_file import StateFile
+from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
 
@@ -32,6 +35,55 @@ if TYPE_CHECKING:
     from textual.binding import Binding
 
     from verl_tui.monitor import Monitor
+
+
+# -- one screen over another ------------------------------------------------------------------------------------------
+
+
+async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    for kind in (MetricsScreen, ZoomScreen):
+        show = kind.show
+        monkeypatch.setattr(
+            kind, "show", lambda self, view, show=show: (drawn.append(type(self).__name__), show(self, view))
+        )
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "m", "enter")
+        await settle(pilot)
+        drawn.clear()
+        app._paint()
+        assert drawn == ["ZoomScreen"], "it would have the screen in front forget what it has to paint"
+        await press(pilot, "escape")
+        await settle(pilot)
+        assert drawn[-1] == "MetricsScreen"
+
+
+async def test_a_row_that_shines_through_costs_no_other_its_painting(demo: Monitor) -> None:
+    app = showing(demo)
+    async with emulated(app, (120, 40)) as pilot:
+        await press(pilot, "m")
+        await settle(pilot)
+        line = app.screen.query(Line).first()
+        line.show([("something else", "")])
+        app.screen.refresh(Region(0, 39, 5, 1))  # as a screen below has it painted
+        await settle(pilot)
+        assert "something else" in text(app)
+        check_cells(app)
+
+
+@pytest.mark.parametrize("key", ["i", "c", "t", "A"])
+async def test_what_is_open_takes_the_colours_of_another_theme(demo: Monitor, key: str) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, key)
+        app.theme = "solarized-light"
+        await settle(pilot)
+        changed = [list(strip) for strip in app.screen._compositor.render_strips()]
+        await press(pilot, "escape", key)
+        assert [list(strip) for strip in app.screen._compositor.render_strips()] == changed
 
 
 # -- focus ------------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from verl_tui.tui.view import View
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from textual.await_complete import AwaitComplete
     from textual.binding import BindingType
     from textual.screen import Screen
     from textual.timer import Timer
@@ -256,7 +257,7 @@ class VerlApp(TerminalApp):
         self._draw(now)
 
     def _draw(self, now: float) -> None:
-        """Have every screen in sight show the newest state as it was judged last.
+        """Have the screen in front show the newest state as it was judged last, and the dashboard take note of it.
 
         Where only a key came this is enough, and the time of the last judgement does: of two hundred runs none has to
         be looked at again.
@@ -265,8 +266,15 @@ class VerlApp(TerminalApp):
         view = self._view(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
-            if show is not None and (screen.is_current or screen is self._dashboard):
+            if show is not None and screen in (self.screen, self._dashboard):
                 show(view)
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the screen in front; the one below has not been drawn meanwhile."""
+        closed = super().pop_screen()
+        if not self._paused:
+            self.call_later(self._draw, self._shown_at)
+        return closed
 
     def _judge(self, now: float) -> None:
         """Judge the runs, and tell of what is new to whoever does not look, where the user wants that."""

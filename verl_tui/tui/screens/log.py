@@ -9,7 +9,6 @@ from rich.segment import Segment
 from textual import on
 from textual.binding import Binding
 from textual.message import Message
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Input
 
@@ -23,6 +22,7 @@ from verl_tui.tui.log.window import LogRows
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.samples.search import Search
 from verl_tui.tui.screens.log_line import LineScreen
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.takeaway import copy_text
 from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.ink import Inked
@@ -57,7 +57,7 @@ _KEYS = (
 """Those that there is no room for are in the help."""
 
 
-class LogScreen(Screen[None], Inked):
+class LogScreen(StillScreen[None], Inked):
     """The text of one of the run's files."""
 
     AUTO_FOCUS = "#rows"

@@ -73,7 +73,8 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         yield self._panel
 
     def on_mount(self) -> None:
-        """Listen to the keys at once."""
+        """Listen to the keys at once, and take the colours of another theme."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._again))
         self.query(Rows).focus()  # the first that can have them; none where the app ends meanwhile
 
     def on_screen_resume(self) -> None:

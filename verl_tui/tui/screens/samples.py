@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
-from textual.screen import Screen
 from textual.widgets import Input
 
 from verl_tui.tui.panels.sample_rows import empty_rows
@@ -14,6 +13,7 @@ from verl_tui.tui.samples import query, words
 from verl_tui.tui.samples.browse import Browse
 from verl_tui.tui.samples.export import Export, whole
 from verl_tui.tui.samples.query import Query
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.takeaway import copy_text, folder
 from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.footer import Keys
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from verl_tui.tui.view import View
 
 
-class SamplesScreen(Screen["Chosen | None"]):
+class SamplesScreen(StillScreen["Chosen | None"]):
     """A list of a step's samples, and one of them; ends with where the user was."""
 
     AUTO_FOCUS = "#text"

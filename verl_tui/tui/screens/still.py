@@ -9,8 +9,9 @@ from textual.screen import Screen, ScreenResultType
 
 if TYPE_CHECKING:
     from textual._compositor import CompositorMap
-    from textual.geometry import Size
+    from textual.geometry import Region, Size
     from textual.widget import Widget
+    from typing_extensions import Self
 
 
 class StillScreen(Screen[ScreenResultType]):
@@ -18,6 +19,18 @@ class StillScreen(Screen[ScreenResultType]):
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As of every screen; Textual writes all of it whenever this changes."""
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """Paint anew; regions are of a screen below that shines through.
+
+        For those Textual forgets what the widgets of this screen wait to have painted, and never paints it.
+        """
+        if not regions or layout or recompose:
+            return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
+        self._compositor._dirty_regions.update(regions)
+        self._dirty_widgets.add(self)
+        self.check_idle()
+        return self
 
     _laid_out: CompositorMap | None = None
     """Where everything was at the last layout."""

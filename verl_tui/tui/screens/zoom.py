@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
-from textual.screen import Screen
 
 from verl_tui.exporters.new_file import named
 from verl_tui.runs.provenance import words
@@ -19,6 +18,7 @@ from verl_tui.tui.panels.looking import KEYS, TABLE, changed, following, step_at
 from verl_tui.tui.panels.partners import partner
 from verl_tui.tui.panels.time_axis import on_axis
 from verl_tui.tui.screens.pick_metric import PickMetric
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.takeaway import take_table
 from verl_tui.tui.widgets.apart import shared, short_name
 from verl_tui.tui.widgets.footer import Keys
@@ -44,7 +44,7 @@ _LEAST_NAME = 8
 """Cells that a run's name may take however narrow the screen."""
 
 
-class ZoomScreen(Screen[Look]):
+class ZoomScreen(StillScreen[Look]):
     """A chart as large as the terminal; gives back how it was looked at."""
 
     FOOTER = (
