@@ -342,9 +342,10 @@ async def test_the_dashboard_waits_behind_a_screen(demo: Monitor, monkeypatch: p
         await press(pilot, key)
         before = lines(app)[0]
         frames.clear()
-        dashboard(app).show(replace(app._view(NOW), now=NOW + 7200))
+        dashboard(app).show(app._view(NOW + 7200))
         await settle(pilot)
         assert frames["frames"] == 0
+        app._shown_at = NOW + 7200
         await press(pilot, "escape")
         assert "2h" in lines(app)[0]
         assert lines(app)[0] != before

@@ -160,7 +160,7 @@ class ChartsPanel(Panel):
             self._turn(slots)
             for number, chart in enumerate(self.charts):
                 chart.expect_layout(late=number >= _AT_ONCE)
-            self._draw(self._view)
+            self._draw(self._view, slice(_AT_ONCE))
             self.call_after_refresh(self._draw_late)
         self._tiled = len(self._shown), there
         return columns, -(-slots // columns), max(1, len(self._shown))
@@ -176,6 +176,8 @@ class ChartsPanel(Panel):
         """Draw what would have been too much for one frame."""
         for chart in self.query(Chart):
             chart.catch_up()
+        if self._view is not None and len(self.charts) > _AT_ONCE:
+            self._draw(self._view, slice(_AT_ONCE, None))
 
     def _turn(self, slots: int) -> None:
         """Turn to the page that is wanted, of pages of so many charts."""

@@ -94,6 +94,9 @@ class HelpScreen(ModalScreen[None]):
     DEFAULT_CSS = """
     HelpScreen {
         align: center middle;
+        /* What shines through would be blended row by row: half of the work. */
+        background: $background;
+        &:ansi { background: ansi_default; }
         & > Container {
             width: 84;
             max-width: 100%;

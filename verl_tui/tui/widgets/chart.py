@@ -19,10 +19,10 @@ class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
     _late = False
-    """Whether only the title is drawn for now."""
+    """Whether nothing is drawn for now."""
 
     def expect_layout(self, *, late: bool) -> None:
-        """Draw nothing before a layout that is under way has given this its place; if late, then only the title.
+        """Draw nothing before a layout that is under way has given this its place; if late, not even then.
 
         Whatever is shown meanwhile is painted with all else, and needs no painting of its own.
         """
@@ -30,15 +30,12 @@ class Chart(Plot):
         self._late = late
 
     def catch_up(self) -> None:
-        """Draw what was left for later, or not painted because it has the place that it had."""
-        late, self._late = self._late, False
+        """Draw from now on; what was not painted because it has the place that it had is."""
+        self._late = False
         if self._drawn_size != self.outer_size:
             self.refresh()
-        elif late:
-            self._redraw()
 
     def _draw(self, width: int, height: int) -> list[Text]:
-        focus = self.has_focus
-        if self._late and height > 1:
-            return [self._drawing.title(self._data, width, cursor=self._cursor, focus=focus)]
-        return self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=focus)
+        if self._late:
+            return []
+        return self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=self.has_focus)
