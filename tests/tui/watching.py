@@ -12,6 +12,7 @@ from verl_tui.monitor import load
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,9 +127,15 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 
 async def settle(pilot: Pilot[Any]) -> None:
-    """Wait until what was asked for is drawn: a layout, then what depends on its sizes."""
+    """Wait until what was asked for is drawn: a layout, then what depends on its sizes, then charts for which that
+    was no time.
+    """
     for _ in range(2):
         await pilot.pause()
+    for _ in range(ROUNDS):
+        if not any(chart._late for chart in pilot.app.screen.query(Chart)):
+            break
+        await pilot.pause(0.01)
 
 
 def count_frames(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

@@ -19,6 +19,7 @@ from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.looking import said
 from verl_tui.tui.panels.time_axis import on_axis
+from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.scale import fit_window
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.app import ComposeResult
+    from textual.pilot import Pilot
 
     from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
@@ -50,6 +52,16 @@ class Charts(App[None]):
     @property
     def keys(self) -> list[str]:
         return [chart.data.key for chart in self.panel.charts if chart.display]
+
+
+async def drawn(pilot: Pilot[None]) -> None:
+    """Wait until those charts are drawn, too, that come a frame later."""
+    await pilot.pause()
+    for _ in range(100):
+        if not any(chart._late for chart in pilot.app.query(Chart)):
+            return
+        await pilot.pause(0.01)
+    pytest.fail("some charts are never drawn")
 
 
 def rich_run(steps: int = 60, **more: Any) -> Run:
@@ -268,7 +280,7 @@ async def test_as_many_charts_as_fit(size: tuple[int, int], charts: int) -> None
     app = Charts()
     async with app.run_test(size=size) as pilot:
         app.panel.show(view_of(rich_run()))
-        await pilot.pause()
+        await drawn(pilot)
         assert len(app.keys) == charts
         regions = [chart.region for chart in app.panel.charts if chart.display]
         for at, region in enumerate(regions):
@@ -279,13 +291,13 @@ async def test_shrinking_and_growing_at_once_keeps_all_charts() -> None:
     app = Charts()
     async with app.run_test(size=(120, 40)) as pilot:
         app.panel.show(view_of(rich_run()))
-        await pilot.pause()
+        await drawn(pilot)
         shown = app.keys
         assert len(shown) == 7
         for size in (Size(20, 4), Size(118, 38)):  # as in a quick drag of the window's edge
             app.panel._tile(size)
         app.panel._fill()
-        await pilot.pause()
+        await drawn(pilot)
         assert app.keys == shown
         assert len(app.panel.query_one("Tiles").children) == 7
 
@@ -294,24 +306,24 @@ async def test_pages() -> None:
     app = Charts()
     async with app.run_test(size=(80, 16)) as pilot:
         app.panel.show(view_of(rich_run()))
-        await pilot.pause()
+        await drawn(pilot)
         first = app.keys
         assert "1–4 of 7" in app.text
         app.panel.charts[0].focus()
         await pilot.press("pagedown")
-        await pilot.pause()
+        await drawn(pilot)
         assert not set(app.keys) & set(first)
         assert "5–7 of 7" in app.text
         await pilot.press("pagedown", "g")
-        await pilot.pause()
+        await drawn(pilot)
         assert app.keys == first
         for _ in range(4):
             await pilot.press("j")
-        await pilot.pause()
+        await drawn(pilot)
         assert app.keys != first
         assert app.panel.focused_plan() == plan(rich_run(), ())[4]
         await pilot.press("k")
-        await pilot.pause()
+        await drawn(pilot)
         assert app.panel.focused_plan() == plan(rich_run(), ())[3]
 
 
@@ -324,7 +336,7 @@ async def test_looks() -> None:
             *(("smoother", "smoothing 0.6"), ("smoother", "smoothing 0.9"), ("rougher", "smoothing 0.6")),
         ]:
             app.panel.change_look(what)
-            await pilot.pause()
+            await drawn(pilot)
             assert words in app.text
             assert tuple(app.panel.look.words()) == ((words,) if words else ())
         for _ in range(9):
@@ -339,13 +351,13 @@ async def test_a_cursor_on_the_time_axis_is_gone_on_the_axis_of_steps() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         app.panel.show(view_of(rich_run()))
         app.panel.change_look("axis")
-        await pilot.pause()
+        await drawn(pilot)
         app.panel.charts[0].focus()
         await pilot.press("left")
         assert app.panel.charts[0].cursor is not None
         for _ in range(2):
             app.panel.change_look("axis")
-        await pilot.pause()
+        await drawn(pilot)
         assert app.panel.look.axis == "step"
         assert app.panel.charts[0].cursor is None
 
@@ -355,17 +367,17 @@ async def test_only_what_changed_is_painted_again(rendered: list[str]) -> None:
     run = rich_run()
     async with app.run_test(size=(120, 40)) as pilot:
         app.panel.show(view_of(run))
-        await pilot.pause()
-        await pilot.pause()
+        await drawn(pilot)
+        await drawn(pilot)
         assert rendered
         rendered.clear()
         app.panel.show(view_of(run))
         app.panel._fill()
-        await pilot.pause()
+        await drawn(pilot)
         assert rendered == []
         add(run, 61, 0.9)
         app.panel.show(view_of(run))
-        await pilot.pause()
+        await drawn(pilot)
         assert set(rendered) == {"critic/score/mean"}
 
 
@@ -376,7 +388,7 @@ async def test_a_new_verdict_is_drawn_though_no_number_changed() -> None:
         for since in (20, 40):
             finding = Finding("kl-high", Severity.WARNING, "high", 60, since, key="actor/ppo_kl")
             app.panel.show(view_of(run, verdicts={run.name: Verdict((finding,))}))
-            await pilot.pause()
+            await drawn(pilot)
             assert [mark.step for mark in app.panel.charts[1].data.marks] == [since]
 
 
@@ -401,18 +413,18 @@ async def test_a_revealed_metric_stays_in_sight_when_fewer_charts_fit() -> None:
     app = Charts()
     async with app.run_test(size=(120, 40)) as pilot:
         app.panel.show(view_of(rich_run()))
-        await pilot.pause()
+        await drawn(pilot)
         key = app.keys[-1]
         app.panel.reveal(key)
         for size in ((78, 14), (40, 5), (80, 8), (120, 40)):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
+            await drawn(pilot)
             assert key in app.keys
         await pilot.resize_terminal(80, 8)
-        await pilot.pause()
+        await drawn(pilot)
         app.panel.charts[0].focus()
         await pilot.press("g")
-        await pilot.pause()
+        await drawn(pilot)
         assert key not in app.keys, "the user has turned the page"
 
 
@@ -420,9 +432,9 @@ async def test_the_same_name_may_be_another_run() -> None:
     app = Charts()
     async with app.run_test(size=(120, 40)) as pilot:
         app.panel.show(view_of(make_run(columns={"actor/entropy": [1.0] * 120})))
-        await pilot.pause()
+        await drawn(pilot)
         app.panel.show(view_of(make_run(columns={"my/own": [1.0] * 120})))
-        await pilot.pause()
+        await drawn(pilot)
         assert app.keys == ["critic/score/mean", "my/own"]
 
 
@@ -430,14 +442,14 @@ async def test_empty_states() -> None:
     app = Charts()
     async with app.run_test(size=(80, 20)) as pilot:
         app.panel.show(view_of(None))
-        await pilot.pause()
+        await drawn(pilot)
         assert "no run yet" in app.text
         app.panel.show(view_of(make_run(steps=0)))
-        await pilot.pause()
+        await drawn(pilot)
         assert "no step yet" in app.text
         app.panel.filter = "[red]x"
         app.panel.show(view_of(rich_run()))
-        await pilot.pause()
+        await drawn(pilot)
         assert "no metric matches “[red]x”" in app.text
 
 
@@ -445,10 +457,10 @@ async def test_reveal_turns_to_the_page_of_a_metric() -> None:
     app = Charts()
     async with app.run_test(size=(80, 8)) as pilot:
         app.panel.show(view_of(rich_run()))
-        await pilot.pause()
+        await drawn(pilot)
         assert "timing_s/gen" not in app.keys
         assert app.panel.reveal("timing_s/gen")
-        await pilot.pause()
+        await drawn(pilot)
         assert "timing_s/gen" in app.keys
         assert not app.panel.reveal("not there")
         assert "timing_s/gen" in app.keys
