@@ -127,9 +127,7 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 
 async def settle(pilot: Pilot[Any]) -> None:
-    """Wait until what was asked for is drawn: a layout, then what depends on its sizes, then charts for which that
-    was no time.
-    """
+    """Wait until what was asked for is drawn: a layout, what depends on its sizes, charts that come a frame later."""
     for _ in range(2):
         await pilot.pause()
     for _ in range(ROUNDS):
