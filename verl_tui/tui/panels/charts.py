@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart says less than a line of text with a sparkline."""
-_AT_ONCE = 4
+_AT_ONCE = 2
 """Charts that are drawn otherwise in the frame that answers a key; the others come in the next."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
