@@ -141,8 +141,8 @@ class ChartsPanel(Panel):
         if self._view is None or tiles is None or not tiles.is_attached:
             return  # too early, or the app is ending
         shape = _fitting(tiles.size, len(self._plans))
-        if not tiles.children:
-            tiles.mount(*(Chart(ascii_only=self._view.ascii) for _ in range(shape[1])))
+        if not tiles.children:  # nothing asks for the tiles of none
+            self._mount(shape[1])
         self._turn(shape[1])
         if shape == self._shape:
             self._draw(self._view, part)
@@ -154,7 +154,7 @@ class ChartsPanel(Panel):
         columns, slots = shape = _fitting(size, len(self._plans))
         there = len(self.query(Chart))
         if there < slots:
-            self.call_later(self._mount_missing)
+            self.call_later(self._mount, slots)
         if self._view is not None and (shape != self._shape or there != self._tiled[1]):
             self._shape = shape
             self._turn(slots)
@@ -165,10 +165,10 @@ class ChartsPanel(Panel):
         self._tiled = len(self._shown), there
         return columns, -(-slots // columns), max(1, len(self._shown))
 
-    def _mount_missing(self) -> None:
+    def _mount(self, slots: int) -> None:
         """Have a chart for each place; those that are not needed any more wait out of sight."""
         tiles, view = self.query_one(Tiles), self._view
-        missing = self._shape[1] - len(tiles.children)
+        missing = slots - len(tiles.children)
         if tiles.is_attached and view is not None and missing > 0:
             tiles.mount(*(Chart(ascii_only=view.ascii) for _ in range(missing)))
 

@@ -6,12 +6,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from textual.containers import Container
-from textual.strip import Strip
 
 from verl_tui.tui.metrics.shown import BUDGET
-from verl_tui.tui.metrics.table import ROLES, heading, layout, row
+from verl_tui.tui.metrics.table import heading, layout, row
 from verl_tui.tui.widgets.cell_rows import CellRows
 from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.lazy import LazyStrips
@@ -19,13 +17,12 @@ from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
-    from rich.style import Style
     from textual.app import ComposeResult
+    from textual.strip import Strip
     from textual.timer import Timer
 
     from verl_tui.tui.metrics.shown import Shown
     from verl_tui.tui.metrics.table import Layout
-    from verl_tui.tui.widgets.words import Pieces
 
 _WITH_HEAD = 6
 """Rows from which on the columns have names."""
@@ -66,7 +63,6 @@ class MetricTable(Container, Inked):
         """Rows made of that, by key."""
         self._stale: dict[str, Strip] = {}
         """Rows of the steps before."""
-        self._styles_by_role: dict[str, Style] = {}
 
     def compose(self) -> ComposeResult:
         """The names of the columns stay in sight."""
@@ -90,7 +86,6 @@ class MetricTable(Container, Inked):
         width = self._rows.width
         if width < 1 or not self.is_attached:
             return
-        self._styles_by_role = self.inks(ROLES)
         at = (self._keys.index(chosen) if chosen in self._keys else 0) if self._keys else None
         self._draw(shown, width)
         if at != self._rows.chosen:
@@ -102,10 +97,10 @@ class MetricTable(Container, Inked):
         ascii_only = shown.view.ascii
         columns = layout(width, max(map(cell_len, self._keys), default=0))
         self._head.display = bool(self._keys) and self.size.height >= _WITH_HEAD
-        self._head.set_strips([self._strip(heading(columns, shown.order, ascii_only=ascii_only))])
+        self._head.set_strips([self.inked(heading(columns, shown.order, ascii_only=ascii_only))])
         if not self._keys:
             said = wrapped(shown.otherwise, width, ascii_only=ascii_only)
-            self._rows.set_strips([self._strip([(part, "dim")]) for part in said])
+            self._rows.set_strips([self.inked([(part, "dim")]) for part in said])
             return
         run = shown.view.run
         made_of = (run, run.revision if run is not None else 0, columns, shown.user.pins, ascii_only)
@@ -125,10 +120,10 @@ class MetricTable(Container, Inked):
         if monotonic() > self._until:
             if self._later is None:
                 self._later = self.set_timer(0.001, self._go_on)
-            return self._stale.get(key) or self._strip(row(key, None, columns, pinned=pinned, ascii_only=ascii_only))
+            return self._stale.get(key) or self.inked(row(key, None, columns, pinned=pinned, ascii_only=ascii_only))
         series = run.series(key) if run is not None else None
         end = run.end if run is not None else None
-        self._made[key] = self._strip(row(key, series, columns, pinned=pinned, ascii_only=ascii_only, end=end))
+        self._made[key] = self.inked(row(key, series, columns, pinned=pinned, ascii_only=ascii_only, end=end))
         return self._made[key]
 
     def _go_on(self) -> None:
@@ -136,9 +131,6 @@ class MetricTable(Container, Inked):
         self._later = None
         if self._shown is not None and self.display and self._rows.width > 0:
             self._draw(self._shown, self._rows.width)
-
-    def _strip(self, pieces: Pieces) -> Strip:
-        return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in pieces if text])
 
     def notify_style_update(self) -> None:
         """Take the colours of another theme."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
 from textual.binding import Binding
 from textual.message import Message
-from textual.strip import Strip
 
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.sample_rows import HERE, ROLES, body_rows, empty_rows, header_height, header_rows
@@ -92,7 +90,6 @@ class SamplesPanel(Panel, Inked):
         """The place that is shown, None while nothing is."""
         self._index: int | None = None
         """The sample that is shown."""
-        self._styles_by_role: dict[str, Style] = {}
         self._drawn_header: object = None
         self._drawn_body: object = None
 
@@ -188,7 +185,6 @@ class SamplesPanel(Panel, Inked):
         width, height = self.content_size
         if not self._body.is_mounted or width < 2 or height < 1:
             return
-        self._styles_by_role = self.inks((*ROLES, *HERE))
         self._draw_header(view, width, height)
         self._draw_body(view, width - 1, height)  # the scrollbar comes and goes, the text stays where it is
         self._caption()
@@ -197,7 +193,7 @@ class SamplesPanel(Panel, Inked):
         shown, page, listing = self.shown, self._page, self._listing
         rows = header_height(width, height) if shown is not None else 0
         count = page.count if page is not None else 0
-        key = (shown, count, listing.revision, width, rows, view.ascii, tuple(self._styles_by_role.values()))
+        key = (shown, count, listing.revision, width, rows, view.ascii, self._look)
         if key == self._drawn_header:
             return
         self._drawn_header = key
@@ -205,11 +201,11 @@ class SamplesPanel(Panel, Inked):
         self._header.styles.height = max(1, rows)
         if shown is not None:
             drawn = header_rows(*shown, listing, width, rows, count=count, ascii=view.ascii)
-            self._header.set_strips(self._strips(drawn))
+            self._header.set_strips([self.inked(row) for row in drawn])
 
     def _draw_body(self, view: View, width: int, height: int) -> None:
         page, index = self._page, self._index
-        look = (width, height, self._unfolded, view.ascii, tuple(self._styles_by_role.values()))
+        look = (width, height, self._unfolded, view.ascii, self._look)
         sample = page.sample(index) if page is not None and index is not None else None
         rows: list[Row] = []
         if page is None:
@@ -222,12 +218,13 @@ class SamplesPanel(Panel, Inked):
         if sample is not None:
             seen = height - header_height(width + 1, height)
             rows = body_rows(sample, width, seen, unfolded=self._unfolded, ascii=view.ascii)
-        self._body.set_strips(self._strips(rows))
+        self._body.set_strips([self.inked(row) for row in rows])
         self._drawn_body = key
 
-    def _strips(self, rows: Sequence[Row]) -> list[Strip]:
-        styles = self._styles_by_role
-        return [Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows]
+    @property
+    def _look(self) -> tuple[Style, ...]:
+        """All colours: in others everything is drawn anew."""
+        return tuple(self.inks((*ROLES, *HERE)).values())
 
     def _caption(self) -> None:
         samples, shown = self._samples, self.shown

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from verl_tui.logtext import LogReader, Present
 from verl_tui.tui.log.aim import Aim, texts
-from verl_tui.tui.log.drawing import ROLES, drawn, number_cells
+from verl_tui.tui.log.drawing import drawn, number_cells
 from verl_tui.tui.log.kinds import Alarms, Kind, TextQuery
 from verl_tui.tui.log.pager import Look, Pager, Unread
 from verl_tui.tui.log.seeking import Seeker
@@ -35,7 +35,6 @@ from verl_tui.tui.widgets.wrap import fit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.style import Style
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
@@ -130,7 +129,6 @@ class LogScreen(StillScreen[None], Inked):
         self._wrap, self._fold = False, True
         self._lines: Sequence[Line] = ()
         """What is in sight."""
-        self._styles_by_role: dict[str, Style] = {}
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -199,7 +197,6 @@ class LogScreen(StillScreen[None], Inked):
     def _draw(self) -> None:
         if not self.is_mounted or not self.size.width:
             return
-        self._styles_by_role = self.inks(ROLES)
         pager, rows = self._pager, self._rows
         if pager is None or pager.log.problem is not None:
             self._lines = ()
@@ -244,14 +241,11 @@ class LogScreen(StillScreen[None], Inked):
         numbered = [pager.log.number(line.row.start) if numbers else None for line in self._lines]
         rows.set_strips(
             [
-                self._strip(drawn(line, number, numbers, hits, ascii_only=self._view.ascii))
+                self.inked(drawn(line, number, numbers, hits, ascii_only=self._view.ascii))
                 for line, number in zip(self._lines, numbered, strict=True)
             ]
         )
         rows.chosen = self._seeker.marked(self._lines)
-
-    def _strip(self, pieces: Sequence[Piece]) -> Strip:
-        return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in pieces if text])
 
     def _draw_status(self, pager: Pager | None) -> None:
         self._head.show(*self._place(pager))

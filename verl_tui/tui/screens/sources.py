@@ -9,10 +9,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from textual.binding import Binding
 from textual.content import Content
-from textual.strip import Strip
 
 from verl_tui.runs.provenance import leading
 from verl_tui.text import one_line
@@ -67,8 +65,7 @@ class SourceRows(Rows):
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show these rows in the colours of their roles."""
-        styles = self.inks(ROLES)
-        self.set_strips([Strip([Segment(text, styles.get(role)) for text, role in row if text]) for row in rows])
+        self.set_strips([self.inked(row) for row in rows])
 
 
 class SourcesScreen(Overlay[None]):

@@ -20,6 +20,9 @@ class StillScreen(Screen[ScreenResultType]):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As of every screen; Textual writes all of it whenever this changes."""
 
+    _laid_out: CompositorMap | None = None
+    """Where everything was at the last layout."""
+
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Paint anew; regions are of a screen below that shines through.
 
@@ -31,9 +34,6 @@ class StillScreen(Screen[ScreenResultType]):
         self._dirty_widgets.add(self)
         self.check_idle()
         return self
-
-    _laid_out: CompositorMap | None = None
-    """Where everything was at the last layout."""
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
         """Lay out anew, and paint what is elsewhere than at the last layout.

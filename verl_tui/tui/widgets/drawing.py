@@ -66,7 +66,7 @@ class Drawing:
         shown = extent(data)
         if height == 1:
             return [one_line(data, width, cursor, self.symbols, focus=focus)]
-        title = self.title(data, width, cursor=cursor, focus=focus)
+        title = title_row(data, width, cursor, self.symbols, focus=focus)
         if shown is None:
             return [title, *sentences(data.empty, width, height - 1, self.symbols)]
         if height == 2:
@@ -74,10 +74,6 @@ class Drawing:
         rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
         self.remembered.forget_unused()
         return rows
-
-    def title(self, data: ChartData, width: int, *, cursor: int | None = None, focus: bool = False) -> Text:
-        """Draw the first row of a chart of more than one."""
-        return title_row(data, width, cursor, self.symbols, focus=focus)
 
     def _plot(self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None) -> list[Text]:
         """Draw everything below the title."""

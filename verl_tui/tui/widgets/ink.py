@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.segment import Segment
 from textual.dom import DOMNode
+from textual.strip import Strip
 from textual.widget import Widget
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ class Inked(Widget):
     def inks(self, roles: Iterable[str]) -> dict[str, Style]:
         """Return the styles of roles."""
         return {role: self.ink(role) for role in roles}
+
+    def inked(self, row: Iterable[tuple[str, str]]) -> Strip:
+        """Return a row of pieces, each a text and its role, in their colours; without a role the row's own."""
+        return Strip([Segment(text, self.ink(role) if role else None) for text, role in row if text])
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""

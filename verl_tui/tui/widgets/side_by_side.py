@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.segment import Segment
 from textual.containers import Horizontal, Vertical
-from textual.strip import Strip
 
 from verl_tui.tui.samples import digest, document, table
 from verl_tui.tui.samples.document import Document
@@ -20,7 +18,6 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rich.style import Style
     from textual.app import ComposeResult
 
     from verl_tui.records import Sample
@@ -92,7 +89,6 @@ class SideBySide(Horizontal, Inked):
         self.digest = Rows(choosing=True, id="digest")
         self._items: Sequence[Callable[[], Item]] = ()
         """The answers that are drawn."""
-        self._styles_by_role: dict[str, Style] = {}
         self._drawn_list: object = None
         """What the list was drawn from."""
         self._drawn_text: object = None
@@ -111,7 +107,6 @@ class SideBySide(Horizontal, Inked):
 
     def draw(self, *, ascii: bool) -> None:
         """Draw what is in sight of what is browsed."""
-        self._know_styles()
         if self._browse.answers:
             self._draw_digest(ascii=ascii)
         else:
@@ -120,34 +115,27 @@ class SideBySide(Horizontal, Inked):
 
     def draw_instead(self, rows: Sequence[Row]) -> None:
         """Draw these rows in place of a sample."""
-        self._know_styles()
         if self._drawn_text != rows:
             self._drawn_text = rows
             self.text.show(None, {})
-            self.text.set_strips([self._strip(row) for row in rows])
-
-    def _know_styles(self) -> None:
-        self._styles_by_role = self.inks(_ROLES)
-
-    def _strip(self, row: Row) -> Strip:
-        return Strip([Segment(text, self._styles_by_role.get(role)) for text, role in row if text])
+            self.text.set_strips([self.inked(row) for row in rows])
 
     def _draw_list(self, *, ascii: bool) -> None:
         rows, listing, order = self.list, self._browse.listing, self._browse.order
         width = rows.width
         if not rows.display or width < 2:
             return
-        key = (listing.revision, order, width, ascii, tuple(self._styles_by_role.values()))
+        key = (listing.revision, order, width, ascii, tuple(self.inks(_ROLES).values()))
         if key != self._drawn_list:
             self._drawn_list = key
             shown = table.columns(listing.fields, len(listing.facts), order, width)
-            self._titles.set_strips([self._strip(table.heading(shown, order, ascii=ascii))])
+            self._titles.set_strips([self.inked(table.heading(shown, order, ascii=ascii))])
             # What is drawn later is drawn from what holds now: the listing goes on.
             facts, visible, standing, groups = listing.facts, listing.visible, listing.standing, listing.groups
             rows.set_strips(
                 LazyStrips(
                     len(visible),
-                    lambda at: self._strip(table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)),
+                    lambda at: self.inked(table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)),
                 )
             )
         at = listing.place_of(self._browse.index)
@@ -179,7 +167,7 @@ class SideBySide(Horizontal, Inked):
     def _draw_text(self, sample: Sample, *, ascii: bool) -> None:
         browse = self._browse
         width, height = self.text.width - 1, self.text.size.height
-        searches, styles = browse.query.searches, tuple(self._styles_by_role.values())
+        searches, styles = browse.query.searches, tuple(self.inks(_ROLES).values())
         key = (browse.shown, sample, width, height, browse.folded, searches, ascii, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
@@ -187,7 +175,7 @@ class SideBySide(Horizontal, Inked):
             laid = Document(sample, width, height, folded=browse.folded, searches=searches, ascii=ascii)
             if before is not None and before.sample is sample and before.here in laid.hits:
                 laid.here = before.here  # it was laid out anew only, for another size or another fold
-            self.text.show(laid, self._styles_by_role)
+            self.text.show(laid, self.inks(_ROLES))
 
     def _draw_digest(self, *, ascii: bool) -> None:
         rows, steps = self.digest, self._browse.history is not None
@@ -196,7 +184,7 @@ class SideBySide(Horizontal, Inked):
             return
         items = self._items = self._browse.items(ascii=ascii)
         rows.set_strips(
-            LazyStrips(len(items), lambda at: self._strip(digest.row(items[at](), width, with_step=steps, ascii=ascii)))
+            LazyStrips(len(items), lambda at: self.inked(digest.row(items[at](), width, with_step=steps, ascii=ascii)))
         )
         if rows.chosen is None or rows.chosen >= len(items):
             rows.chosen = self._own_item() if items else None
@@ -243,6 +231,6 @@ class SideBySide(Horizontal, Inked):
             self._draw_sample(ascii=ascii)
             shown = self.text.document or shown
         shown.here = hit
-        self.text.show(shown, self._styles_by_role)
+        self.text.show(shown, self.inks(_ROLES))
         self.text.go_to(shown.row_of(hit))
         return True
