@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.tui.panels.health_rows import Drawing, counts, name_of
+from verl_tui.tui.panels.health_rows import ROLES, Drawing, counts, name_of
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 
@@ -35,6 +35,7 @@ class HealthPanel(TextPanel):
         ("finding.acknowledge", "Acknowledge"),
     )
     PREFIX = "health"
+    INKS = ROLES
     DEFAULT_CSS = """
     HealthPanel {
         & > .health--critical { color: $text-error; text-style: bold; }

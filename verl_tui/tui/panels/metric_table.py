@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.containers import Container
 
 from verl_tui.tui.metrics.shown import BUDGET
-from verl_tui.tui.metrics.table import heading, layout, row
+from verl_tui.tui.metrics.table import ROLES, heading, layout, row
 from verl_tui.tui.widgets.cell_rows import CellRows
 from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.lazy import LazyStrips
@@ -32,6 +32,7 @@ class MetricTable(Container, Inked):
     """One row for each metric; rows are made when they come into sight."""
 
     PREFIX = "metrics"
+    INKS = ROLES
     DEFAULT_CSS = """
     MetricTable {
         height: 1fr;

@@ -18,7 +18,7 @@ from verl_tui.tui.widgets import palette
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.run_rows import glyph, pairs, singles, triples
+from verl_tui.tui.widgets.run_rows import ROLES, glyph, pairs, singles, triples
 from verl_tui.tui.widgets.run_table import table
 from verl_tui.tui.widgets.spark import gauge
 from verl_tui.tui.widgets.words import wrapped
@@ -61,6 +61,7 @@ class RunsPanel(TextPanel):
     TITLE = "runs"
     FOOTER = (("runs.select", "Select"), ("runs.sort", "Sort"), ("compare", "Compare"))
     PREFIX = "runs"
+    INKS = ROLES
     GROUNDED = frozenset({"bar"})
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),

@@ -35,6 +35,7 @@ class SamplesPanel(Panel, Inked):
 
     TITLE = "samples"
     PREFIX = "samples"
+    INKS = (*ROLES, *HERE)
     DEFAULT_CSS = """
     SamplesPanel {
         & > .-header { height: 1; overflow: hidden hidden; scrollbar-size: 0 0; }
@@ -224,7 +225,7 @@ class SamplesPanel(Panel, Inked):
     @property
     def _look(self) -> tuple[Style, ...]:
         """All colours: in others everything is drawn anew."""
-        return tuple(self.inks((*ROLES, *HERE)).values())
+        return tuple(self.inks.values())
 
     def _caption(self) -> None:
         samples, shown = self._samples, self.shown

@@ -12,7 +12,7 @@ from verl_tui.tui.actions import keys_to
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.compare_figures import sections, where
-from verl_tui.tui.screens.compare_rows import fit_columns, heading_rows, longest, table_rows
+from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, longest, table_rows
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.palette import rules
@@ -48,6 +48,7 @@ class ComparePanel(TextPanel):
     """The table, with the names of the runs above it."""
 
     PREFIX = "compare"
+    INKS = ROLES
     DEFAULT_CSS = """
     ComparePanel {
         border: round $accent;

@@ -11,6 +11,7 @@ from textual.widgets import Input
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.config_rows import (
+    ROLES,
     compared,
     detail_rows,
     difference_page,
@@ -48,6 +49,7 @@ class ConfigPanel(TextPanel):
     """A list of settings with the names of its columns above it, and the chosen one in full below it."""
 
     PREFIX = "config"
+    INKS = ROLES
     DEFAULT_CSS = """
     ConfigPanel {
         border: round $accent;

@@ -29,6 +29,7 @@ class HistoryPanel(TextPanel):
 
     TITLE = "finding history"
     PREFIX = "history"
+    INKS = _ROLES
     DEFAULT_CSS = """
     HistoryPanel {
         border: round $accent;

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from verl_tui.logtext import LogReader, Present
 from verl_tui.tui.log.aim import Aim, texts
-from verl_tui.tui.log.drawing import drawn, number_cells
+from verl_tui.tui.log.drawing import ROLES, drawn, number_cells
 from verl_tui.tui.log.kinds import Alarms, Kind, TextQuery
 from verl_tui.tui.log.pager import Look, Pager, Unread
 from verl_tui.tui.log.seeking import Seeker
@@ -62,6 +62,7 @@ class LogScreen(StillScreen[None], Inked):
     AUTO_FOCUS = "#rows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - an instance variable to Textual
     PREFIX = "log"
+    INKS = ROLES
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="log.back"),
         Binding("q,l", "dismiss", "Close", id="log.close"),

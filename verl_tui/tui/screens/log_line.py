@@ -28,6 +28,7 @@ class LinePanel(TextPanel):
     """The text of a line, wrapped."""
 
     PREFIX = "line-panel"
+    INKS = ("text",)
     DEFAULT_CSS = """
     LinePanel {
         border: round $accent;

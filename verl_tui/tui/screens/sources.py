@@ -47,6 +47,7 @@ _COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "chan
 class SourceRows(Rows):
     """Rows in the colours of this screen."""
 
+    INKS = (*Rows.INKS, *ROLES)
     DEFAULT_CSS = """
     SourceRows {
         border: round $accent;

@@ -9,7 +9,7 @@ from textual.binding import Binding
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.screens.timing_rows import timing_rows
+from verl_tui.tui.screens.timing_rows import ROLES, timing_rows
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class TimingPanel(TextPanel):
     """All of it, in rows that scroll together."""
 
     PREFIX = "timing"
+    INKS = ROLES
     DEFAULT_CSS = """
     TimingPanel {
         border: round $accent;

@@ -49,6 +49,7 @@ class Keys(Inked, can_focus=False):
 
     ALLOW_SELECT = False
     PREFIX = "keys"
+    INKS = ("key", "does", "off")
     DEFAULT_CSS = """
     Keys {
         dock: bottom;
@@ -100,7 +101,7 @@ class Keys(Inked, can_focus=False):
     def render_line(self, y: int) -> Strip:
         """Return the row."""
         base = self.rich_style
-        role = self.inks(("key", "does", "off"))
+        role = self.inks
         segments: list[Segment] = []
         for _, key in self.fitting if y == 0 else ():
             does = role["does" if key.enabled else "off"]

@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from rich.style import Style
 
@@ -27,22 +27,32 @@ class Inked(Widget):
     PREFIX: ClassVar[str] = ""
     """What its component classes begin with: role `ok` is coloured by `runs--ok`."""
 
+    INKS: ClassVar[Collection[str]] = ()
+    """The roles there are."""
+
     _inks: dict[str, Style] | None = None
 
     def ink(self, role: str) -> Style:
-        """Return the style of a role; of none that of the widget itself."""
+        """Return the style of a role; of none that of the widget itself.
+
+        Raises:
+            KeyError: There is no such role.
+        """
         if self._inks is None:
             self._inks = {"": self.rich_style}
         if role not in self._inks:
+            if role not in self.INKS:
+                raise KeyError(role)
             component = DOMNode(classes=f"{self.PREFIX}--{role}")
             component._attach(self)
             self.app.stylesheet.apply(component)
             self._inks[role] = component.rich_style
         return self._inks[role]
 
-    def inks(self, roles: Iterable[str]) -> dict[str, Style]:
-        """Return the styles of roles."""
-        return {role: self.ink(role) for role in roles}
+    @property
+    def inks(self) -> dict[str, Style]:
+        """The styles of all roles."""
+        return {role: self.ink(role) for role in self.INKS}
 
     def inked(self, row: Iterable[tuple[str, str]]) -> Strip:
         """Return a row of pieces, each a text and its role, in their colours; without a role the row's own."""

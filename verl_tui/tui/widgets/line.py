@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Piece = tuple[str, str]
-"""Text and the role that colours it: `strong`, `dim`, `good`, `warning`, `critical`, `accent`; empty for plain."""
+"""Text and the role that colours it, one of `Line.INKS`; empty for plain."""
 
 
 class Line(Inked):
     """One line: pieces on the left, pieces on the right, the left ones give way."""
 
     PREFIX = "line"
+    INKS = ("strong", "dim", "good", "warning", "critical", "accent")
     DEFAULT_CSS = """
     Line {
         height: 1;

@@ -65,6 +65,7 @@ class Plot(Inked, can_focus=True):
     """
 
     PREFIX = "chart"
+    INKS = ROLES
     BINDINGS: ClassVar[list[BindingType]] = [
         *READING,
         Binding("escape", "leave", "Stop reading", show=False),

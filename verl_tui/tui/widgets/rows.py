@@ -16,7 +16,7 @@ from textual.strip import Strip
 from verl_tui.tui.widgets.ink import Inked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.text import Text
     from textual import events
@@ -31,6 +31,7 @@ class Rows(ScrollView, Inked, can_focus=True):
     """
 
     PREFIX = "rows"
+    INKS: ClassVar[Collection[str]] = ("here", "chosen")
     DEFAULT_CSS = """
     Rows {
         scrollbar-size-vertical: 1;

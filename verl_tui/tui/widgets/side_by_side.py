@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.tui.samples.table import Row
     from verl_tui.tui.samples.words import Pieces
 
-_ROLES = dict.fromkeys((*document.ROLES, *table.ROLES))
+_ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
 
 
 class SideBySide(Horizontal, Inked):
@@ -37,6 +37,7 @@ class SideBySide(Horizontal, Inked):
     """
 
     PREFIX = "browse"
+    INKS = _ROLES
     DEFAULT_CSS = """
     SideBySide {
         height: 1fr;
@@ -125,7 +126,7 @@ class SideBySide(Horizontal, Inked):
         width = rows.width
         if not rows.display or width < 2:
             return
-        key = (listing.revision, order, width, ascii, tuple(self.inks(_ROLES).values()))
+        key = (listing.revision, order, width, ascii, tuple(self.inks.values()))
         if key != self._drawn_list:
             self._drawn_list = key
             shown = table.columns(listing.fields, len(listing.facts), order, width)
@@ -167,7 +168,7 @@ class SideBySide(Horizontal, Inked):
     def _draw_text(self, sample: Sample, *, ascii: bool) -> None:
         browse = self._browse
         width, height = self.text.width - 1, self.text.size.height
-        searches, styles = browse.query.searches, tuple(self.inks(_ROLES).values())
+        searches, styles = browse.query.searches, tuple(self.inks.values())
         key = (browse.shown, sample, width, height, browse.folded, searches, ascii, styles)
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
@@ -175,7 +176,7 @@ class SideBySide(Horizontal, Inked):
             laid = Document(sample, width, height, folded=browse.folded, searches=searches, ascii=ascii)
             if before is not None and before.sample is sample and before.here in laid.hits:
                 laid.here = before.here  # it was laid out anew only, for another size or another fold
-            self.text.show(laid, self.inks(_ROLES))
+            self.text.show(laid, self.inks)
 
     def _draw_digest(self, *, ascii: bool) -> None:
         rows, steps = self.digest, self._browse.history is not None
@@ -231,6 +232,6 @@ class SideBySide(Horizontal, Inked):
             self._draw_sample(ascii=ascii)
             shown = self.text.document or shown
         shown.here = hit
-        self.text.show(shown, self.inks(_ROLES))
+        self.text.show(shown, self.inks)
         self.text.go_to(shown.row_of(hit))
         return True
