@@ -185,6 +185,21 @@ def test_the_next_sample() -> None:
     assert next_sample(Place(2, validation=False), 0, listing, samples, 1) is None
 
 
+def test_the_next_sample_while_they_are_read() -> None:
+    samples, place, newer = samples_at((1, False), (2, False)), Place(1, validation=False), Place(2, validation=False)
+    listing, page = Listing(), Page(1000).read(fact(0))
+    page.complete = False
+    listing.update(page, Query(), Order())
+    # A key is not lost for coming before the list.
+    assert next_sample(place, 0, listing, samples, 1) == Chosen(place, 1)
+    assert next_sample(place, 1, listing, samples, 1) == Chosen(place, 2)
+    assert next_sample(place, 1, listing, samples, -1) == Chosen(place, 0)
+    assert next_sample(place, 0, listing, samples, -1) == Chosen(newer, None, last=True)
+    assert next_sample(place, None, listing, samples, 1) is None
+    listing.update(page, parse("score>0"), Order())  # which one passes nobody knows yet
+    assert next_sample(place, 0, listing, samples, 1) is None
+
+
 # -- standing ---------------------------------------------------------------------------------------------------------
 
 

@@ -57,7 +57,10 @@ def next_sample(place: Place, index: int | None, listing: Listing, samples: Samp
     if at is not None and 0 <= at + by < len(listing.visible):
         return Chosen(place, listing.visible[at + by])
     if not listing.complete:
-        return None
+        if listing.filtered or index is None:
+            return None  # which one is next nobody knows yet
+        if index + by >= 0:
+            return Chosen(place, index + by)  # it can be read before it can be listed
     beyond = next_place(place, samples, by)
     return Chosen(beyond, None, last=by < 0) if beyond is not None else None
 
