@@ -23,6 +23,7 @@ from watching import (
     records,
     settle,
     showing,
+    start,
     text,
     until,
     write_run,
@@ -306,7 +307,7 @@ async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.Monk
     frames = count_frames(monkeypatch)
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
-        await settle(pilot)
+        await start(pilot)
         assert frames["frames"] > 0
         frames.clear()
         for _ in range(3):

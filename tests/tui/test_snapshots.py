@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from watching import settle, showing
+from watching import press, showing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,8 +29,6 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(("size", "keys"), [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])])
 def test_screen(collapse: Monitor, snap_compare: Callable[..., bool], size: tuple[int, int], keys: list[str]) -> None:
     async def look(pilot: Pilot[Any]) -> None:
-        await settle(pilot)
-        await pilot.press(*keys)
-        await settle(pilot)
+        await press(pilot, *keys)
 
     assert snap_compare(showing(collapse), terminal_size=size, run_before=look)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -109,6 +110,10 @@ def check_layout(app: App[Any]) -> None:
         assert not (widget.show_horizontal_scrollbar and widget.scrollbar_size_horizontal), widget
 
 
+_UP: WeakSet[Pilot[Any]] = WeakSet()
+"""Apps whose panels are there, to hear keys."""
+
+
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """Let the app work until a condition holds."""
     for _ in range(ROUNDS):
@@ -118,10 +123,17 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     raise AssertionError(f"never came true; the screen shows\n{text(pilot.app)}")
 
 
+async def start(pilot: Pilot[Any]) -> None:
+    """Wait until the app is up and its panels are there, if that has not been waited for."""
+    if pilot not in _UP:
+        _UP.add(pilot)
+        await until(pilot, lambda: dashboard(pilot.app)._view is not None)
+        await settle(pilot)
+
+
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys once the app is up, and let it draw what they bring about."""
-    while dashboard(pilot.app)._view is None:
-        await pilot.pause()
+    await start(pilot)
     await pilot.press(*keys)
     await settle(pilot)
 

@@ -7,7 +7,6 @@ colours cost more than the text: here they are written once for all cells of a f
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import get_character_cell_size
@@ -101,16 +100,28 @@ def cells(strip: Strip, colours: ColorSystem) -> list[Cell]:
     found: list[Cell] = []
     for text, style, _ in strip:
         ink = _ink(style, colours) if style is not None else ""
-        if text.isascii():
-            found += [(sign, ink) for sign in text]
-            continue
-        for sign in text:
-            wide = get_character_cell_size(sign)
-            if not wide and found:
-                found[-1] = (found[-1][0] + sign, ink)
-            else:
-                found += ((sign, ink), ("", ink))[:wide]
+        joined, fresh = _split(text, ink)
+        if joined and found:
+            found[-1] = (found[-1][0] + joined, ink)
+        found += fresh
     return found
+
+
+@lru_cache(maxsize=4096)
+def _split(text: str, ink: str) -> tuple[str, tuple[Cell, ...]]:
+    """Return the cells of a text of one colour, and what of it belongs to the cell before."""
+    if text.isascii():
+        return "", tuple([(sign, ink) for sign in text])
+    joined, found = "", list[Cell]()
+    for sign in text:
+        wide = get_character_cell_size(sign)
+        if wide:
+            found += ((sign, ink), ("", ink))[:wide]
+        elif found:
+            found[-1] = (found[-1][0] + sign, ink)
+        else:
+            joined += sign
+    return joined, tuple(found)
 
 
 def write(pieces: Iterable[_Piece]) -> str:
@@ -135,10 +146,18 @@ def _pieces(y: int, x: int, known: list[Cell], fresh: list[Cell]) -> Iterator[_P
     if len(known) < len(fresh) or _uncertain(known) or _uncertain(fresh):
         changed: Iterable[int] = range(len(fresh))
     else:
-        changed = (i for i, (old, new) in enumerate(zip(known, fresh, strict=True)) if old != new)
-    for (_, ink), group in groupby(enumerate(changed), lambda pair: (pair[1] - pair[0], fresh[pair[1]][1])):
-        where = [i for _, i in group]
-        yield ink, y, x + where[0], "".join([fresh[i][0] for i in where])
+        changed = [i for i, (old, new) in enumerate(zip(known, fresh, strict=True)) if old != new]
+    begun, end, ink, signs = 0, -1, "", list[str]()
+    for i in changed:
+        sign, wanted = fresh[i]
+        if i != end or wanted != ink:
+            if signs:
+                yield ink, y, x + begun, "".join(signs)
+            begun, ink, signs = i, wanted, []
+        signs.append(sign)
+        end = i + 1
+    if signs:
+        yield ink, y, x + begun, "".join(signs)
 
 
 def _uncertain(row: list[Cell]) -> bool:

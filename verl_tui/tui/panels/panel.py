@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
-from textual.containers import Container
 from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
 
+from verl_tui.tui.widgets.framed import Framed
 from verl_tui.tui.widgets.ink import Inked
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""
 
 
-class Panel(Container):
+class Panel(Framed):
     """A titled part of the screen."""
 
     TITLE = ""
@@ -80,14 +80,6 @@ class Panel(Container):
                 Region.from_corners(whole.x, content.bottom, whole.right, whole.bottom),
             )[-1 if self._below else 0 :]
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the frame: of its rows between the edges one stands for all, there is nothing else in them."""
-        width, height = self.outer_size
-        if height < 4 or crop != Region(0, 0, width, height):
-            return super().render_lines(crop)
-        top, side = super().render_lines(Region(0, 0, width, 2))
-        return [top, *([side] * (height - 2)), *super().render_lines(Region(0, height - 1, width, 1))]
 
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""

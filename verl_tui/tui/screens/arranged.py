@@ -183,10 +183,6 @@ class Arranged(StillScreen[None]):
         if panel.display:
             panel.show(view)
 
-    def on_screen_resume(self) -> None:
-        """Draw what has changed while another screen was in front."""
-        self._again()
-
     def welcome(self) -> None:
         """Say what the first keys to know are, until some have been pressed."""
         named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
@@ -199,15 +195,12 @@ class Arranged(StillScreen[None]):
         if self.has_class("-welcoming") and self.query_one(Hint).pressed():
             self._arrange("-welcoming", on=False)
 
-    def on_resize(self) -> None:
-        """Draw panels that have come into sight."""
-        self._after_layout()
-
     def _after_layout(self) -> None:
         """Draw panels that come into sight: which do is known when the stylesheet has been applied."""
-        self.call_after_refresh(self._again)
+        self.call_after_refresh(self.redraw)
 
-    def _again(self) -> None:
+    def redraw(self) -> None:
+        """Draw what was shown last, and what has changed while another screen was in front."""
         if self._view is not None:
             self.show(self._view)
 

@@ -183,20 +183,20 @@ class CompareScreen(Overlay[None]):
         runs = self.runs
         if runs:
             self._current = runs[min(max(0, self._at(runs) + way), len(runs) - 1)].name
-            self._again()
+            self.redraw()
 
     def action_baseline(self) -> None:
         """Hold the others against the run of the current column."""
         runs = self.runs
         if runs and self._view is not None:
             self._current = self._view.selection.baseline = runs[self._at(runs)].name
-            self._again()
+            self.redraw()
 
     def action_align(self) -> None:
         """Compare at each run's end, at the last step all have, or after the same time."""
         kinds = list(Alignment)
         self._alignment = kinds[(kinds.index(self._alignment) + 1) % len(kinds)]
-        self._again()
+        self.redraw()
 
     def action_open(self) -> None:
         """Show the run of the current column on the dashboard."""

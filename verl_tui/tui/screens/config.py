@@ -205,7 +205,7 @@ class ConfigScreen(Overlay[None]):
         if self.has_class("-filtering") or self._query:
             self.query_one("#config-filter", Input).value = self._query = ""
             self._close_filter()
-            self._again()
+            self.redraw()
         elif self._comparing:
             self.action_difference()
         else:
@@ -214,13 +214,13 @@ class ConfigScreen(Overlay[None]):
     def action_difference(self) -> None:
         """Show in what the run differs from others, or its whole configuration again."""
         self._comparing = not self._comparing
-        self._again()
+        self.redraw()
 
     def action_other(self, way: int) -> None:
         """Hold the run against the next one, or look at the next one."""
         if self._comparing:
             self._first_other += way
-            self._again()
+            self.redraw()
         else:
             super().action_other(way)
 
@@ -244,7 +244,7 @@ class ConfigScreen(Overlay[None]):
     @on(Input.Changed, "#config-filter")
     def _typed(self, event: Input.Changed) -> None:
         self._query = event.value.strip()
-        self._again()
+        self.redraw()
 
     @on(Input.Submitted, "#config-filter")
     def _close_filter(self) -> None:

@@ -206,7 +206,7 @@ class Dashboard(Arranged):
         known = view.attention.toggle(view.run.name, finding)
         if not self._reads(health):
             self._say(f"{'' if known else 'no longer '}acknowledged: {finding.id}")
-        self._again()
+        self.redraw()
 
     def follow_episode(self, episode: Episode | None) -> None:
         """Look at the beginning of what was chosen in the history, if anything was."""
@@ -281,4 +281,4 @@ class Dashboard(Arranged):
             charts.filter, charts.lenient = text.strip(), len(names) > 1
         if "runs" in names:
             self.query_one(RunsPanel).filter = text.strip()
-        self._again()
+        self.redraw()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from rich.text import Text
+from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding
-from textual.containers import Container
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.strip import Strip
 
 from verl_tui.tui.actions import keys_given
 from verl_tui.tui.key_names import key_name
@@ -29,9 +31,12 @@ from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.screens.sources import SourcesScreen
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal import TerminalApp
+from verl_tui.tui.widgets.framed import Framed
+from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.legend import legend
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
@@ -45,6 +50,8 @@ if TYPE_CHECKING:
     from textual.binding import ActiveBinding, BindingType
     from textual.dom import DOMNode
 
+_Row = Sequence[tuple[str, "Style | None"]]
+_BOLD, _DIM = Style(bold=True), Style(dim=True)
 _EVERYWHERE = "everywhere"
 _MANY = {f"run.{n}" for n in range(2, 10)}
 _ROOMY = 56
@@ -87,7 +94,7 @@ _MAIN = (Arranged, Dashboard)
 """What the main screen is made of: the arrangement of its panels has keys of its own."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(StillScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Back", show=False)]
@@ -97,7 +104,7 @@ class HelpScreen(ModalScreen[None]):
         /* What shines through would be blended row by row: half of the work. */
         background: $background;
         &:ansi { background: ansi_default; }
-        & > Container {
+        & > Framed {
             width: 84;
             max-width: 100%;
             height: 90%;
@@ -106,14 +113,14 @@ class HelpScreen(ModalScreen[None]):
             background: $surface;
             padding: 0 1;
         }
-        &.-narrow > Container { height: 100%; }
-        &.-line > Container, &.-pair > Container { border: none; height: 100%; }
+        &.-narrow > Framed { height: 100%; }
+        &.-line > Framed, &.-pair > Framed { border: none; height: 100%; }
     }
     """
 
     def compose(self) -> ComposeResult:
         """A frame with scrolling rows."""
-        with Container() as frame:
+        with Framed() as frame:
             frame.border_title = "keys"
             yield Rows(id="help")
 
@@ -121,19 +128,18 @@ class HelpScreen(ModalScreen[None]):
         """Listen to the keys at once."""
         self.query(Rows).focus()  # none where the app ends meanwhile
 
-    def on_resize(self) -> None:
-        """Fill the rows when the size is known."""
-        self.call_after_refresh(self._fill)
-
-    def _fill(self) -> None:
-        rows = self.query_one(Rows)
+    def redraw(self) -> None:
+        """Fill the rows."""
+        if (rows := next(iter(self.query(Rows)), None)) is None:
+            return  # the app is ending
         names = " · the names are for [keys] in the configuration" if rows.size.width > _ROOMY else ""
-        self.query_one(Container).border_subtitle = Content(f"esc closes{names}")
+        self.query_one(Framed).border_subtitle = Content(f"esc closes{names}")
         # One cell is the scroll bar's, which there always is but on the tallest of screens.
-        rows.set_rows(list(_rows(self.app, max(1, rows.size.width - 1))))
+        lines = list(_rows(self.app, max(1, rows.size.width - 1)))
+        rows.set_strips(LazyStrips(len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]])))
 
 
-def _rows(app: App[object], width: int) -> Iterator[Text]:
+def _rows(app: App[object], width: int) -> Iterator[_Row]:
     below = app.screen_stack[-2] if len(app.screen_stack) > 1 else None
     ascii_only = getattr(app, "ascii_only", False)
     sections = _sections(app, below.focused if below is not None else None)
@@ -146,10 +152,10 @@ def _rows(app: App[object], width: int) -> Iterator[Text]:
         if everywhere:
             lines += _line("ctrl+p", "Command palette: every action by its name, themes", "", width)
         if lines:
-            yield Text(fit(section.title, width), style="bold")
+            yield [(fit(section.title, width), _BOLD)]
             yield from lines
-            yield from (Text(fit(f"  {line}", width)) for line in section.notes(ascii_only=ascii_only))
-            yield Text()
+            yield from ([(fit(f"  {line}", width), None)] for line in section.notes(ascii_only=ascii_only))
+            yield []
         if section is first_charts:
             yield from _signs(width, ascii_only=ascii_only)
 
@@ -171,7 +177,7 @@ def _sections(app: App[object], focused: DOMNode | None) -> list[_Section]:
 
 def _lines(
     owner: type[DOMNode], app: App[object], width: int, held: Mapping[str, ActiveBinding] | None, told: set[str]
-) -> Iterator[Text]:
+) -> Iterator[_Row]:
     """Yield lines for each of a class's own bindings, under the keys the user has given them.
 
     Args:
@@ -201,26 +207,24 @@ def _means(found: ActiveBinding | None, binding: Binding) -> bool:
     return found is not None and found.binding.action.removeprefix("app.") == binding.action
 
 
-def _line(keys: str, words: str, name: str, width: int) -> Iterator[Text]:
+def _line(keys: str, words: str, name: str, width: int) -> Iterator[_Row]:
     """Yield what keys do, and where there is room the name by which the configuration changes them."""
     beside = width >= _ROOMY
     start = max(18 if beside else 9, len(keys) + 1) + 2
     room = width - start - (len(name) + 2 if beside else 0)
     first, *more = wrap(words, max(8, room))
-    yield Text.assemble(
-        fit(f"  {keys}".ljust(start) + first.ljust(room), width), (f"  {name}" if beside else "", "dim")
-    )
-    yield from (Text(fit(" " * start + line, width)) for line in more)
+    yield [(fit(f"  {keys}".ljust(start) + first.ljust(room), width), None), (f"  {name}" if beside else "", _DIM)]
+    yield from ([(fit(" " * start + line, width), None)] for line in more)
 
 
-def _signs(width: int, *, ascii_only: bool) -> Iterator[Text]:
+def _signs(width: int, *, ascii_only: bool) -> Iterator[_Row]:
     """Yield what the signs in charts mean."""
     entries = list(legend(ascii_only=ascii_only))
     start = max(18 if width >= _ROOMY else 0, *(len(entry.sign) for entry in entries)) + 4
-    yield Text(fit("signs in charts", width), style="bold")
+    yield [(fit("signs in charts", width), _BOLD)]
     for entry in entries:
         first, *more = wrap(entry.means, max(8, width - start))
-        sign = (f"  {entry.sign}".ljust(start), "dim" if entry.faint else "")
-        yield Text.assemble(sign, fit(first, max(0, width - start)))
-        yield from (Text(fit(" " * start + line, width)) for line in more)
-    yield Text()
+        sign = (f"  {entry.sign}".ljust(start), _DIM if entry.faint else None)
+        yield [sign, (fit(first, max(0, width - start)), None)]
+        yield from ([(fit(" " * start + line, width), None)] for line in more)
+    yield []

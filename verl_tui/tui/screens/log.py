@@ -142,28 +142,19 @@ class LogScreen(StillScreen[None], Inked):
     def on_mount(self) -> None:
         """Look at the file again and again: what grows is to be seen."""
         self._timer = self.set_interval(_LOOKS, self._look)
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._draw))
 
     def on_unmount(self) -> None:
         """Stop reading."""
         self._reader.stop()
 
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self.call_after_refresh(self._draw)
-
     def show(self, view: View) -> None:
         """Take note of the newest state: which run, which files."""
         self._view = view
-        self._draw()
+        self.redraw()
 
     @on(Read)
     def _read(self) -> None:
-        self._draw()
+        self.redraw()
 
     def _look(self) -> None:
         if (log := self._log) is not None and not self._view.paused:
@@ -195,7 +186,8 @@ class LogScreen(StillScreen[None], Inked):
             self._pagers[path] = Pager(log)
         return self._pagers[path]
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Draw what is in sight, and say where that is."""
         if not self.is_mounted or not self.size.width:
             return
         pager, rows = self._pager, self._rows
@@ -280,7 +272,7 @@ class LogScreen(StillScreen[None], Inked):
         pager = self._pager
         if pager is not None and pager.log.known:
             self._seeker.next(pager, self._lines, query, way)
-            self._draw()
+            self.redraw()
 
     # -- keys -------------------------------------------------------------------------------------------------------
 
@@ -298,13 +290,13 @@ class LogScreen(StillScreen[None], Inked):
             pager.go_home()
         else:
             pager.go_end()
-        self._draw()
+        self.redraw()
 
     @on(Rows.Chosen)
     def _clicked(self, event: Rows.Chosen) -> None:
         if event.index < len(self._lines):
             self._seeker.mark = self._lines[event.index].row.start
-            self._draw()
+            self.redraw()
 
     def action_follow(self) -> None:
         """Show the newest line as it comes, or stay where we are."""
@@ -314,7 +306,7 @@ class LogScreen(StillScreen[None], Inked):
                 pager.move(0)
             else:
                 pager.go_end()
-            self._draw()
+            self.redraw()
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
@@ -334,12 +326,12 @@ class LogScreen(StillScreen[None], Inked):
     def action_fold(self) -> None:
         """Show every line as it was printed, or fold again who printed it and what repeats itself."""
         self._fold = not self._fold
-        self._draw()
+        self.redraw()
 
     def action_wrap(self) -> None:
         """Wrap long lines, or cut them."""
         self._wrap = not self._wrap
-        self._draw()
+        self.redraw()
 
     def action_source(self, way: int) -> None:
         """Show another file of the run."""
@@ -347,7 +339,7 @@ class LogScreen(StillScreen[None], Inked):
         if source is not None and len(paths) > 1:
             self._path = paths[(paths.index(source.path) + way) % len(paths)]
             self._seeker.drop()
-            self._draw()
+            self.redraw()
 
     def action_other(self, way: int) -> None:
         """Look at the log of another run."""
@@ -383,7 +375,7 @@ class LogScreen(StillScreen[None], Inked):
         at = self._seeker.marked(lines)
         row = lines[at if at is not None else -1 if pager.follow else 0].row
         self._seeker.mark = row.start
-        self._draw()
+        self.redraw()
         return row
 
     def action_back(self) -> None:
@@ -394,10 +386,10 @@ class LogScreen(StillScreen[None], Inked):
         elif seeker.hunt is not None and log is not None:
             log.stop_hunt()
             seeker.hunt = None
-            self._draw()
+            self.redraw()
         elif seeker.query is not None:
             seeker.query = None
-            self._draw()
+            self.redraw()
         else:
             self.dismiss()
 
@@ -428,7 +420,7 @@ class LogScreen(StillScreen[None], Inked):
         self.query_one("#search", Input).display = False
         self.remove_class("-searching")
         self._rows.focus(scroll_visible=False)
-        self._draw()
+        self.redraw()
 
     def _say(self, sentence: str) -> None:
         """Say something in one line, in place of what was said before."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
 
     from verl_tui.runs.run import Run
     from verl_tui.tui.metrics.groups import Group
@@ -145,20 +146,10 @@ class MetricsScreen(StillScreen[None]):
     def on_mount(self) -> None:
         """Begin with the view that was left last."""
         self._show_list()
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._anew())
 
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self._anew()
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self._arrange()
-        self._anew()
-
-    def _arrange(self) -> None:
+    def fit(self, size: Size) -> None:
         """Give up lines where there are few. No classes: they would have the styles of all charts worked out anew."""
-        width, height = self.size
+        width, height = size
         self._detail.display = height >= _WITH_DETAIL
         self._keys.display = width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
 
@@ -184,9 +175,10 @@ class MetricsScreen(StillScreen[None]):
 
     # -- drawing --------------------------------------------------------------------------------------------------
 
-    def _anew(self) -> None:
+    def redraw(self) -> None:
+        """Draw, whether anything is new or not."""
         self._drawn = None
-        self.call_after_refresh(self._draw)
+        self._draw()
 
     def _draw(self) -> None:
         """Draw, unless nothing is new."""
@@ -267,7 +259,7 @@ class MetricsScreen(StillScreen[None]):
         """Show the table, or the charts."""
         self._change(lambda user: replace(user, metrics_table=not user.metrics_table))
         self._show_list()
-        self._anew()
+        self.call_after_refresh(self.redraw)
 
     def _show_list(self) -> None:
         """Show table or charts, and let them have the keys."""
@@ -400,7 +392,7 @@ class MetricsScreen(StillScreen[None]):
     def action_filter(self) -> None:
         """Ask for a filter."""
         self._box.display = True
-        self._arrange()
+        self.fit(self.size)
         self.set_focus(self._box, scroll_visible=False)
 
     @on(Input.Changed, "#metrics-filter")
@@ -414,9 +406,9 @@ class MetricsScreen(StillScreen[None]):
     @on(Input.Submitted, "#metrics-filter")
     def _close_filter(self) -> None:
         self._box.display = False
-        self._arrange()
+        self.fit(self.size)
         self._show_list()
-        self._anew()
+        self.call_after_refresh(self.redraw)
 
 
 def _plan(run: Run, key: str) -> Plan:

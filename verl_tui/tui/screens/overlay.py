@@ -18,6 +18,7 @@ from verl_tui.tui.widgets.wrap import fit
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
     from textual.widget import Widget
 
     from verl_tui.tui.view import View
@@ -73,22 +74,12 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         yield self._panel
 
     def on_mount(self) -> None:
-        """Listen to the keys at once, and take the colours of another theme."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self._again))
+        """Listen to the keys at once."""
         self.query(Rows).focus()  # the first that can have them; none where the app ends meanwhile
 
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self.call_after_refresh(self._again)
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self._spread()
-        self.call_after_refresh(self._again)
-
-    def _spread(self) -> None:
+    def fit(self, size: Size) -> None:
         """Let the panel fill the screen, unless that is far wider than it."""
-        apart = self.WIDEST is not None and self.size.width >= self.WIDEST + _RIM
+        apart = self.WIDEST is not None and size.width >= self.WIDEST + _RIM
         if apart != self.has_class("-apart"):
             self.set_class(apart, "-apart", update=False)
             self.app.stylesheet.apply(self)
@@ -98,7 +89,7 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     def show(self, view: View) -> None:
         """Draw the newest state."""
         self._view = view
-        self._again()
+        self.redraw()
 
     def draw(self, view: View) -> None:
         """Write what the panel shows; changes nothing that is as it was."""
@@ -121,7 +112,8 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         kinds = (type(self), Rows)
         return " · ".join(f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE)
 
-    def _again(self) -> None:
+    def redraw(self) -> None:
+        """Draw what was shown last."""
         if self._view is not None and self._panel.is_mounted:
             self._panel.set_class(self._view.ascii, "-ascii")
             self.draw(self._view)

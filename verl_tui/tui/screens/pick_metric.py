@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text
 from textual import on
 from textual.binding import Binding
-from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.widgets.box import Box
+from verl_tui.tui.widgets.framed import Framed
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
@@ -31,7 +32,7 @@ def matching(plans: Sequence[Plan], text: str) -> list[Plan]:
     return [one for one in plans if all(word in f"{one.key}\n{one.label}".lower() for word in words)]
 
 
-class PickMetric(ModalScreen["Plan | None"]):
+class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
     """A filter and what it leaves; gives the metric that was chosen, None where nobody chose."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,7 +43,7 @@ class PickMetric(ModalScreen["Plan | None"]):
     DEFAULT_CSS = """
     PickMetric {
         align: center middle;
-        & > Container {
+        & > Framed {
             width: 72;
             max-width: 100%;
             height: 60%;
@@ -66,28 +67,22 @@ class PickMetric(ModalScreen["Plan | None"]):
 
     def compose(self) -> ComposeResult:
         """A line to write in, and the metrics."""
-        with Container(classes="-ascii" if self._ascii else "") as frame:
+        with Framed(classes="-ascii" if self._ascii else "") as frame:
             frame.border_title = "second metric, axis at the right"
             yield Box("a few letters · enter takes")
             rows = Rows(choosing=True)
             rows.can_focus = False
             yield rows
 
-    def on_mount(self) -> None:
-        """Begin with all of them."""
-        self.call_after_refresh(self._list)
-
-    def on_resize(self) -> None:
-        """Write the rows for the new width."""
-        self.call_after_refresh(self._list)
-
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
         self._found = matching(self._plans, event.value)
-        self._list()
+        self.redraw()
 
-    def _list(self) -> None:
-        rows = self.query_one(Rows)
+    def redraw(self) -> None:
+        """List what was found; all of them to begin with."""
+        if (rows := next(iter(self.query(Rows)), None)) is None:
+            return  # the app is ending
         width, mark = max(1, rows.width), "~" if self._ascii else "…"
         rows.set_rows([Text(fit(printable(_words(one)), width, mark)) for one in self._found])
         rows.chosen = min(rows.chosen or 0, len(self._found) - 1) if self._found else None

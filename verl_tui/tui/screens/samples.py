@@ -118,20 +118,11 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     def on_mount(self) -> None:
         """Draw what is known, as soon as the size is."""
         self.watch(self._body.text, "scroll_y", self._scrolled, init=False)
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._later())
-
-    def on_screen_resume(self) -> None:
-        """Draw when the size is known."""
-        self._later()
-
-    def on_resize(self) -> None:
-        """Lay out anew."""
-        self._later()
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
         self._view = view
-        self._draw()
+        self.redraw()
 
     def show_samples(self, view: View) -> None:
         """Draw what has been read since."""
@@ -141,9 +132,10 @@ class SamplesScreen(StillScreen["Chosen | None"]):
 
     def _later(self) -> None:
         """Draw when the layout has been applied."""
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.redraw)
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        """Draw what is shown of what was asked for."""
         if not self._body.is_attached or not self.size.width:
             return  # too early, or the app is ending
         browse, run, ascii = self.browse, self._view.run, self._view.ascii
@@ -170,7 +162,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
 
     def _scrolled(self, y: float) -> None:
         if y > 0 and self.browse.stay():
-            self._draw()
+            self.redraw()
 
     def _say(self, sentence: str) -> None:
         """Say something in place of what was said before."""
@@ -182,7 +174,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     def _show_from_top(self, moved: bool) -> None:
         if moved:
             self._body.scroll_to_top()
-            self._draw()
+            self.redraw()
 
     def action_sample(self, by: int) -> None:
         """Show the next or previous sample; past the last comes the older step, before the first the newer one."""
@@ -239,7 +231,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
 
         def go_on() -> None:
             (body.list if to_list else body.text).focus(scroll_visible=False)
-            self._draw()
+            self.redraw()
 
         self.call_after_refresh(go_on)
 
@@ -305,7 +297,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         self.browse.ask(wanted)
         if turns:
             self._take_turns()
-        self._draw()
+        self.redraw()
 
     def _close_filter(self) -> None:
         self._box.display = False
@@ -315,24 +307,24 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample."""
         if self._body.hit(by, ascii=self._view.ascii):
-            self._draw()
+            self.redraw()
         elif self.browse.query.searches:
             self._say("no hit in this sample's text")
 
     def action_sort(self) -> None:
         """Sort by the next field."""
         self.browse.sort()
-        self._draw()
+        self.redraw()
 
     def action_turn(self) -> None:
         """Sort the other way round."""
         self.browse.turn()
-        self._draw()
+        self.redraw()
 
     def action_fold(self, part: str) -> None:
         """Fold or unfold a part of the sample."""
         self.browse.fold(part)
-        self._draw()
+        self.redraw()
 
     # -- out of here ------------------------------------------------------------------------------------------------
 

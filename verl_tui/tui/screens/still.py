@@ -1,27 +1,92 @@
-"""A screen that is not painted anew for every move of the focus."""
+"""A screen that is painted no more often than it has to be."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
 
 if TYPE_CHECKING:
+    from textual import events
     from textual._compositor import CompositorMap
-    from textual.geometry import Region, Size
+    from textual.await_remove import AwaitRemove
+    from textual.geometry import Size
+    from textual.strip import Strip
     from textual.widget import Widget
     from typing_extensions import Self
 
 
 class StillScreen(Screen[ScreenResultType]):
-    """A screen that shows nothing but its widgets, which paint their own focus."""
+    """A screen that shows nothing but its widgets, which paint their own focus.
+
+    Textual lays out and paints a screen again and again while it opens: empty, at its size, styled for that, filled.
+    Here all of that comes first, and what is seen first is the whole of it. What is said of Textual is so in 8.2.
+    """
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """As of every screen; Textual writes all of it whenever this changes."""
 
     _laid_out: CompositorMap | None = None
     """Where everything was at the last layout."""
+    _seen = False
+    """Whether there has been something to see."""
+    _drawn_at: Size | None = None
+    """The size it was drawn for last."""
+    _row: Strip | None = None
+    """A row of what there is behind the widgets."""
+
+    # -- what a screen says of itself -------------------------------------------------------------------------------
+
+    def fit(self, size: Size) -> None:
+        """Take on what depends on the size; called before anything is composed, and with each new size."""
+
+    def redraw(self) -> None:
+        """Draw at the size there is; called before anything is seen, and whenever all of it may look different."""
+
+    # -- opening, coming back, another size, other colours ----------------------------------------------------------
+
+    async def _compose(self) -> None:
+        size = self.app.size
+        across = self.app.HORIZONTAL_BREAKPOINTS if self.HORIZONTAL_BREAKPOINTS is None else self.HORIZONTAL_BREAKPOINTS
+        down = self.app.VERTICAL_BREAKPOINTS if self.VERTICAL_BREAKPOINTS is None else self.VERTICAL_BREAKPOINTS
+        for length, breakpoints in ((size.width, across), (size.height, down)):
+            self.add_class(*self._get_breakpoint_classes(length, breakpoints or []), update=False)
+        self.fit(size)
+        self.app.stylesheet.apply(self)
+        await super()._compose()
+
+    def on_mount(self) -> None:
+        """Take the colours of another theme."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self.redraw))
+
+    def _on_screen_resume(self, event: events.ScreenResume) -> None:
+        event.prevent_default()
+        event.refresh_styles = event.refresh_styles and self._seen  # until then they are those it was composed with
+        super()._on_screen_resume(event)
+        self._drawn_at = self.size
+        self.redraw()
+        self._seen = True
+        self._on_timer_update()  # now, not at the next beat
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for another size, once the stylesheet has been applied."""
+        if event.size != self._drawn_at:
+            self._drawn_at = event.size
+            self.fit(event.size)
+            self.call_after_refresh(self.redraw)
+
+    def _screen_resized(self, size: Size) -> None:
+        """Lay out anew; not for being told what has just been done."""
+        if size != self._size:
+            super()._screen_resized(size)
+
+    def remove(self) -> AwaitRemove:
+        """End; Textual has the screen below laid out and painted once more for that."""
+        return self.app._prune(self)
+
+    # -- layout and painting ----------------------------------------------------------------------------------------
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Paint anew; regions are of a screen below that shines through.
@@ -45,3 +110,21 @@ class StillScreen(Screen[ScreenResultType]):
             self._compositor._full_map = self._laid_out
         super()._refresh_layout(size, scroll)
         self._laid_out = self._compositor._full_map
+
+    def _compositor_refresh(self) -> None:
+        """Paint; where all of it is to be painted, once, and not before and after a layout."""
+        if not self._seen:
+            return
+        if self._repaint_required and self.is_current:
+            self._repaint_required = False
+            self._compositor.update_widgets({self})
+        super()._compositor_refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return what there is behind the widgets: Textual makes and cuts each row of it by itself."""
+        if self.styles.background.a < 1 or not crop.height:
+            return super().render_lines(crop)
+        (row,) = super().render_lines(Region(crop.x, crop.y, crop.width, 1))
+        if self._row != row:
+            self._row = row
+        return [self._row] * crop.height

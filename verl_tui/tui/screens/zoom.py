@@ -106,14 +106,9 @@ class ZoomScreen(StillScreen[Look]):
         yield self._origin
         yield Keys()
 
-    def on_mount(self) -> None:
-        """Draw what has come since the chart was made, and say where the numbers come from."""
-        self.show(self._view)
-
-    def on_resize(self) -> None:
+    def redraw(self) -> None:
         """Read in as many rows as that takes now, and name the run in the room there is."""
-        self._chart.show(self._data())
-        self._tell()
+        self.show(self._view)
 
     def _data(self) -> ChartData:
         data, run = chart_data(self._plan, self._view, self._look), self._view.run

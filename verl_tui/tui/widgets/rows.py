@@ -112,12 +112,14 @@ class Rows(ScrollView, Inked, can_focus=True):
         else:
             self.set_reactive(Rows.virtual_size, size)
         self._scroll_update(size)  # Textual forgets a scroll bar that is no longer needed
+        if self.width != size.width:  # it has come or gone; at the next drawing that would be news
+            self.set_reactive(Rows.virtual_size, Size(self.width, size.height))
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
         at = self.scroll_offset.y + y
         width = self.size.width
-        base = self.rich_style
+        base = self.ink("")
         if not 0 <= at < len(self._strips):
             return Strip.blank(width, base)
         strip = self._strips[at].crop(0, width).extend_cell_length(width)
