@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import replace
+from threading import current_thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -452,6 +453,19 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
         with log.open("a") as file:
             file.write(records(31, 31))
         await until(pilot, lambda: "step 31" in text(app))
+
+
+async def test_what_the_first_large_chart_needs_is_loaded_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr("verl_tui.tui.app._SPARE", 0.01)
+    monkeypatch.setattr("verl_tui.tui.app.load_plotext", lambda: loaded.append(current_thread().name))
+    app = live(write_run(tmp_path, "a", 30))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: loaded)
+        assert "step 30" in text(app)
+    assert loaded == ["plotext"], "beside the loop, which answers keys"
 
 
 async def test_reading_ends_with_the_app(tmp_path: Path) -> None:

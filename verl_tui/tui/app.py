@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from functools import partial
+from threading import Thread
 from time import monotonic, time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,6 +32,7 @@ from verl_tui.tui.selection import Selection
 from verl_tui.tui.takeaway import PICTURES, copy_here, take_picture
 from verl_tui.tui.terminal import TerminalApp
 from verl_tui.tui.view import View
+from verl_tui.tui.widgets.zoomed import load_plotext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -50,6 +52,8 @@ _LOADING = 2
 """How many times rarer it is painted while logs load: then every painting changes every row of every chart."""
 _TICK = 10.0
 """Seconds between looks at the clock: ages on the screen have this grain, and silence may come to mean something."""
+_SPARE = 1.0
+"""Seconds after loading at which there surely is time for something else."""
 _SWEEP = 60.0
 """Seconds from one search for garbage among all objects to the next."""
 
@@ -69,7 +73,7 @@ class VerlApp(TerminalApp):
         (0, "-line"),
         (2, "-pair"),
         (3, "-tiny"),
-        (7, "-flat"),
+        (8, "-flat"),
         (18, "-low"),
         (30, "-tall"),
     ]
@@ -207,6 +211,7 @@ class VerlApp(TerminalApp):
         was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
         if was_loading and not self._loading:
             gc.freeze()  # what was read stays: with many runs, looking for garbage in it holds a key up by 50 ms
+            self.set_timer(_SPARE, _prepare)
         return was_loading and not self._loading
 
     @on(Read)
@@ -382,3 +387,8 @@ class VerlApp(TerminalApp):
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
             yield SystemCommand(f"Screenshot as {name}", "write it into the current directory", take)
+
+
+def _prepare() -> None:
+    """Load beside everything else what the first large chart would wait for."""
+    Thread(target=load_plotext, name="plotext", daemon=True).start()

@@ -66,6 +66,17 @@ def shown_run(app: VerlApp) -> str:
 # -- layouts ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("width", [50, 80, 140])
+async def test_panels_in_sight_have_room_for_something(demo: Monitor, width: int) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(width, 40)) as pilot:
+        for height in range(3, 20):
+            await pilot.resize_terminal(width, height)
+            await settle(pilot)
+            empty = [name for name in in_sight(app) if not app.screen.query_one(f"#{name}").content_size.area]
+            assert not empty, height
+
+
 @pytest.mark.parametrize("order", [1, -1])
 async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor, order: int) -> None:
     app = showing(demo)

@@ -61,7 +61,7 @@ class ZoomedChart(Plot):
         data = drawing.remembered.telling(data, *shown) if shown else data
         scale = drawing.remembered.scale(data, *shown) if shown else None
         roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and drawing.symbols is not ASCII
-        plotext = _plotext() if roomy and scale else None
+        plotext = load_plotext() if roomy and scale else None
         if plotext is None or shown is None or scale is None:
             return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
         other = drawing.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
@@ -85,7 +85,7 @@ class ZoomedChart(Plot):
         return self._zoom or super()._frame()
 
 
-def _plotext() -> Any:
+def load_plotext() -> Any:
     """Return plotext, None where its kernel cannot be loaded. Imported late: it takes a fifth of a second."""
     try:
         import plotext
