@@ -13,7 +13,7 @@ from verl_tui.monitor import load
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ async def settle(pilot: Pilot[Any]) -> None:
     for _ in range(2):
         await pilot.pause()
     for _ in range(ROUNDS):
-        if not any(chart._late for chart in pilot.app.screen.query(Chart)):
+        if not any(plot._late for plot in pilot.app.screen.query(Plot)):
             break
         await pilot.pause(0.01)
 

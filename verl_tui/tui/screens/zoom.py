@@ -97,6 +97,7 @@ class ZoomScreen(StillScreen[Look]):
         self._look = look
         self._view = view
         self._chart = ZoomedChart(self._data(), ascii_only=view.ascii)
+        self._chart.draw_late()
         self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
 
     def compose(self) -> ComposeResult:
@@ -109,6 +110,7 @@ class ZoomScreen(StillScreen[Look]):
     def redraw(self) -> None:
         """Read in as many rows as that takes now, and name the run in the room there is."""
         self.show(self._view)
+        self.call_after_refresh(self._chart.catch_up)
 
     def _data(self) -> ChartData:
         data, run = chart_data(self._plan, self._view, self._look), self._view.run

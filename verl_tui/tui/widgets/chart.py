@@ -18,9 +18,6 @@ __all__ = ["STEPS", "Axis", "Chart", "ChartData", "Line", "Mark", "Points"]
 class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
-    _late = False
-    """Whether nothing is drawn for now."""
-
     def expect_layout(self, *, late: bool) -> None:
         """Draw nothing before a layout that is under way has given this its place; if late, not even then.
 

@@ -98,6 +98,9 @@ class Plot(Inked, can_focus=True):
     }
     """ + rules("Plot", "chart")
 
+    _late = False
+    """Whether what takes long is left to a later frame."""
+
     class CursorMoved(Message, namespace="chart"):
         """The reader moved the cursor, or took it away."""
 

@@ -54,9 +54,20 @@ class ZoomedChart(Plot):
     _zoom: Frame | None = None
     _drawn: tuple[object, list[Text]] = (None, [])
 
+    def draw_late(self) -> None:
+        """Show only the title until `catch_up`: whoever opens a chart sees at once that it opens."""
+        self._late = True
+
+    def catch_up(self) -> None:
+        """Draw."""
+        self._late = False
+        self._redraw()
+
     def _draw(self, width: int, height: int) -> list[Text]:
         self._zoom = None
         drawing, data = self._drawing, self._data
+        if self._late:
+            return [title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)]
         shown = extent(data)
         data = drawing.remembered.telling(data, *shown) if shown else data
         scale = drawing.remembered.scale(data, *shown) if shown else None
