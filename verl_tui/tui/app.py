@@ -24,6 +24,7 @@ from verl_tui.tui.actions import first_keys
 from verl_tui.tui.attention import Attention
 from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.notice import notices
+from verl_tui.tui.panels.chart_plan import unknown
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.catalog import SCREENS, Desk
@@ -212,6 +213,8 @@ class VerlApp(TerminalApp):
         if was_loading and not self._loading:
             gc.freeze()  # what was read stays: with many runs, looking for garbage in it holds a key up by 50 ms
             self.set_timer(_SPARE, _prepare)
+            for sentence in unknown(self.config.charts, self._monitor.runs.values()):
+                self.notify(sentence, severity="warning", timeout=15, markup=False)
         return was_loading and not self._loading
 
     @on(Read)

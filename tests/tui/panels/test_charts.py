@@ -15,7 +15,7 @@ from textual.geometry import Size
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
-from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan
+from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan, unknown
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.looking import said
 from verl_tui.tui.panels.time_axis import on_axis
@@ -88,6 +88,15 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
     assert shown[:4] == ["critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"]
     assert set(shown) == {"critic/score/mean", *KEYS}
     assert len(shown) == len(set(shown))
+
+
+def test_wanted_charts_that_nobody_knows_are_told() -> None:
+    run = rich_run()
+    assert list(unknown(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run])) == []
+    (slip, other) = unknown(["entrpy", "[bold]\nxyz"], [run])
+    assert slip.endswith("nothing is called entrpy; did you mean entropy?")
+    assert other.endswith("nothing is called [bold] xyz")
+    assert list(unknown(["entrpy"], [])) == [], "nothing has been read yet"
 
 
 def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family, place
 from verl_tui.runs.targets import reached
+from verl_tui.text import one_line
 from verl_tui.tui.panels.overlaid import overlaid
 from verl_tui.tui.panels.time_axis import AXES, on_axis
 from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
@@ -126,6 +128,19 @@ def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str]
     if filter_:
         plans = [found for found in plans if found.matches(filter_)]
     return tuple(plans)
+
+
+def unknown(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
+    """Yield a sentence for each wanted chart that is neither an indicator nor a metric of any run.
+
+    Not for names with a slash: they are the log's own, of metrics that may be yet to come or of other trainings.
+    """
+    keys = {key for run in runs for key in run.keys}
+    for name in wanted if keys else ():
+        if "/" not in name and name not in INDICATORS and name not in keys:
+            near = get_close_matches(name, [*INDICATORS, *keys], 1)
+            meant = f"; did you mean {one_line(near[0])}?" if near else ""
+            yield f"charts in the configuration: nothing is called {one_line(name)}{meant}"
 
 
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
