@@ -176,6 +176,14 @@ def test_at_the_same_step_the_later_ones_do_not_count() -> None:
     assert row(rows, "step") == ["3", "3"]
 
 
+def test_what_is_of_the_end_says_so_where_the_rest_is_of_a_step() -> None:
+    view = two()
+    view.monitor.verdicts.update({"x-slow": Verdict(), "x-fast": Verdict()})
+    for alignment, now in ((Alignment.STEP, ", now"), (Alignment.END, "")):
+        labels = [line[:24].strip() for line in table(view, alignment=alignment)]
+        assert {f"findings{now}", f"state{now}"} <= set(labels), labels
+
+
 def test_ascii_has_signs_of_its_own() -> None:
     rows = table(two(ascii=True))
     assert all(line.isascii() for line in rows)

@@ -74,7 +74,8 @@ def sections(view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequen
     counted = stops(runs, alignment)
     found = [(runs[at], counted[at]) for at in seen]
     # What no run has a word on would only push away what they have.
-    told = (line for line in _figures(view, found) if any(cell.text != UNKNOWN for cell in line.cells))
+    lines = _figures(view, found, "" if alignment is Alignment.END else ", now")
+    told = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
     return [Section("figures", tuple(told)), _settings(runs, seen)]
 
 
@@ -90,11 +91,13 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
     return str(alignment.value)
 
 
-def _figures(view: View, found: Sequence[tuple[Run, Stop]]) -> Iterator[Line]:
+def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[Line]:
+    """Yield the lines; `now` marks those that are of each run's end, wherever the others are compared."""
+
     def line(label: str, make: Callable[[Run, Stop], Cell], way: int = 0, *, counts: bool = False) -> Line:
         return Line(label, tuple(make(run, stop) for run, stop in found), way, counts)
 
-    yield line("state", lambda run, _: Cell(state(run, view.now).value))
+    yield line(f"state{now}", lambda run, _: Cell(state(run, view.now).value))
     yield line("step", _steps)
     yield line("time so far", lambda _, stop: Cell(duration(stop.elapsed)))
     for indicator in ("reward", "validation"):
@@ -108,8 +111,8 @@ def _figures(view: View, found: Sequence[tuple[Run, Stop]]) -> Iterator[Line]:
         yield line(label, partial(_peak, view, indicator))
     yield line("throughput, mean", partial(_mean, "throughput"), 1)
     yield line("step time", _step_time, -1)
-    yield line("ETA", lambda run, _: Cell(duration(remaining(run, view.now))))
-    yield line("findings", lambda run, _: _findings(view, run), -1, counts=True)
+    yield line(f"ETA{now}", lambda run, _: Cell(duration(remaining(run, view.now))))
+    yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, counts=True)
 
 
 def _lowest(found: Sequence[tuple[Run, Stop]], indicator: str) -> bool:
