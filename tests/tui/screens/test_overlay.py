@@ -26,3 +26,14 @@ async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(tmp_path: Pa
             assert rim or "q Quit" not in seen, "nothing of the dashboard shows through"
             assert rim or panel.outer_size.height == 20
             assert bool(rim) is (width == 220 and key in "tiA")
+
+
+async def test_what_shines_through_is_drawn_for_another_size(tmp_path: Path) -> None:
+    app = loaded(write_run(tmp_path, "run", 3))
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "ctrl+p")
+        await pilot.resize_terminal(60, 20)
+        await settle(pilot)
+        behind = lines(app)[0]
+        await press(pilot, "escape")
+        assert lines(app)[0] == behind

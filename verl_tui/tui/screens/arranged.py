@@ -156,8 +156,10 @@ class Arranged(StillScreen[None]):
         """
         switched = self._view is not None and self._view.run is not None and view.run is not self._view.run
         self._view = view
-        if self.app.screen is not self:
-            return  # a row that shines through costs all rows: Textual writes the screen in front anew
+        if self.app.screen is self:  # a row that shines through costs all rows: Textual writes the one in front anew
+            self._draw(view, switched=switched)
+
+    def _draw(self, view: View, *, switched: bool = False) -> None:
         if not self.query("#status"):
             return  # the app is ending
         alone = not self.query_one(HealthPanel).display and self.zoomed is None
@@ -200,9 +202,9 @@ class Arranged(StillScreen[None]):
         self.call_after_refresh(self.redraw)
 
     def redraw(self) -> None:
-        """Draw what was shown last, and what has changed while another screen was in front."""
+        """Draw what was shown last, at another size also behind the screen in front."""
         if self._view is not None:
-            self.show(self._view)
+            self._draw(self._view)
 
     @property
     def zoomed(self) -> Panel | None:
