@@ -102,7 +102,7 @@ class MetricsScreen(StillScreen[None]):
         overflow: hidden hidden;
         & > #metrics-status { background: $panel; padding: 0 1; }
         & > #metrics-detail { padding: 0 1; }
-        & > #metrics-filter { height: 1; border: none; padding: 0 1; display: none; }
+        & > #metrics-filter { height: 1; border: none; padding: 0 1; }
         &.-narrow > #metrics-status, &.-narrow > #metrics-detail { padding: 0; }
     }
     """
@@ -133,6 +133,7 @@ class MetricsScreen(StillScreen[None]):
         self._grid, self._table = MetricGrid(id="metrics-grid"), MetricTable(id="metrics-table")
         self._keys = Keys()
         self._box = Box("words a|b !not /regex/ · enter keeps, esc clears", id="metrics-filter")
+        self._box.display = False
 
     def compose(self) -> ComposeResult:
         """What is listed, the metrics, what the chosen one is."""

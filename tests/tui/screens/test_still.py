@@ -1,0 +1,50 @@
+"""What all screens keep to: what is seen first is the whole of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.screen import Screen
+from watching import dashboard, lines, press, settle, showing
+
+from verl_tui.tui.screens.still import StillScreen
+
+if TYPE_CHECKING:
+    from verl_tui.monitor import Monitor
+
+KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "question_mark", "enter")
+
+
+@pytest.mark.parametrize("size", [(140, 45), (60, 20), (40, 12)])
+async def test_a_screen_opens_as_it_would_be_drawn_again(demo: Monitor, size: tuple[int, int]) -> None:
+    app = showing(demo)
+    async with app.run_test(size=size) as pilot:
+        for key in KEYS:
+            await press(pilot, key)
+            screen, opened = app.screen, lines(app)
+            assert isinstance(screen, StillScreen), key
+            screen.fit(app.size)
+            screen.redraw()
+            await settle(pilot)
+            assert lines(app) == opened, key
+            await press(pilot, "escape", "escape")
+            assert app.screen is dashboard(app), key
+
+
+async def test_nothing_is_painted_before_it_is_drawn(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    painted: Counter[str] = Counter()
+    paint = Screen._compositor_refresh
+
+    def counted(self: Screen[object]) -> None:
+        painted["empty" if getattr(self, "_drawn_at", None) is None else "drawn"] += 1
+        paint(self)
+
+    monkeypatch.setattr(Screen, "_compositor_refresh", counted)
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for key in KEYS:
+            await press(pilot, key, "escape", "escape")
+    assert painted["empty"] == 0
+    assert painted["drawn"] > len(KEYS)
