@@ -33,6 +33,29 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(demo: Monitor, size: tu
             assert app.screen is dashboard(app), key
 
 
+@pytest.mark.parametrize(("before", "after"), [((60, 20), (140, 45)), ((140, 45), (60, 9))])
+@pytest.mark.parametrize("keys", ["l question_mark", "m enter question_mark", "C question_mark"])
+async def test_screens_far_behind_the_front_one_take_another_size(
+    demo: Monitor, keys: str, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    app, there = showing(demo), showing(demo)
+    async with there.run_test(size=after) as pilot:
+        await press(pilot, *keys.split()[:-1])
+        wanted = [lines(there)]
+        await press(pilot, "escape")
+        wanted.append(lines(there))
+    async with app.run_test(size=before) as pilot:
+        await press(pilot, "p", *keys.split())  # paused nothing is drawn that need not be
+        await pilot.resize_terminal(*after)
+        await settle(pilot)
+        await press(pilot, "escape")
+        front = lines(app)
+        await press(pilot, "escape")
+        assert lines(app)[1:] == wanted[1][1:]
+        if "l" not in keys:
+            assert front[2:] == wanted[0][2:]
+
+
 async def test_nothing_is_painted_before_it_is_drawn(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     painted: Counter[str] = Counter()
     paint = Screen._compositor_refresh

@@ -48,14 +48,19 @@ class StillScreen(Screen[ScreenResultType]):
     # -- opening, coming back, another size, other colours ----------------------------------------------------------
 
     async def _compose(self) -> None:
-        size = self.app.size
-        across = self.app.HORIZONTAL_BREAKPOINTS if self.HORIZONTAL_BREAKPOINTS is None else self.HORIZONTAL_BREAKPOINTS
-        down = self.app.VERTICAL_BREAKPOINTS if self.VERTICAL_BREAKPOINTS is None else self.VERTICAL_BREAKPOINTS
-        for length, breakpoints in ((size.width, across), (size.height, down)):
-            self.add_class(*self._get_breakpoint_classes(length, breakpoints or []), update=False)
-        self.fit(size)
+        self._take_size(self.app.size)
         self.app.stylesheet.apply(self)
         await super()._compose()
+
+    def _take_size(self, size: Size) -> None:
+        """Take on all that the size decides, but for the styles."""
+        across = self.app.HORIZONTAL_BREAKPOINTS if self.HORIZONTAL_BREAKPOINTS is None else self.HORIZONTAL_BREAKPOINTS
+        down = self.app.VERTICAL_BREAKPOINTS if self.VERTICAL_BREAKPOINTS is None else self.VERTICAL_BREAKPOINTS
+        for length, breakpoints in ((size.width, across or []), (size.height, down or [])):
+            held = self._get_breakpoint_classes(length, breakpoints)
+            for _, name in breakpoints:
+                self.set_class(name in held, name, update=False)
+        self.fit(size)
 
     def on_mount(self) -> None:
         """Take the colours of another theme."""
@@ -64,6 +69,9 @@ class StillScreen(Screen[ScreenResultType]):
     def _on_screen_resume(self, event: events.ScreenResume) -> None:
         event.prevent_default()
         event.refresh_styles = event.refresh_styles and self._seen  # until then they are those it was composed with
+        if self._seen and self.app.size != self._drawn_at:  # of a resize far behind the screen in front nobody tells it
+            self._take_size(self.app.size)
+            self.app.stylesheet.update(self)
         super()._on_screen_resume(event)
         self._drawn_at = self.size
         self.redraw()
