@@ -468,7 +468,8 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
     assert loaded == ["plotext"], "beside the loop, which answers keys"
 
 
-async def test_a_wanted_chart_that_nobody_knows_is_told(tmp_path: Path) -> None:
+async def test_a_wanted_chart_that_nobody_knows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verl_tui.tui.app._SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await until(pilot, lambda: list(app._notifications))

@@ -142,6 +142,8 @@ class VerlApp(TerminalApp):
         self._selection = Selection()
         self._paused = False
         self._loading = monitor is None
+        self._settled = False
+        """Whether what waits for the end of loading has been done."""
         self._painted = float("-inf")
         self._shown_at = clock()
         self._paint_later: Timer | None = None
@@ -212,10 +214,18 @@ class VerlApp(TerminalApp):
         was_loading, self._loading = self._loading, self._monitor.loaded() < 1.0
         if was_loading and not self._loading:
             gc.freeze()  # what was read stays: with many runs, looking for garbage in it holds a key up by 50 ms
-            self.set_timer(_SPARE, _prepare)
-            for sentence in unknown(self.config.charts, self._monitor.runs.values()):
-                self.notify(sentence, severity="warning", timeout=15, markup=False)
+            self.set_timer(_SPARE, self._after_loading)
         return was_loading and not self._loading
+
+    def _after_loading(self) -> None:
+        """Do once what could wait until all that was there had been read."""
+        if self._settled or self._loading:
+            return
+        self._settled = True
+        # The first large chart would wait for it.
+        Thread(target=load_plotext, name="plotext", daemon=True).start()
+        for sentence in unknown(self.config.charts, self._monitor.runs.values()):
+            self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     @on(Read)
     def _look(self) -> None:
@@ -390,8 +400,3 @@ class VerlApp(TerminalApp):
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
             yield SystemCommand(f"Screenshot as {name}", "write it into the current directory", take)
-
-
-def _prepare() -> None:
-    """Load beside everything else what the first large chart would wait for."""
-    Thread(target=load_plotext, name="plotext", daemon=True).start()

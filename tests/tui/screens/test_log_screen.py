@@ -107,6 +107,18 @@ async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) ->
         check_layout(app)
 
 
+@pytest.mark.parametrize("sizes", [((140, 45), (60, 20)), ((60, 20), (60, 9)), ((60, 9), (140, 45))])
+async def test_another_size_is_filled_to_the_newest_line(log: Path, sizes: tuple[tuple[int, int], ...]) -> None:
+    app = loaded(log.parent)
+    async with app.run_test(size=sizes[0]) as pilot:
+        await opened(pilot)
+        await pilot.resize_terminal(*sizes[1])
+        await quiet(pilot)
+        shown = app.screen.query_one(LogRows)
+        assert len(shown._strips) == shown.size.height
+        assert "100/100" in shown._strips[-1].text
+
+
 async def test_the_newest_lines_folded(log: Path) -> None:
     app = loaded(log.parent)
     async with app.run_test(size=(100, 12)) as pilot:

@@ -91,6 +91,7 @@ class Pager:
         Raises:
             Unread: Some are not read yet; ask again when there is more.
         """
+        self._fresh |= self.follow and (look, height) != (self._look, self.height)
         self._look, self.height = look, max(1, height)
         if self._generation != self.log.generation:
             self._generation, self._owed = self.log.generation, 0

@@ -24,8 +24,15 @@ class LogRows(Rows):
             self.what, self.by = what, by
             super().__init__()
 
+    class Resized(Message):
+        """There is room for other rows: the lines around have taken or left some."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(choosing=True, id=id)
+
+    def on_resize(self) -> None:
+        """Ask for other rows."""
+        self.post_message(self.Resized())
 
     def action_move(self, by: int) -> None:
         """Move by rows."""

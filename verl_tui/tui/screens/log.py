@@ -153,6 +153,7 @@ class LogScreen(StillScreen[None], Inked):
         self.redraw()
 
     @on(Read)
+    @on(LogRows.Resized)
     def _read(self) -> None:
         self.redraw()
 
