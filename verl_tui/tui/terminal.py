@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.command import CommandPalette
 from textual.filter import Monochrome, NoColor
 
@@ -15,6 +15,7 @@ from verl_tui.tui.actions import bindings, commands, keys_to, names
 from verl_tui.tui.ascii import AsciiOnly
 from verl_tui.tui.by_name import ByName
 from verl_tui.tui.cells import Cells
+from verl_tui.tui.key_by_key import KeyByKey
 from verl_tui.tui.keymap import keymap
 from verl_tui.tui.state_file import StateFile
 
@@ -38,7 +39,7 @@ _SETTLED = 0.3
 """Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
 
 
-class TerminalApp(App[int]):
+class TerminalApp(KeyByKey[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
     COMMANDS = {ByName}  # noqa: RUF012 - as Textual declares it
@@ -59,6 +60,7 @@ class TerminalApp(App[int]):
         self.config = config
         self.state_file = state_file if state_file is not None else StateFile()
         self.ascii_only = ascii_only
+        self._disable_tooltips = True  # there are none, and each screen would have a widget for them
         # Without colours Textual draws in shades of grey; what asks for none means none at all (https://no-color.org).
         self._filters = [NoColor() if isinstance(one, Monochrome) else one for one in self._filters]
         if ascii_only:

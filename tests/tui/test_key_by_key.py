@@ -1,0 +1,132 @@
+"""Keys that come together, as from a slow link or a paste: each finds what the one before has done."""
+
+from __future__ import annotations
+
+from asyncio import Event
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from textual.events import Key, Paste
+from textual.widgets import Input, Static
+from watching import dashboard, settle, showing, until
+
+from verl_tui.tui import key_by_key
+from verl_tui.tui.key_by_key import KeyByKey
+
+if TYPE_CHECKING:
+    from textual.app import App, ComposeResult
+    from textual.binding import BindingType
+    from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
+
+SIZE = (140, 45)
+
+
+def type_in(app: App[int], *keys: str | Paste) -> None:
+    """Have all keys come at once."""
+    for key in keys:
+        app.post_message(key if isinstance(key, Paste) else Key(key, key if len(key) == 1 else None))
+
+
+async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
+    """Have all keys come at once, and wait until each has done its work."""
+    app = pilot.app
+    assert isinstance(app, KeyByKey)
+    type_in(app, *keys)
+    await pilot.pause()
+    await until(pilot, lambda: app._heard is None)
+    await settle(pilot)
+
+
+def typed(app: App[int]) -> str:
+    """Return what stands in the box that has the focus."""
+    assert isinstance(app.focused, Input)
+    return app.focused.value
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("f2", "slash", *"kl"), ("m", "slash", *"kl"), ("l", "slash", *"kl"), ("o", "slash", *"kl"), ("ctrl+p", *"kl")],
+)
+async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(demo: Monitor, keys: tuple[str, ...]) -> None:
+    app = showing(demo)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await together(pilot, *keys)
+        assert typed(app) == "kl"
+
+
+async def test_a_paste_right_behind_the_key_that_opens_a_box_is_typed_into_it(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await together(pilot, "m", "slash", Paste("grad"), "x")
+        assert typed(app) == "gradx"
+
+
+async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await together(pilot, *("m", "escape", "l", "escape", "question_mark", "escape") * 5, "p")
+        assert app.screen is dashboard(app)
+        assert app._paused
+
+
+class Leaving(Static, can_focus=True):
+    """Goes away with the first key, and so does what comes behind that."""
+
+    def on_key(self) -> None:
+        self.remove()
+
+
+class Slow(Static, can_focus=True):
+    """Takes its time with the first key."""
+
+    async def on_key(self, event: Key) -> None:
+        if event.key == "a":
+            assert isinstance(self.app, OfOne)
+            await self.app.enough.wait()
+
+
+class OfOne(KeyByKey[int]):
+    """An app of one widget."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("b,c,d", "count", "Count")]
+    heard = 0
+
+    def __init__(self, one: Static) -> None:
+        super().__init__()
+        self.one, self.enough = one, Event()
+
+    def compose(self) -> ComposeResult:
+        yield self.one
+
+    def action_count(self) -> None:
+        self.heard += 1
+
+
+async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next_ones_up() -> None:
+    app = OfOne(Leaving())
+    async with app.run_test() as pilot:
+        await together(pilot, *"abcd")
+        assert app.heard == 3
+
+
+async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = list[None]()
+    monkeypatch.setattr(key_by_key, "_LOOK", 0.001)
+    app = OfOne(Slow())
+    look = app._look_at_heard
+
+    async def counted() -> None:
+        looks.append(await look())
+
+    monkeypatch.setattr(app, "_look_at_heard", counted)
+    async with app.run_test() as pilot:
+        type_in(app, *"abcd")
+        await until(pilot, lambda: len(looks) > 3)
+        assert app.heard == 0
+        app.enough.set()
+        await until(pilot, lambda: app.heard == 3)
