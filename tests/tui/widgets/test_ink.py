@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from textual.app import App, ComposeResult
 from textual.strip import Strip
+from watching import press, showing
 
+from verl_tui.tui.widgets.ink import Inked
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.monitor import Monitor
 
 
 class Inks(App[None]):
@@ -41,3 +51,36 @@ async def test_a_role_that_is_not_there_is_no_plain_text() -> None:
     async with app.run_test():
         with pytest.raises(KeyError, match="strnog"):
             app.query_one(Line).ink("strnog")
+
+
+async def test_on_another_ground_a_role_is_another_style() -> None:
+    app = Inks()
+    async with app.run_test() as pilot:
+        here, there = app.query_one(Line), Line()
+        there.styles.background = "#123456"
+        await app.mount(there)
+        await pilot.pause()
+        assert here.ink("critical").color == there.ink("critical").color
+        assert here.ink("critical").bgcolor != there.ink("critical").bgcolor
+
+
+def kinds(of: type[Inked]) -> Iterator[type[Inked]]:
+    """Yield all kinds of inked widgets there are."""
+    for kind in of.__subclasses__():
+        yield kind
+        yield from kinds(kind)
+
+
+async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(demo: Monitor) -> None:
+    """Else the style of one widget would not do for another."""
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        for key in "mlCctiAo":  # each screen brings its rules
+            await press(pilot, key, "escape", "escape")
+        roles = {f"{kind.PREFIX}--{role}" for kind in kinds(Inked) for role in kind.INKS}
+        chains = [selectors.selectors for rule in app.stylesheet.rules for selectors in rule.selector_set]
+        ours = [chain for chain in chains if chain[-1].name in roles]
+        assert {Line.PREFIX, Rows.PREFIX, "chart", "log"} <= {chain[-1].name.split("--")[0] for chain in ours}
+        for owner, role in ours:
+            assert owner.name in {kind.__name__ for kind in kinds(Inked)}, role
+            assert owner.pseudo_classes <= {"ansi", "light", "dark"}, role

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from textual.dom import DOMNode
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from rich.style import Style
+    from textual.css.stylesheet import Stylesheet
+
+    _Ink = tuple[type[Widget], str, str, Style]
+    """A kind of widget, a role, the theme, and the style of the widget itself."""
+
+_KNOWN: WeakKeyDictionary[Stylesheet, dict[_Ink, Style]] = WeakKeyDictionary()
+"""The styles that have been worked out: each takes about 0.3 ms, and a chart draws with six."""
 
 
 class Inked(Widget):
@@ -43,11 +51,20 @@ class Inked(Widget):
         if role not in self._inks:
             if role not in self.INKS:
                 raise KeyError(role)
+            self._inks[role] = self._worked_out(role, self._inks[""])
+        return self._inks[role]
+
+    def _worked_out(self, role: str, base: Style) -> Style:
+        """Return the style of a role as the stylesheet has it: of one kind of widget the same, wherever one is."""
+        app = self.app
+        known = _KNOWN.setdefault(app.stylesheet, {})
+        ink = (type(self), role, app.theme, base)
+        if ink not in known:
             component = DOMNode(classes=f"{self.PREFIX}--{role}")
             component._attach(self)
-            self.app.stylesheet.apply(component)
-            self._inks[role] = component.rich_style
-        return self._inks[role]
+            app.stylesheet.apply(component)
+            known[ink] = component.rich_style
+        return known[ink]
 
     @property
     def inks(self) -> dict[str, Style]:
