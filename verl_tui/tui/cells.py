@@ -6,7 +6,10 @@ colours cost more than the text: here they are written once for all cells of a f
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter, ne
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import get_character_cell_size
@@ -26,6 +29,13 @@ _Piece = tuple[str, int, int, str]
 """Colours, row, column, text."""
 _PLANES = 0x1F000
 """From here on terminals differ in how wide a character is."""
+_SURE = re.compile("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
+"""What joins no character before it: letters, punctuation, arrows, frames, blocks, braille."""
+_SIGN, _INK = itemgetter(0), itemgetter(1)
+"""The parts of a cell."""
+_CHANGED = b"\x01"
+_STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
+"""Cells that have changed, and up to four between them that have not: to pass over those takes as many bytes."""
 
 
 class Cells:
@@ -59,10 +69,7 @@ class Cells:
         """Yield what has changed, and note it."""
         for y, x1, x2 in update.spans:
             row = self._rows[y] if y < len(self._rows) else []
-            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-                if strip is None or x > x2 or end <= x1:
-                    continue
-                fresh = cells(strip.crop(0, min(end, x2) - x), colours)
+            for x, fresh in _written(update, y, x1, x2, colours):
                 known = row[x : x + len(fresh)]
                 if known != fresh:
                     row[x : x + len(fresh)] = fresh
@@ -89,6 +96,21 @@ class _Changes(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """Write what has changed, all of one colour together, wherever it stands."""
         return write(sorted(self._written.changes(self._update, _colours(console))))
+
+
+def _written(update: ChopsUpdate, y: int, x1: int, x2: int, colours: ColorSystem) -> Iterator[tuple[int, list[Cell]]]:
+    """Yield what is written of a row: where each stretch of it begins, and its cells."""
+    begin, fresh = 0, list[Cell]()
+    for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+        if strip is None or x > x2 or end <= x1:
+            continue
+        if x != begin + len(fresh):
+            if fresh:
+                yield begin, fresh
+            begin, fresh = x, []
+        fresh += cells(strip.crop(0, min(end, x2) - x), colours)
+    if fresh:
+        yield begin, fresh
 
 
 def _colours(console: Console) -> ColorSystem:
@@ -143,28 +165,23 @@ def write(pieces: Iterable[_Piece]) -> str:
 
 def _pieces(y: int, x: int, known: list[Cell], fresh: list[Cell]) -> Iterator[_Piece]:
     """Yield the stretches of cells of one colour that have changed."""
-    if len(known) < len(fresh) or _uncertain(known) or _uncertain(fresh):
-        changed: Iterable[int] = range(len(fresh))
-    else:
-        changed = [i for i, (old, new) in enumerate(zip(known, fresh, strict=True)) if old != new]
-    begun, end, ink, signs = 0, -1, "", list[str]()
-    for i in changed:
-        sign, wanted = fresh[i]
-        if i != end or wanted != ink:
-            if signs:
-                yield ink, y, x + begun, "".join(signs)
-            begun, ink, signs = i, wanted, []
-        signs.append(sign)
-        end = i + 1
-    if signs:
-        yield ink, y, x + begun, "".join(signs)
+    anew = len(known) < len(fresh) or _uncertain(known) or _uncertain(fresh)
+    end = 0
+    for ink, same in groupby(fresh, _INK):
+        run = list(same)
+        at, end = end, end + len(run)
+        changed = _CHANGED * len(run) if anew else bytes(map(ne, known[at:end], run))
+        for stretch in _STRETCH.finditer(changed):
+            begin, stop = stretch.span()
+            yield ink, y, x + at + begin, "".join(map(_SIGN, run[begin:stop]))
 
 
 def _uncertain(row: list[Cell]) -> bool:
     """Tell whether terminals differ in how wide a character is: all that stands behind it in its row is then moved."""
-    signs = [sign for sign, _ in row]
-    text = "".join(signs)
-    return not text.isascii() and (max(text) >= chr(_PLANES) or len(text) + signs.count("") > len(signs))
+    text = "".join(map(_SIGN, row))
+    if text.isascii() or _SURE.fullmatch(text):
+        return False
+    return max(text) >= chr(_PLANES) or max(len(sign) for sign, _ in row) > 1
 
 
 @lru_cache(maxsize=1024)
