@@ -75,6 +75,7 @@ class Terminal:
     def stopped(self) -> None:
         """Read until the app has been stopped."""
         self.until(lambda: os.waitpid(self.app.pid, os.WNOHANG | os.WUNTRACED)[0])
+        self.rest()
 
     def send(self, *signals: int) -> None:
         for number in signals:
@@ -83,9 +84,13 @@ class Terminal:
     def end(self) -> int | None:
         """Read until the app has ended."""
         self.until(lambda: self.app.poll() is not None)
+        self.rest()
+        return self.app.returncode
+
+    def rest(self) -> None:
+        """Read what has been written, and is not read yet."""
         while select.select([self.fd], [], [], 0)[0]:
             self.output += os.read(self.fd, 65536)
-        return self.app.returncode
 
     def restored(self) -> bool:
         """Tell whether the terminal is as it was: modes, screen, cursor, no reports of the mouse."""
