@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from watching import NOW, check_layout, loaded, press, settle, showing, text
@@ -163,6 +163,9 @@ NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "ti
 
 @settings(deadline=None, max_examples=40)
 @given(st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1), st.integers(1, 130))
+@example(
+    {"timing_s/gen": [0, 0, 9e307, 0, 0, 0], "timing_s/step": [0.0] * 6, "timing_s/数学": [0, 0, 9e307, 0, 0, 0]}, 34
+)
 def test_numbers_of_any_kind_raise_nothing(columns: dict[str, list[float]], width: int) -> None:
     for row in timing_rows(view_of(timed(columns, 50)), width):
         assert cell_len("".join(text for text, _ in row)) <= width

@@ -80,7 +80,7 @@ class GpusPanel(TextPanel):
         lines = _lines(view, width, height, zoomed=zoomed)
         if len(lines) > height and width > 1:  # leave room for the scroll bar
             lines = _lines(view, width - 1, height, zoomed=zoomed)
-        self._rows.set_rows(self.texts(lines))
+        self._rows.set_strips(self.strips(lines))
         reading = view.monitor.gpus
         # A host without devices is read once: its silence is no news.
         old = reading is not None and bool(reading.gpus) and view.now - reading.time > _STALE

@@ -204,7 +204,7 @@ class HealthPanel(TextPanel):
             if len(lines) > height:
                 drawing.width -= 1  # the scroll bar
                 lines, heads = self._lay_out(view, drawing)
-        rows.set_entries(self.texts(lines), heads, self._foot or len(lines))
+        rows.set_entries(self.strips(lines), heads, self._foot or len(lines))
         names = [name_of(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
         told = counts(view.verdict, findings[: len(findings) - len(known)], drawing.symbols)

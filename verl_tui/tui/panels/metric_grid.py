@@ -158,15 +158,23 @@ class MetricGrid(Container):
     def show(self, shown: Shown) -> None:
         """Draw the page of the chosen metric."""
         self._shown = shown
-        width, height = self.size
-        if width < 1 or height < 1 or not self.is_attached:
+        width, height = self.size if self.is_attached else (0, 0)
+        if width < 1 or height < 1:
             return
         self._shape = _fitting(width, height, shown.user.metrics_columns, shown.user.metrics_rows)
         self._shelves = shelves(shown.groups, self._shape[0])
         keys = shown.keys
         if self.chosen not in keys:
             self.chosen = keys[0] if keys else None
-        self._fill(shown)
+        if self._rows:
+            self._fill(shown)
+        else:
+            self.call_later(self._open)
+
+    def _open(self) -> None:
+        """Make the first charts: the screen is seen before."""
+        if self._shown is not None and not self._rows:
+            self._fill(self._shown)
 
     def _fill(self, shown: Shown) -> None:
         columns, rows = self._shape

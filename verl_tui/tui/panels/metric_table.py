@@ -84,8 +84,8 @@ class MetricTable(Container, Inked):
     def show(self, shown: Shown, chosen: str | None) -> None:
         """Draw the rows in sight, the chosen metric among them."""
         self._shown, self._keys = shown, shown.keys
-        width = self._rows.width
-        if width < 1 or not self.is_attached:
+        width = self._rows.width if self.is_attached else 0
+        if width < 1:
             return
         at = (self._keys.index(chosen) if chosen in self._keys else 0) if self._keys else None
         self._draw(shown, width)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.control import strip_control_codes
+from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
 from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
 
 from verl_tui.tui.widgets.framed import Framed
 from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.widgets.lazy import LazyStrips
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +74,9 @@ class Panel(Framed):
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Paint anew; what is in the frame paints itself, so the frame is all there is to paint."""
         if repaint and not (regions or layout or recompose):
-            whole, content = self.outer_size.region.translate(-self.content_offset), self.content_size.region
+            # Not `content_size`, which has all of the screen laid out where it is not known yet where the panel is.
+            whole = self.outer_size.region.translate(-self.content_offset)
+            content = self.outer_size.region.shrink(self.styles.gutter).size.region
             regions = (
                 Region.from_corners(whole.x, whole.y, whole.right, content.y),
                 Region.from_corners(whole.x, content.y, content.x, content.bottom),
@@ -110,21 +114,18 @@ class TextPanel(Panel, Inked):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._made: dict[tuple[tuple[str, str], ...], Text] = {}
-        """Rows of the last drawing: most are the same in the next."""
         self._strips: dict[tuple[tuple[str, str], ...], Strip] = {}
+        """Rows that were made: most are the same in the next drawing."""
+        self._looks: dict[str, Style] = {}
+        """How pieces of each role look on any ground."""
 
     @abstractmethod
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
 
-    def texts(self, lines: Sequence[Pieces]) -> list[Text]:
-        """Return rows in their colours; a row that was there last time is the same object."""
-        before, self._made = self._made, {}
-        for pieces in lines:
-            row = tuple(pieces)
-            self._made[row] = before.get(row) or self._made.get(row) or self._text(row)
-        return [self._made[tuple(pieces)] for pieces in lines]
+    def strips(self, lines: Sequence[Pieces]) -> LazyStrips:
+        """Return rows in their colours, each made when it comes into sight."""
+        return LazyStrips(len(lines), lambda at: self.strip(lines[at]))
 
     def strip(self, pieces: Pieces) -> Strip:
         """Return a row of text, ready to be shown, in its colours; one that was made before is the same object."""
@@ -132,20 +133,19 @@ class TextPanel(Panel, Inked):
         if row not in self._strips:
             if len(self._strips) >= _KEPT:
                 self._strips.clear()
-            self._strips[row] = Strip(self._text(row).render(self.app.console)).simplify()
+            made = [Segment(strip_control_codes(words), self._ink(role)) for words, role in row if words]
+            self._strips[row] = Strip(made).simplify()
         return self._strips[row]
 
     def notify_style_update(self) -> None:
         """Forget the colours: the theme has changed."""
-        self._made.clear()
         self._strips.clear()
+        self._looks.clear()
         super().notify_style_update()
 
-    def _text(self, pieces: Sequence[tuple[str, str]]) -> Text:
-        return Text.assemble(*((words, self._ink(role)) for words, role in pieces if words))
-
     def _ink(self, role: str) -> Style:
-        if not role:
-            return Style.null()
-        style = self.ink(role)
-        return Style(color=style.color, bold=style.bold, bgcolor=style.bgcolor if role in self.GROUNDED else None)
+        if role not in self._looks:
+            style = self.ink(role)
+            ground = style.bgcolor if role in self.GROUNDED else None
+            self._looks[role] = Style(color=style.color, bold=style.bold, bgcolor=ground) if role else Style.null()
+        return self._looks[role]

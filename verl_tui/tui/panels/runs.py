@@ -219,7 +219,7 @@ class RunsPanel(TextPanel):
             return self.strip(layout(placed((at - first) // tall))[(at - first) % tall])
 
         self._names = [run.name for run in runs]
-        self._rows.set_lazy_entries(LazyStrips(stop, row), range(first, stop, tall), stop)
+        self._rows.set_entries(LazyStrips(stop, row), range(first, stop, tall), stop)
         self._mark(width, height)
         self.subtitle(self._caption(view, len(runs)))
 

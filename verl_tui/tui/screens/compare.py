@@ -14,7 +14,6 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.compare_figures import sections, where
 from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, longest, table_rows
 from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.palette import rules
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.words import wrapped
@@ -97,15 +96,15 @@ class ComparePanel(TextPanel):
             self._head.styles.height = head
         if not runs:
             self._head.set_strips([])
-            self._table.set_strips([self.strip([(part, "dim")]) for part in wrapped(_NONE, width)])
+            self._table.set_strips(self.strips([[(part, "dim")] for part in wrapped(_NONE, width)]))
             return
         seen = fit_columns(len(runs), width, self._current).seen
         found = sections(view, runs, self._alignment, seen)
         columns = fit_columns(len(runs), width, self._current, longest(found))
         names = heading_rows(view, runs, columns, self._current)[:head]
         body = table_rows(found, columns, width, ascii_only=view.ascii)
-        self._head.set_strips([self.strip(row) for row in names])
-        self._table.set_strips(LazyStrips(len(body), lambda at: self.strip(body[at])))
+        self._head.set_strips(self.strips(names))
+        self._table.set_strips(self.strips(body))
 
 
 class CompareScreen(Overlay[None]):

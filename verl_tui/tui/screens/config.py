@@ -91,8 +91,12 @@ class ConfigPanel(TextPanel):
 
     def on_resize(self) -> None:
         """Share the height anew."""
-        self._detail.styles.height = max(1, min(4, self.size.height // 6))
+        self._detail.styles.height = self._detail_rows
         self.call_after_refresh(self.redraw)
+
+    @property
+    def _detail_rows(self) -> int:
+        return max(1, min(4, self.size.height // 6))
 
     @property
     def width(self) -> int:
@@ -114,13 +118,13 @@ class ConfigPanel(TextPanel):
         lines, heads = page_rows(page, width, ascii_only=self._ascii)
         self._head.display = bool(page.columns and names) and self.size.height >= _FLAT
         head = heading_row(page, width, ascii_only=self._ascii) if self._head.display else []
-        entry, room = page.entries[at] if at is not None else None, self._detail.size
-        detail = detail_rows(page, entry, room.width, room.height, ascii_only=self._ascii)
-        texts = self.texts([head, *lines, *detail])
-        self._head.set_rows(texts[:1])
-        self._list.set_entries(texts[1 : 1 + len(lines)], heads, len(lines) if heads else 0)
+        entry, room = page.entries[at] if at is not None else None, self._detail.size.width
+        # Its rows may not have been laid out yet.
+        detail = detail_rows(page, entry, room, self._detail_rows, ascii_only=self._ascii)
+        self._head.set_strips(self.strips([head]))
+        self._list.set_entries(self.strips(lines), heads, len(lines) if heads else 0)
         self._list.choose(at)
-        self._detail.set_rows(texts[1 + len(lines) :])
+        self._detail.set_strips(self.strips(detail))
 
     @on(Entries.Chosen)
     def _moved(self, message: Entries.Chosen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -129,14 +130,23 @@ class HelpScreen(StillScreen[None], ModalScreen[None]):
         self.query(Rows).focus()  # none where the app ends meanwhile
 
     def redraw(self) -> None:
-        """Fill the rows."""
-        if (rows := next(iter(self.query(Rows)), None)) is None:
+        """Fill the rows: those in sight, and once the screen is seen all of them."""
+        if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
         names = " · the names are for [keys] in the configuration" if rows.size.width > _ROOMY else ""
         self.query_one(Framed).border_subtitle = Content(f"esc closes{names}")
         # One cell is the scroll bar's, which there always is but on the tallest of screens.
-        lines = list(_rows(self.app, max(1, rows.size.width - 1)))
-        rows.set_strips(LazyStrips(len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]])))
+        lines = _rows(self.app, max(1, rows.size.width - 1))
+        if rows.virtual_size.height:
+            _fill(rows, list(lines))
+        else:
+            first = list(islice(lines, rows.size.height))
+            _fill(rows, first)
+            self.call_later(lambda: _fill(rows, [*first, *lines]))
+
+
+def _fill(rows: Rows, lines: Sequence[_Row]) -> None:
+    rows.set_strips(LazyStrips(len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]])))
 
 
 def _rows(app: App[object], width: int) -> Iterator[_Row]:

@@ -86,7 +86,7 @@ class HistoryPanel(TextPanel):
         if not lines:
             words = "nothing was found so far" if view.run is not None else "no run yet"
             lines = [[(part, "dim")] for part in wrapped(words, width)]
-        self._rows.set_entries(self.texts(lines), heads, len(lines) if heads else 0)
+        self._rows.set_entries(self.strips(lines), heads, len(lines) if heads else 0)
         names = [_name(episode) for episode in self.episodes]
         at = names.index(self._chosen) if self._chosen in names else 0
         self._chosen = names[at] if names else None

@@ -49,7 +49,7 @@ class LinePanel(TextPanel):
     def redraw(self) -> None:
         """Wrap the text."""
         lines: list[Pieces] = [[(row, "text")] for row in islice(wrap(self.text, self._rows.width), _MOST)]
-        self._rows.set_rows(self.texts(lines))
+        self._rows.set_strips(self.strips(lines))
 
 
 class LineScreen(Overlay[None]):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.geometry import Size
+    from textual.widget import Widget
 
     from verl_tui.runs.run import Run
     from verl_tui.tui.metrics.groups import Group
@@ -138,10 +139,8 @@ class MetricsScreen(StillScreen[None]):
     def compose(self) -> ComposeResult:
         """What is listed, the metrics, what the chosen one is."""
         yield self._status
-        yield self._grid
-        yield self._table
+        yield self._list
         yield self._detail
-        yield self._box
         yield self._keys
 
     def on_mount(self) -> None:
@@ -170,6 +169,11 @@ class MetricsScreen(StillScreen[None]):
         return self._user.metrics_table
 
     @property
+    def _list(self) -> MetricGrid | MetricTable:
+        """What shows the metrics."""
+        return self._table if self._is_table else self._grid
+
+    @property
     def chosen(self) -> str | None:
         """Key of the chosen metric."""
         return self._table.chosen if self._is_table else self._grid.chosen
@@ -191,7 +195,7 @@ class MetricsScreen(StillScreen[None]):
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        self._list()
+        self._group()
         if self._is_table:
             self._table.show(self._shown(), self._grid.chosen)
         else:
@@ -201,7 +205,7 @@ class MetricsScreen(StillScreen[None]):
     def _shown(self) -> Shown:
         return Shown(self._view, self._groups, self._order, self._charts.look, self._user, self._otherwise())
 
-    def _list(self) -> None:
+    def _group(self) -> None:
         """List the metrics anew where others are there or wanted; numbers that change change no order."""
         run = self._view.run
         made_of = (run, len(run.keys) if run is not None else 0, self._filter, self._order)
@@ -256,11 +260,17 @@ class MetricsScreen(StillScreen[None]):
             moves = {"move": self._grid.move, "shelf": self._grid.shelf, "page": self._grid.page, "end": self._grid.end}
             moves[way](by)
 
-    def action_turn(self) -> None:
+    async def action_turn(self) -> None:
         """Show the table, or the charts."""
         self._change(lambda user: replace(user, metrics_table=not user.metrics_table))
+        await self._have(self._list, self._detail)
         self._show_list()
         self.call_after_refresh(self.redraw)
+
+    async def _have(self, widget: Widget, before: Widget) -> None:
+        """Put in its place what is first wanted now: without it the screen has opened sooner."""
+        if not widget.is_attached:
+            await self.mount(widget, before=before)
 
     def _show_list(self) -> None:
         """Show table or charts, and let them have the keys."""
@@ -390,8 +400,9 @@ class MetricsScreen(StillScreen[None]):
 
     # -- filter ---------------------------------------------------------------------------------------------------
 
-    def action_filter(self) -> None:
+    async def action_filter(self) -> None:
         """Ask for a filter."""
+        await self._have(self._box, self._keys)
         self._box.display = True
         self.fit(self.size)
         self.set_focus(self._box, scroll_visible=False)

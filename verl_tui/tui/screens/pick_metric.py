@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.text import Text
+from rich.segment import Segment
 from textual import on
 from textual.binding import Binding
 from textual.screen import ModalScreen
+from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.tui.screens.still import StillScreen
@@ -81,10 +82,10 @@ class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
 
     def redraw(self) -> None:
         """List what was found; all of them to begin with."""
-        if (rows := next(iter(self.query(Rows)), None)) is None:
+        if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
         width, mark = max(1, rows.width), "~" if self._ascii else "…"
-        rows.set_rows([Text(fit(printable(_words(one)), width, mark)) for one in self._found])
+        rows.set_strips([Strip([Segment(fit(printable(_words(one)), width, mark))]) for one in self._found])
         rows.chosen = min(rows.chosen or 0, len(self._found) - 1) if self._found else None
 
     @on(Input.Submitted)

@@ -62,7 +62,7 @@ class TimingPanel(TextPanel):
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         if self._view is not None and self._rows.width > 0:
-            self._rows.set_rows(self.texts(timing_rows(self._view, self._rows.width)))
+            self._rows.set_strips(self.strips(timing_rows(self._view, self._rows.width)))
 
 
 class TimingScreen(Overlay[None]):

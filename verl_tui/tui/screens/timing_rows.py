@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -159,7 +160,7 @@ def _each_step(run: Run, found: Breakdown | None, width: int, *, ascii_only: boo
         return
     steps = history(run, found, _STEPS)
     longest = max((sum(seconds) for _, seconds in steps), default=0.0)
-    if not longest > 0:
+    if not 0 < longest < inf:
         return
     yield _heading("step by step")
     signs = _SIGNS[ascii_only]

@@ -27,7 +27,7 @@ class CellRows(Rows):
             super().set_strips(strips)
             self.refresh()
             return
-        self._strips, self._texts = strips, []
+        self._strips = strips
         top = self.scroll_offset.y
         regions = [
             Region(start, y, stop - start, 1)

@@ -18,7 +18,6 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.text import Text
     from textual import events
     from textual.binding import BindingType
 
@@ -66,20 +65,14 @@ class Entries(Rows):
         """Index of the chosen entry."""
         return None if self.chosen is None else self.entry_at(self.chosen)
 
-    def set_entries(self, rows: Sequence[Text], heads: Sequence[int], stop: int) -> None:
+    def set_entries(self, strips: Sequence[Strip], heads: Sequence[int], stop: int) -> None:
         """Show rows, in entries.
 
         Args:
-            rows: All rows.
+            strips: All rows.
             heads: The row that each entry begins at, ascending.
             stop: The row after the last entry.
         """
-        self._heads, self._stop = heads, stop
-        self.choosing = bool(heads)
-        self.set_rows(rows)
-
-    def set_lazy_entries(self, strips: Sequence[Strip], heads: Sequence[int], stop: int) -> None:
-        """Show rows, in entries, that are made when they come into sight; the arguments are those of `set_entries`."""
         self._heads, self._stop = heads, stop
         self.choosing = bool(heads)
         self.set_strips(strips)

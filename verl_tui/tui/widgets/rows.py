@@ -18,7 +18,6 @@ from verl_tui.tui.widgets.ink import Inked
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from rich.text import Text
     from textual import events
     from textual.binding import BindingType
 
@@ -75,35 +74,24 @@ class Rows(ScrollView, Inked, can_focus=True):
         """Whether moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
         self._strips: Sequence[Strip] = []
-        self._texts: list[Text] = []
-        """What the strips were made of; a text that is shown again is not rendered again."""
 
     @property
     def width(self) -> int:
         """Cells that a row may take."""
         return self.scrollable_content_region.width
 
-    def set_rows(self, rows: Sequence[Text]) -> None:
-        """Show these rows; a row longer than the widget is cut."""
-        console = self.app.console
-        made = {id(text): strip for text, strip in zip(self._texts, self._strips, strict=False)}
-        self.set_strips([made.get(id(row)) or Strip(row.render(console)).simplify() for row in rows])
-        self._texts = list(rows)
-
     def set_strips(self, strips: Sequence[Strip]) -> None:
         """Show these strips; looks only at those in sight, and refreshes only rows that differ from what is shown."""
         old, self._strips = self._strips, strips
-        self._texts = []
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
             self._take_size(Size(width, len(strips)))
-        top = self.scroll_offset.y
-        for y in range(self.size.height):
-            at = top + y
-            before = old[at] if at < len(old) else None
-            after = strips[at] if at < len(strips) else None
-            if before is not after and (before is None or after is None or list(before) != list(after)):
-                self.refresh(Region(0, y, self.size.width, 1))
+        top, (shown, height) = self.scroll_offset.y, self.size
+        before = [*old[top : top + height], *[None] * height]
+        after = [*strips[top : top + height], *[None] * height]
+        changed = [y for y in range(height) if _differ(before[y], after[y])]
+        if changed:
+            self.refresh(*(Region(0, y, shown, 1) for y in changed))
 
     def _take_size(self, size: Size) -> None:
         """Scroll over so many rows from now on; the layout of the screen depends on them only where the height does."""
@@ -193,3 +181,7 @@ class Rows(ScrollView, Inked, can_focus=True):
         self.chosen = index
         self.reveal(index)
         self.post_message(self.Chosen(self, index))
+
+
+def _differ(before: Strip | None, after: Strip | None) -> bool:
+    return before is not after and (before is None or after is None or list(before) != list(after))
