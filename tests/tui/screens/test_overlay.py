@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import check_layout, lines, loaded, press, settle, write_run
+from watching import check_layout, lines, loaded, press, settle, showing, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from verl_tui.monitor import Monitor
 
 
 @pytest.mark.parametrize("key", ["C", "c", "t", "i", "A"])
@@ -28,12 +30,19 @@ async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(tmp_path: Pa
             assert bool(rim) is (width == 220 and key in "tiA")
 
 
-async def test_what_shines_through_is_drawn_for_another_size(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "run", 3))
-    async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, "ctrl+p")
-        await pilot.resize_terminal(60, 20)
+@pytest.mark.parametrize(
+    ("key", "before", "after"),
+    [("t", (140, 45), (200, 50)), ("A", (200, 50), (172, 30)), ("ctrl+p", (140, 45), (60, 20))],
+)
+async def test_what_shines_through_is_drawn_for_another_size(
+    demo: Monitor, key: str, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    app, there = showing(demo), showing(demo)
+    async with there.run_test(size=after) as pilot:
+        await press(pilot, key)
+        wanted = lines(there)
+    async with app.run_test(size=before) as pilot:
+        await press(pilot, key)
+        await pilot.resize_terminal(*after)
         await settle(pilot)
-        behind = lines(app)[0]
-        await press(pilot, "escape")
-        assert lines(app)[0] == behind
+        assert lines(app) == wanted

@@ -33,6 +33,24 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(demo: Monitor, size: tu
             assert app.screen is dashboard(app), key
 
 
+async def test_at_another_size_a_screen_is_as_if_it_had_been_opened_at_it(demo: Monitor) -> None:
+    before, after, keys = (140, 45), (40, 12), ("m", "l", "c", "o")
+    app, there, wanted = showing(demo), showing(demo), {}
+    async with there.run_test(size=after) as pilot:
+        for key in keys:
+            await press(pilot, key)
+            wanted[key] = lines(there)
+            await press(pilot, "escape", "escape")
+    async with app.run_test(size=before) as pilot:
+        for key in keys:
+            await press(pilot, key)
+            await pilot.resize_terminal(*after)
+            await settle(pilot)
+            assert lines(app) == wanted[key], key
+            await press(pilot, "escape", "escape")
+            await pilot.resize_terminal(*before)
+
+
 @pytest.mark.parametrize(("before", "after"), [((60, 20), (140, 45)), ((140, 45), (60, 9))])
 @pytest.mark.parametrize("keys", ["l question_mark", "m enter question_mark", "C question_mark"])
 async def test_screens_far_behind_the_front_one_take_another_size(

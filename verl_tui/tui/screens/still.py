@@ -118,6 +118,8 @@ class StillScreen(Screen[ScreenResultType]):
             self._compositor._full_map = self._laid_out
         super()._refresh_layout(size, scroll)
         self._laid_out = self._compositor._full_map
+        if self.app.screen is not self and self._seen:
+            self.app.screen.refresh()  # through which it may shine
 
     def _compositor_refresh(self) -> None:
         """Paint; where all of it is to be painted, once, and not before and after a layout."""
