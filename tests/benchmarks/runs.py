@@ -52,7 +52,7 @@ LIST_KEYS = {
 """Keys while the list of runs has the focus."""
 SCREENS = {"enter opens a chart": b"\r", "m all metrics": b"m", "l the log": b"l", "C compares": b"C", "? help": b"?"}
 _BACK = b"\x1b"
-"""Esc; for 25 ms it may be the beginning of another key, which counts."""
+"""Esc; for 15 ms it may be the beginning of another key, which counts."""
 
 
 def write_runs(folder: Path, count: int) -> list[str]:

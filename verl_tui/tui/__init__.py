@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 # Frames a second that Textual draws at most, unless the user has said. With its 60, what comes a frame later than the
 # answer to a key waits for 17 ms; nothing is drawn more often for it.
 os.environ.setdefault("TEXTUAL_FPS", "120")
-# Milliseconds after which an escape is the key and not the beginning of another: as in Vim or tmux, where the rest of a
-# key comes with it. Textual waits for 100.
-os.environ.setdefault("ESCDELAY", "25")
+# Milliseconds after which an escape is the key and not the beginning of another. Terminals write a key in one piece,
+# and a serial line of 9600 baud has its next byte after one; Textual waits for 100.
+os.environ.setdefault("ESCDELAY", "15")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
