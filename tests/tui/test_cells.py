@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyte
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.color import ColorSystem
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
@@ -13,16 +14,24 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from verl_tui.tui.cells import Cells, cells
+from verl_tui.tui import cells
+from verl_tui.tui.cells import Cells
+
+if TYPE_CHECKING:
+    import pytest
 
 WIDTH, HEIGHT = 24, 4
 CONSOLE = Console(force_terminal=True, color_system="truecolor")
 STYLES = [None, Style(), Style(bold=True), Style.parse("#ff0000 on #101010"), Style.parse("reverse #00ff00")]
-PIECE = st.tuples(st.sampled_from(["a", "b", " ", "12", "⣀⣤", "数学", "…", "x" * 9]), st.sampled_from(STYLES))
+PIECE = st.tuples(
+    st.sampled_from(["a", "b", " ", "12", "⣀⣤", "数学", "…", "e\u0301", "x" * 9]), st.sampled_from(STYLES)
+)
 
 
 def strip(pieces):
-    return Strip([Segment(text, style) for text, style in pieces]).adjust_cell_length(WIDTH)
+    """Return a row; its last column stays blank, where the emulator takes what joins a character for the next row."""
+    made = Strip([Segment(text, style) for text, style in pieces])
+    return made.adjust_cell_length(WIDTH - 1).adjust_cell_length(WIDTH)
 
 
 ROW = st.lists(PIECE, max_size=14).map(strip)
@@ -112,4 +121,26 @@ def test_another_size_begins_with_a_whole_frame():
 
 
 def test_a_wide_character_is_two_cells():
-    assert cells(strip([("数", None)]), ColorSystem.TRUECOLOR)[:3] == [("数", ""), ("", ""), (" ", "")]
+    signs, inks = Cells().row([strip([("数", None)])])
+    assert signs[0] == "数"
+    assert signs[2] == " "
+    assert len(signs) == len(inks) == WIDTH
+
+
+def test_what_joins_a_character_shares_its_cell():
+    written = Cells()
+    pieces = [("数", STYLES[2]), ("\u0301", STYLES[3]), ("e\u0301\u0302", STYLES[3]), ("\u0303\U000f0001", None)]
+    signs, inks = written.row([Strip([Segment(text, style) for text, style in pieces])])
+    assert len(signs) == len(inks) == 4
+    text = written.thinned(frame([strip(pieces)])).render_segments(CONSOLE)
+    for whole in ("数\u0301", "e\u0301\u0302\u0303", "\U000f0001"):
+        assert whole in text
+
+
+def test_an_alphabet_that_has_grown_too_long_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_MOST", 3)
+    pair = Pair()
+    for n in range(30):
+        pair.show(frame([strip([(f"a{chr(0x300 + n)}", Style.parse(f"#{n:06x}"))])] * HEIGHT))
+        pair.assert_alike()
+    assert len(pair.cells._inks) <= 4 + 2

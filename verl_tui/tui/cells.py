@@ -2,14 +2,16 @@
 
 Textual writes whole rows of a widget, each piece with its colours before it and a reset behind it. Over a slow line the
 colours cost more than the text: here they are written once for all cells of a frame that share them.
+
+A row is two strings with a letter a cell: for what stands there, and for its colours. Strings are compared, searched
+and cut at once; of a list of cells the interpreter would take each in turn.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter, ne
+from operator import ne, or_
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import get_character_cell_size
@@ -23,26 +25,61 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.style import Style
 
-Cell = tuple[str, str]
-"""A character, and the numbers of its colours as the terminal takes them; the right half of a wide one is empty."""
+Row = tuple[str, str]
+"""Letters of what stands in cells side by side, and of their colours."""
 _Piece = tuple[str, int, int, str]
-"""Colours, row, column, text."""
-_PLANES = 0x1F000
+"""The letter of colours, row, column, letters of what stands there."""
+_PLANES = chr(0x1F000)
 """From here on terminals differ in how wide a character is."""
 _SURE = re.compile("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
 """What joins no character before it: letters, punctuation, arrows, frames, blocks, braille."""
-_SIGN, _INK = itemgetter(0), itemgetter(1)
-"""The parts of a cell."""
+_HALF = "\0"
+"""The letter of the right half of a character that takes two cells."""
+_JOINED = "\U000f0000"
+"""From here on letters stand for what is no single character; Unicode leaves these to private use."""
+_MOST = 60_000
+"""Letters for those, and for colours, before all begin anew: a screen has a few dozen."""
 _CHANGED = b"\x01"
 _STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
 """Cells that have changed, and up to four between them that have not: to pass over those takes as many bytes."""
+_OF_ONE_COLOUR = re.compile(r"(.)\1*", re.DOTALL)
+
+
+class Letters:
+    """An alphabet: one letter for each text that has been asked for."""
+
+    def __init__(self, first: str) -> None:
+        """Begin with a letter."""
+        self._first = ord(first)
+        self._letters: dict[str, str] = {}
+        self._texts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def letter(self, text: str) -> str:
+        """Return the letter that stands for a text."""
+        if text not in self._letters:
+            self._letters[text] = chr(self._first + len(self))
+            self._texts.append(text)
+        return self._letters[text]
+
+    def text(self, letter: str) -> str:
+        """Return what a letter stands for; one of no text for itself."""
+        at = ord(letter) - self._first
+        return self._texts[at] if 0 <= at < len(self) else letter
 
 
 class Cells:
     """The cells of a terminal as they were written last."""
 
     def __init__(self) -> None:
-        self._rows: list[list[Cell]] = []
+        self._rows: list[Row] = []
+        self._inks: dict[Style | None, str] = {}
+        """The letters of styles that have been met."""
+        self._colours = Letters("\0")
+        self._joined = Letters(_JOINED)
+        self._system = ColorSystem.TRUECOLOR
 
     def thinned(self, update: Any) -> Any:
         """Return an update that does the same with fewer bytes, where one is known."""
@@ -56,24 +93,103 @@ class Cells:
         """Have all written anew: others may have written to the terminal, or it has lost what stood there."""
         self._rows = []
 
-    def take(self, update: LayoutUpdate, colours: ColorSystem) -> Iterable[_Piece]:
-        """Return what has changed in a whole frame, and note it; all of it where another size was written last."""
-        before = self._rows
-        self._rows = [[cell for strip in strips for cell in cells(strip, colours)] for strips in update.strips]
-        if list(map(len, before)) != list(map(len, self._rows)):
-            return [piece for y, row in enumerate(self._rows) for piece in _pieces(y, 0, [], row)]
+    def frame(self, update: LayoutUpdate, system: ColorSystem) -> str:
+        """Return what writes all that has changed in a whole frame; all of it where another size was written last."""
+        self._begin(system)
+        before, self._rows = self._rows, [self.row(strips) for strips in update.strips]
+        if [len(signs) for signs, _ in before] != [len(signs) for signs, _ in self._rows]:
+            before = [("", "")] * len(self._rows)
         pairs = enumerate(zip(before, self._rows, strict=True))
-        return sorted(piece for y, (old, new) in pairs if old != new for piece in _pieces(y, 0, old, new))
+        return self._write(piece for y, (old, new) in pairs if old != new for piece in _pieces(y, 0, old, new))
 
-    def changes(self, update: ChopsUpdate, colours: ColorSystem) -> Iterator[_Piece]:
-        """Yield what has changed, and note it."""
+    def changes(self, update: ChopsUpdate, system: ColorSystem) -> str:
+        """Return what writes all that has changed in some regions."""
+        self._begin(system)
+        return self._write(self._changed(update))
+
+    def _begin(self, system: ColorSystem) -> None:
+        """Begin a new alphabet where the old one does not do."""
+        if system is not self._system or len(self._joined) > _MOST or len(self._inks) > _MOST:
+            self._system = system
+            self._inks, self._colours, self._joined = {}, Letters("\0"), Letters(_JOINED)
+            self.forget()
+
+    def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:
         for y, x1, x2 in update.spans:
-            row = self._rows[y] if y < len(self._rows) else []
-            for x, fresh in _written(update, y, x1, x2, colours):
-                known = row[x : x + len(fresh)]
+            signs, inks = self._rows[y] if y < len(self._rows) else ("", "")
+            for x, fresh in self._stretches(update, y, x1, x2):
+                end = x + len(fresh[0])
+                known = signs[x:end], inks[x:end]
                 if known != fresh:
-                    row[x : x + len(fresh)] = fresh
+                    signs, inks = signs[:x] + fresh[0] + signs[end:], inks[:x] + fresh[1] + inks[end:]
                     yield from _pieces(y, x, known, fresh)
+            if y < len(self._rows):
+                self._rows[y] = signs, inks
+
+    def _stretches(self, update: ChopsUpdate, y: int, x1: int, x2: int) -> Iterator[tuple[int, Row]]:
+        """Yield what is to be written of a row: where each stretch of it begins, and its cells."""
+        begin, signs, inks = 0, "", ""
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if strip is None or x > x2 or end <= x1:
+                continue
+            if x != begin + len(signs):
+                if signs:
+                    yield begin, (signs, inks)
+                begin, signs, inks = x, "", ""
+            more = self.row([strip.crop(0, min(end, x2) - x)])
+            signs, inks = signs + more[0], inks + more[1]
+        if signs:
+            yield begin, (signs, inks)
+
+    def row(self, strips: Iterable[Strip]) -> Row:
+        """Return the cells of strips side by side."""
+        signs, inks, known = list[str](), list[str](), self._inks
+        for strip in strips:
+            for text, style, _ in strip:
+                ink = known.get(style) or self._ink(style)
+                letters = text
+                if not text.isascii():
+                    joined, found = _split(text)
+                    if joined and signs:
+                        signs[-1] = self._join(signs[-1], joined)
+                    letters = found if isinstance(found, str) else "".join(map(self._letter, found))
+                if letters:
+                    signs.append(letters)
+                    inks.append(ink * len(letters))
+        return "".join(signs), "".join(inks)
+
+    def _letter(self, text: str) -> str:
+        return text if len(text) == 1 and text < _JOINED else self._joined.letter(text)
+
+    def _join(self, signs: str, joined: str) -> str:
+        """Return letters of which the last sign has got more to it."""
+        at = len(signs) - (2 if signs.endswith(_HALF) else 1)
+        return signs[:at] + self._joined.letter(self._joined.text(signs[at]) + joined) + signs[at + 1 :]
+
+    def _ink(self, style: Style | None) -> str:
+        self._inks[style] = letter = self._colours.letter(_numbers(style, self._system))
+        return letter
+
+    def _write(self, pieces: Iterable[_Piece]) -> str:
+        """Return what writes pieces, all of one colour together, wherever they stand."""
+        written: list[str] = []
+        ink, at = "", (-1, 0)
+        for letter, y, x, signs in sorted(pieces):
+            if letter != ink:
+                numbers = self._colours.text(letter)
+                written.append(f"\x1b[0;{numbers}m" if numbers else "\x1b[0m")
+                ink = letter
+            if at[0] != y or at[1] > x:
+                written.append(f"\x1b[{y + 1};{x + 1}H")
+            elif at[1] < x:
+                written.append(f"\x1b[{x - at[1]}C")
+            certain = signs.isascii()
+            written.append(signs if certain or _SURE.fullmatch(signs) else "".join(map(self._text, signs)))
+            at = (y, x + len(signs)) if certain else (-1, 0)
+        return "".join([*written, "\x1b[0m"]) if written else ""
+
+    def _text(self, letter: str) -> str:
+        return "" if letter == _HALF else self._joined.text(letter)
 
 
 class _Frame(CompositorUpdate):
@@ -83,109 +199,66 @@ class _Frame(CompositorUpdate):
         self._update, self._written = update, written
 
     def render_segments(self, console: Console) -> str:
-        """Write all of it."""
-        return write(self._written.take(self._update, _colours(console)))
+        """Write what of it is new."""
+        return self._written.frame(self._update, _system(console))
 
 
 class _Changes(CompositorUpdate):
-    """Some regions of the screen, of which only what is new is written."""
+    """Some regions of the screen."""
 
     def __init__(self, update: ChopsUpdate, written: Cells) -> None:
         self._update, self._written = update, written
 
     def render_segments(self, console: Console) -> str:
-        """Write what has changed, all of one colour together, wherever it stands."""
-        return write(sorted(self._written.changes(self._update, _colours(console))))
+        """Write what of them is new."""
+        return self._written.changes(self._update, _system(console))
 
 
-def _written(update: ChopsUpdate, y: int, x1: int, x2: int, colours: ColorSystem) -> Iterator[tuple[int, list[Cell]]]:
-    """Yield what is written of a row: where each stretch of it begins, and its cells."""
-    begin, fresh = 0, list[Cell]()
-    for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-        if strip is None or x > x2 or end <= x1:
-            continue
-        if x != begin + len(fresh):
-            if fresh:
-                yield begin, fresh
-            begin, fresh = x, []
-        fresh += cells(strip.crop(0, min(end, x2) - x), colours)
-    if fresh:
-        yield begin, fresh
-
-
-def _colours(console: Console) -> ColorSystem:
+def _system(console: Console) -> ColorSystem:
     return console._color_system or ColorSystem.TRUECOLOR
 
 
-def cells(strip: Strip, colours: ColorSystem) -> list[Cell]:
-    """Return the cells of a strip."""
-    found: list[Cell] = []
-    for text, style, _ in strip:
-        ink = _ink(style, colours) if style is not None else ""
-        joined, fresh = _split(text, ink)
-        if joined and found:
-            found[-1] = (found[-1][0] + joined, ink)
-        found += fresh
-    return found
-
-
 @lru_cache(maxsize=4096)
-def _split(text: str, ink: str) -> tuple[str, tuple[Cell, ...]]:
-    """Return the cells of a text of one colour, and what of it belongs to the cell before."""
-    if text.isascii():
-        return "", tuple([(sign, ink) for sign in text])
-    joined, found = "", list[Cell]()
+def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
+    """Return what of a text belongs to the cell before, and what stands in each of its own."""
+    if _SURE.fullmatch(text):
+        return "", text
+    joined, found = "", list[str]()
     for sign in text:
         wide = get_character_cell_size(sign)
         if wide:
-            found += ((sign, ink), ("", ink))[:wide]
+            found += (sign, _HALF)[:wide]
         elif found:
-            found[-1] = (found[-1][0] + sign, ink)
+            found[-2 if found[-1] == _HALF else -1] += sign
         else:
             joined += sign
     return joined, tuple(found)
 
 
-def write(pieces: Iterable[_Piece]) -> str:
-    """Return what writes pieces of text in their order."""
-    written: list[str] = []
-    ink, at = None, (-1, 0)
-    for colour, y, x, text in pieces:
-        if colour != ink:
-            written.append(f"\x1b[0;{colour}m" if colour else "\x1b[0m")
-            ink = colour
-        if at[0] != y or at[1] > x:
-            written.append(f"\x1b[{y + 1};{x + 1}H")
-        elif at[1] < x:
-            written.append(f"\x1b[{x - at[1]}C")
-        written.append(text)
-        at = (y, x + len(text)) if text.isascii() else (-1, 0)
-    return "".join([*written, "\x1b[0m"]) if written else ""
-
-
-def _pieces(y: int, x: int, known: list[Cell], fresh: list[Cell]) -> Iterator[_Piece]:
+def _pieces(y: int, x: int, known: Row, fresh: Row) -> Iterator[_Piece]:
     """Yield the stretches of cells of one colour that have changed."""
-    anew = len(known) < len(fresh) or _uncertain(known) or _uncertain(fresh)
-    end = 0
-    for ink, same in groupby(fresh, _INK):
-        run = list(same)
-        at, end = end, end + len(run)
-        changed = _CHANGED * len(run) if anew else bytes(map(ne, known[at:end], run))
-        for stretch in _STRETCH.finditer(changed):
-            begin, stop = stretch.span()
-            yield ink, y, x + at + begin, "".join(map(_SIGN, run[begin:stop]))
+    signs, inks = fresh
+    if len(known[0]) < len(signs) or _uncertain(known[0]) or _uncertain(signs):
+        changed = _CHANGED * len(signs)
+    else:
+        changed = bytes(map(ne, known[0], signs))
+        if known[1] != inks:
+            changed = bytes(map(or_, changed, map(ne, known[1], inks)))
+    for run in _OF_ONE_COLOUR.finditer(inks):
+        for stretch in _STRETCH.finditer(changed, *run.span()):
+            begin, end = stretch.span()
+            yield run[1], y, x + begin, signs[begin:end]
 
 
-def _uncertain(row: list[Cell]) -> bool:
+def _uncertain(signs: str) -> bool:
     """Tell whether terminals differ in how wide a character is: all that stands behind it in its row is then moved."""
-    text = "".join(map(_SIGN, row))
-    if text.isascii() or _SURE.fullmatch(text):
-        return False
-    return max(text) >= chr(_PLANES) or max(len(sign) for sign, _ in row) > 1
+    return not (signs.isascii() or _SURE.fullmatch(signs)) and max(signs) >= _PLANES
 
 
-@lru_cache(maxsize=1024)
-def _ink(style: Style, colours: ColorSystem) -> str:
+@lru_cache(maxsize=4096)
+def _numbers(style: Style | None, system: ColorSystem) -> str:
     """Return the numbers that set a style's colours."""
-    before, _, _ = Strip.render_style(style, "\x00", colours).partition("\x00")
+    if style is None:
+        return ""
+    before, _, _ = Strip.render_style(style, "\x00", system).partition("\x00")
     return before[2:-1]
