@@ -118,18 +118,18 @@ def make_view(
 
 
 def count_paints(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count from now on how often rows are asked to repaint, and how often a row is rendered."""
+    """Count from now on how often rows are asked to repaint, and how often a row is painted otherwise than before."""
     counts: Counter[str] = Counter()
-    refresh, render = rows.Rows.refresh, rows.Rows.render_line
+    refresh, render = rows.Rows.refresh, rows.Rows._paint
 
     def counted_refresh(self: rows.Rows, *regions: Any, **options: Any) -> rows.Rows:
         counts["refresh"] += 1
         return refresh(self, *regions, **options)
 
-    def counted_render(self: rows.Rows, y: int) -> Any:
+    def counted_render(self: rows.Rows, *row: Any) -> Any:
         counts["render"] += 1
-        return render(self, y)
+        return render(self, *row)
 
     monkeypatch.setattr(rows.Rows, "refresh", counted_refresh)
-    monkeypatch.setattr(rows.Rows, "render_line", counted_render)
+    monkeypatch.setattr(rows.Rows, "_paint", counted_render)
     return counts

@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
 from rich.style import Style
 from textual.actions import SkipAction
 from textual.binding import Binding
 from textual.geometry import Region
 from textual.message import Message
-from textual.strip import Strip
 
 from verl_tui.tui.widgets.rows import Rows
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.binding import BindingType
+    from textual.strip import Strip
 
 
 class Entries(Rows):
@@ -85,17 +84,12 @@ class Entries(Rows):
         """Mark an entry as chosen, without a message."""
         self.chosen = None if entry is None else self._heads[entry]
 
-    def render_line(self, y: int) -> Strip:
-        """Return one row of the screen; the rows of the chosen entry look chosen."""
-        strip = super().render_line(y)
-        at = self.scroll_offset.y + y
+    def ground(self, at: int) -> Style | None:
+        """Return what is laid under the rows of the entry that is chosen."""
         if self.chosen is None or not self.chosen < at < self.chosen + self._height(self.chosen):
-            return strip
-        mark = self.mark
-        if mark.reverse:  # bars and sparklines would show their opposite
-            return strip
-        ground = Style(bgcolor=mark.bgcolor)
-        return Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], strip.cell_length)
+            return super().ground(at)
+        mark = self.mark  # reversed, bars and sparklines would show their opposite
+        return None if mark.reverse else Style(bgcolor=mark.bgcolor)
 
     def watch_chosen(self, before: int | None, after: int | None) -> None:
         """Repaint the two entries that have changed their look."""

@@ -11,6 +11,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from verl_tui.tui.widgets.bare import Bare
 from verl_tui.tui.widgets.braille import ascii_locale
 from verl_tui.tui.widgets.chart_data import ChartData
 from verl_tui.tui.widgets.columns import neighbour
@@ -22,7 +23,6 @@ from verl_tui.tui.widgets.remembered import extent
 if TYPE_CHECKING:
     from textual import events
     from textual.binding import BindingType
-    from textual.color import Color
 
     from verl_tui.tui.widgets.braille import Text
     from verl_tui.tui.widgets.scale import Window
@@ -58,7 +58,7 @@ READING = (
 """Keys that move the cursor."""
 
 
-class Plot(Inked, can_focus=True):
+class Plot(Inked, Bare, can_focus=True):
     """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a cursor.
 
     Subclasses say what the rows are. The keys count only while the widget has the focus.
@@ -140,8 +140,6 @@ class Plot(Inked, can_focus=True):
         self._rows: list[Text] = []
         self._strips: dict[int, Strip] = {}
         """Rows as they are written, as far as they have been."""
-        self._ground: Color | None = None
-        """What they are written on, None until it is asked for."""
         self._drawn_size = Size(0, 0)
 
     @property
@@ -171,18 +169,13 @@ class Plot(Inked, can_focus=True):
         return Frame(self._drawing.window, self._drawing.left)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return rows of the content.
-
-        They are the rows of the widget: it has neither frame nor padding. So they need not go one by one through what
-        Textual has for those, which takes longer than drawing them.
-        """
+        """Return rows of the content."""
         size = self.outer_size
         if self._drawn_size != size:
             self._drawn_size = size
             self._strips.clear()
             self._rows = self._draw(*size)
-        strips = [self.render_line(y) for y in crop.line_range]
-        return strips if crop.column_span == (0, size.width) else [strip.crop(*crop.column_span) for strip in strips]
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the last drawing."""
@@ -194,17 +187,11 @@ class Plot(Inked, can_focus=True):
 
     def _strip(self, row: Text) -> Strip:
         strip = Strip([Segment(text, self.ink(role if role in ROLES else "")) for text, role in row if text])
-        strip = strip.adjust_cell_length(self._drawn_size.width, self.ink(""))
-        for change in self.get_line_filters():
-            if self._ground is None:
-                self._ground = self.background_colors[1]
-            strip = strip.apply_filter(change, self._ground)
-        return strip
+        return self.written(strip.adjust_cell_length(self._drawn_size.width, self.ink("")))
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""
         self._strips.clear()
-        self._ground = None
         super().notify_style_update()
         self.refresh()
 

@@ -13,6 +13,7 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from verl_tui.tui.widgets.bare import Bar, Bare
 from verl_tui.tui.widgets.ink import Inked
 
 if TYPE_CHECKING:
@@ -20,9 +21,17 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.binding import BindingType
+    from textual.scrollbar import ScrollBar
+
+_KEPT = 500
+"""Painted rows that are kept: more than a screenful by far."""
+_EMPTY = Strip([])
+"""What stands behind the last row."""
+_NOTHING = None, None, _EMPTY
+"""What a row was painted as that was not."""
 
 
-class Rows(ScrollView, Inked, can_focus=True):
+class Rows(ScrollView, Bare, Inked, can_focus=True):
     """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the mouse.
 
     Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow link the difference
@@ -74,6 +83,12 @@ class Rows(ScrollView, Inked, can_focus=True):
         """Whether moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
         self._strips: Sequence[Strip] = []
+        self._painted_for: tuple[int, Style] = (0, Style.null())
+        """Cells of a row, and its colours."""
+        self._painted: dict[int, tuple[Strip, Style | None, Strip]] = {}
+        """Rows as they were painted for that: what they were made of, on what ground, and what came of it."""
+        self._top = 0
+        """The first row in sight."""
 
     @property
     def width(self) -> int:
@@ -103,20 +118,51 @@ class Rows(ScrollView, Inked, can_focus=True):
         if self.width != size.width:  # it has come or gone; at the next drawing that would be news
             self.set_reactive(Rows.virtual_size, Size(self.width, size.height))
 
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The scroll bar."""
+        if self._vertical_scrollbar is None:
+            self._vertical_scrollbar = Bar(name="vertical", thickness=self.scrollbar_size_vertical)
+            self._vertical_scrollbar.display = False
+            self.app._start_widget(self, self._vertical_scrollbar)
+        return self._vertical_scrollbar
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return rows of the screen."""
+        painted_for = (self.size.width, self.ink(""))  # looked for once, which is too much for each row
+        if self._painted_for != painted_for or len(self._painted) > _KEPT:
+            self._painted_for = painted_for
+            self._painted.clear()
+        self._top = self.scroll_offset.y
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
-        at = self.scroll_offset.y + y
-        width = self.size.width
-        base = self.ink("")
-        if not 0 <= at < len(self._strips):
-            return Strip.blank(width, base)
-        strip = self._strips[at].crop(0, width).extend_cell_length(width)
-        if self.choosing and at == self.chosen:
-            # Only the ground changes: what a row's colours say must stay readable under the cursor.
-            mark = self.mark
-            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
+        at = self._top + y
+        strip = self._strips[at] if 0 <= at < len(self._strips) else _EMPTY
+        ground = self.ground(at)
+        before, on, painted = self._painted.get(at, _NOTHING)
+        if before is not strip or on != ground:
+            painted = self._paint(strip, ground)
+            self._painted[at] = strip, ground, painted
+        return painted
+
+    def _paint(self, strip: Strip, ground: Style | None) -> Strip:
+        width, base = self._painted_for
+        strip = strip.crop(0, width).extend_cell_length(width)
+        if ground is not None:
             strip = Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], width)
-        return strip.apply_style(base)
+        return self.written(strip.apply_style(base))
+
+    def ground(self, at: int) -> Style | None:
+        """Return what is laid under a row that is chosen.
+
+        Only the ground changes: what a row's colours say must stay readable under the cursor.
+        """
+        if not self.choosing or at != self.chosen:
+            return None
+        mark = self.mark
+        return Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
 
     @property
     def mark(self) -> Style:
