@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from textual.screen import Screen
-from watching import dashboard, lines, press, settle, showing
+from watching import dashboard, lines, loaded, press, settle, showing, write_run
 
 from verl_tui.tui.screens.still import StillScreen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.monitor import Monitor
+    from verl_tui.tui.app import VerlApp
 
 KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "question_mark", "enter")
 
@@ -89,3 +92,26 @@ async def test_nothing_is_painted_before_it_is_drawn(demo: Monitor, monkeypatch:
             await press(pilot, key, "escape", "escape")
     assert painted["empty"] == 0
     assert painted["drawn"] > len(KEYS)
+
+
+@pytest.mark.parametrize("keys", ["C right_square_bracket", "l p", "p C"])
+async def test_the_dashboard_comes_back_with_the_run_that_was_picked_and_as_it_was_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str
+) -> None:
+    app = loaded(write_run(tmp_path, "one", 3), write_run(tmp_path, "other", 5))
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, *keys.split())
+        seen = []
+        display = type(app)._display
+
+        def noted(self: VerlApp, screen: Screen[object], frame: object) -> None:
+            if screen is dashboard(app) and frame is not None:
+                seen.append(lines(app)[0])
+            display(self, screen, frame)
+
+        monkeypatch.setattr(type(app), "_display", noted)
+        await press(pilot, "escape")
+        assert seen
+        assert set(seen) == {lines(app)[0]}
+        assert ("other" in seen[0]) is ("right" in keys)
+        assert app._paused is ("p" in keys.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
+from textual.css.scalar import Scalar, Unit
 from textual.layouts.vertical import VerticalLayout
 
 from verl_tui.tui.actions import bindings, keys_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
 
 
@@ -37,6 +39,8 @@ _FIRST = (
     ("metrics", "all metrics"),
 )
 """Keys to know at the first start, by their names in the configuration."""
+_LEFT, _WHOLE = Scalar(1, Unit.FRACTION, Unit.HEIGHT), Scalar(100, Unit.WIDTH, Unit.WIDTH)
+"""Height and most width of a panel that fills the screen: the room that the lines around leave, and all of it."""
 
 
 class Arranged(StillScreen[None]):
@@ -135,6 +139,8 @@ class Arranged(StillScreen[None]):
     def __init__(self) -> None:
         super().__init__(id="dashboard")
         self._view: View | None = None
+        self._drawn: Run | None = None
+        """The run that was drawn last."""
 
     def compose(self) -> ComposeResult:
         """The order is the reading order of the wide layout; the stylesheet places it."""
@@ -162,6 +168,7 @@ class Arranged(StillScreen[None]):
     def _draw(self, view: View, *, switched: bool = False) -> None:
         if not self.query("#status"):
             return  # the app is ending
+        self._drawn = view.run
         alone = not self.query_one(HealthPanel).display and self.zoomed is None
         line = self.query_one("#status", Line)
         line.show(*status(view, line.size.width or self.size.width, alone=alone))
@@ -200,6 +207,11 @@ class Arranged(StillScreen[None]):
     def _after_layout(self) -> None:
         """Draw panels that come into sight: which do is known when the stylesheet has been applied."""
         self.call_after_refresh(self.redraw)
+
+    def come_back(self) -> None:
+        """Be seen as it was left, unless with another run; what else is new is drawn when it is there, see the app."""
+        if self._view is not None and (self._view.run is not self._drawn or self._view.paused):
+            self.redraw()
 
     def redraw(self) -> None:
         """Draw what was shown last, at another size also behind the screen in front."""
@@ -256,14 +268,16 @@ class Arranged(StillScreen[None]):
         if panel is self.zoomed:
             return
         self.set_class(panel is not None, "-zoomed", update=False)
-        # As a rule, since the property has all there is painted anew.
+        # Rules, since each property would have its widget painted anew, and that of the layout all there is.
         self.styles.set_rule("layout", None if panel is None else VerticalLayout())
         for other in self.query(Panel):
             alone = other is panel
             other.set_class(alone, "-zoomed", update=False)
-            other.styles.display = None if panel is None else "block" if alone else "none"
-            other.styles.height = "1fr" if alone else None
-            other.styles.max_width = "100%" if alone else None
+            other.styles.set_rule("display", None if panel is None else "block" if alone else "none")
+            other.styles.set_rule("height", _LEFT if alone else None)
+            other.styles.set_rule("max_width", _WHOLE if alone else None)
+        self._nodes.updated()
+        self.refresh(layout=True, repaint=False)
         if self.has_class("-line"):
             self.app.stylesheet.apply(self.query_one("#status"))
         self._after_layout()

@@ -81,14 +81,14 @@ def sections(view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequen
 
 def where(runs: Sequence[Run], alignment: Alignment) -> str:
     """Say up to where the runs count."""
+    if alignment is Alignment.END:
+        return str(alignment.value)
     found = stops(runs, alignment)
     if alignment is Alignment.STEP:
         step = next((stop.step for stop in found if stop.step is not None), None)
         return str(alignment.value) if step is None else f"at step {step}"
-    if alignment is Alignment.TIME:
-        lasted = [stop.elapsed for stop in found if stop.elapsed is not None]
-        return f"{duration(max(lasted))} after their start" if lasted else "no times are known"
-    return str(alignment.value)
+    lasted = [stop.elapsed for stop in found if stop.elapsed is not None]
+    return f"{duration(max(lasted))} after their start" if lasted else "no times are known"
 
 
 def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[Line]:

@@ -67,6 +67,7 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         """
         super().__init__()
         self._panel = panel
+        self._panel.add_class("-focused")  # there is nothing else that could have the focus
         self._view = view
 
     def compose(self) -> ComposeResult:
@@ -82,7 +83,8 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         apart = self.WIDEST is not None and size.width >= self.WIDEST + _RIM
         if apart != self.has_class("-apart"):
             self.set_class(apart, "-apart", update=False)
-            self.app.stylesheet.apply(self)
+            if self.is_mounted:
+                self.app.stylesheet.apply(self)
             self._panel.styles.max_width = self.WIDEST if apart else None
             self._panel.styles.margin = (1, 0) if apart else 0
 

@@ -11,6 +11,7 @@ from textual.screen import Screen, ScreenResultType
 if TYPE_CHECKING:
     from textual import events
     from textual._compositor import CompositorMap
+    from textual.app import App
     from textual.await_remove import AwaitRemove
     from textual.geometry import Size
     from textual.strip import Strip
@@ -40,17 +41,20 @@ class StillScreen(Screen[ScreenResultType]):
     # -- what a screen says of itself -------------------------------------------------------------------------------
 
     def fit(self, size: Size) -> None:
-        """Take on what depends on the size; called before anything is composed, and with each new size."""
+        """Take on what depends on the size; called before anything is styled and composed, and with each new size."""
 
     def redraw(self) -> None:
         """Draw at the size there is; called before anything is seen, and whenever all of it may look different."""
 
+    def come_back(self) -> None:
+        """Draw what has to be seen first when the screen in front of it closes, at the size it was left at."""
+        self.redraw()
+
     # -- opening, coming back, another size, other colours ----------------------------------------------------------
 
-    async def _compose(self) -> None:
-        self._take_size(self.app.size)
-        self.app.stylesheet.apply(self)
-        await super()._compose()
+    def _post_register(self, app: App[object]) -> None:
+        super()._post_register(app)
+        self._take_size(app.size)  # the stylesheet is applied next
 
     def _take_size(self, size: Size) -> None:
         """Take on all that the size decides, but for the styles."""
@@ -69,12 +73,16 @@ class StillScreen(Screen[ScreenResultType]):
     def _on_screen_resume(self, event: events.ScreenResume) -> None:
         event.prevent_default()
         event.refresh_styles = event.refresh_styles and self._seen  # until then they are those it was composed with
-        if self._seen and self.app.size != self._drawn_at:  # of a resize far behind the screen in front nobody tells it
+        as_left = self._seen and self.app.size == self._drawn_at
+        if self._seen and not as_left:  # of a resize far behind the screen in front nobody tells it
             self._take_size(self.app.size)
             self.app.stylesheet.update(self)
         super()._on_screen_resume(event)
         self._drawn_at = self.size
-        self.redraw()
+        if as_left:
+            self.come_back()
+        else:
+            self.redraw()
         self._seen = True
         self._on_timer_update()  # now, not at the next beat
 
