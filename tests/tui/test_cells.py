@@ -144,3 +144,13 @@ def test_an_alphabet_that_has_grown_too_long_begins_anew(monkeypatch: pytest.Mon
         pair.show(frame([strip([(f"a{chr(0x300 + n)}", Style.parse(f"#{n:06x}"))])] * HEIGHT))
         pair.assert_alike()
     assert len(pair.cells._inks) <= 4 + 2
+
+
+def test_what_does_not_fill_its_place_leaves_what_stands_behind_it():
+    pair = Pair()
+    pair.show(frame([strip([("x" * WIDTH, STYLES[2])])] * HEIGHT))
+    chops = [{0: Strip([Segment("ab")]), 8: None, 12: Strip([Segment("cd", STYLES[3])])}] * HEIGHT
+    pair.show(ChopsUpdate(chops, [(1, 0, WIDTH), (2, 1, 13)], [[8, 12, WIDTH]] * HEIGHT))
+    pair.assert_alike()
+    pair.show(frame([strip([("y" * WIDTH, STYLES[2])])] * HEIGHT))
+    pair.assert_alike()

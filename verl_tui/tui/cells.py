@@ -20,7 +20,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
     from rich.style import Style
@@ -128,18 +128,26 @@ class Cells:
 
     def _stretches(self, update: ChopsUpdate, y: int, x1: int, x2: int) -> Iterator[tuple[int, Row]]:
         """Yield what is to be written of a row: where each stretch of it begins, and its cells."""
-        begin, signs, inks = 0, "", ""
+        stop, placed = 0, list[tuple[int, Strip]]()
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
             if strip is None or x > x2 or end <= x1:
                 continue
-            if x != begin + len(signs):
-                if signs:
-                    yield begin, (signs, inks)
-                begin, signs, inks = x, "", ""
-            more = self.row([strip.crop(0, min(end, x2) - x)])
-            signs, inks = signs + more[0], inks + more[1]
-        if signs:
-            yield begin, (signs, inks)
+            if x != stop and placed:
+                yield from self._side_by_side(placed, stop)
+                placed = []
+            stop = min(end, x2)
+            placed.append((x, strip if strip.cell_length <= stop - x else strip.crop(0, stop - x)))
+        if placed:
+            yield from self._side_by_side(placed, stop)
+
+    def _side_by_side(self, placed: Sequence[tuple[int, Strip]], stop: int) -> Iterator[tuple[int, Row]]:
+        """Yield strips as one stretch, or each by itself where they do not fill their places."""
+        begin = placed[0][0]
+        whole = self.row([strip for _, strip in placed])
+        if len(whole[0]) == stop - begin:
+            yield begin, whole
+        else:
+            yield from ((x, self.row([strip])) for x, strip in placed)
 
     def row(self, strips: Iterable[Strip]) -> Row:
         """Return the cells of strips side by side."""

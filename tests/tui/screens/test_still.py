@@ -114,4 +114,4 @@ async def test_the_dashboard_comes_back_with_the_run_that_was_picked_and_as_it_w
         assert seen
         assert set(seen) == {lines(app)[0]}
         assert ("other" in seen[0]) is ("right" in keys)
-        assert app._paused is ("p" in keys.split())
+        assert ("PAUSED" in seen[0]) is ("p" in keys.split())

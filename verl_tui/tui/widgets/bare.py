@@ -72,7 +72,9 @@ class Bar(ScrollBar, Bare):
         ).segments
         base = self.rich_style
         kinds = {id(segment): segment for segment in segments}
-        made = {kind: self.written(Strip([segment], bar.thickness).apply_style(base)) for kind, segment in kinds.items()}
+        made = {
+            kind: self.written(Strip([segment], bar.thickness).apply_style(base)) for kind, segment in kinds.items()
+        }
         self._rows = tuple(made[id(segment)] for segment in segments)
         return super().render_lines(crop)
 
