@@ -11,7 +11,7 @@ import struct
 import termios
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyte
 
@@ -22,6 +22,26 @@ _ANSWERS = {b"\x1b[?2026$p": b"\x1b[?2026;2$y", b"\x1b[c": b"\x1b[?62;22c"}
 _TICKS = os.sysconf("SC_CLK_TCK")
 _QUIET = 0.15
 """Seconds without bytes after which an answer is whole."""
+
+
+class Answer(NamedTuple):
+    """How soon a key was answered."""
+
+    first: float
+    """Milliseconds until the frame that was waited for."""
+    last: float
+    """Milliseconds until the last bytes of all."""
+    disturbed: bool
+    """Whether the machine was not there meanwhile, which says nothing about the command."""
+
+
+def stolen() -> int:
+    """Return the hundredths of a second that a host has kept the processors for itself; 0 where there is none.
+
+    A virtual processor stands still now and then, for up to some tenths of a second; proc(5) calls that steal.
+    """
+    with Path("/proc/stat").open() as file:
+        return int(file.readline().split()[8])
 
 
 class Terminal:
@@ -74,13 +94,14 @@ class Terminal:
             self._stream.feed(data)
             self._lines = None
 
-    def answer(self, keys: bytes, until: Callable[[], bool], most: float = 10.0) -> tuple[float, float]:
-        """Press keys; return the ms until the frame that fulfils a condition came, and until the last bytes of all.
+    def answer(self, keys: bytes, until: Callable[[], bool], most: float = 10.0) -> Answer:
+        """Press keys; return how soon the frame came that fulfils a condition, and the last bytes of all.
 
         The emulator draws nothing meanwhile, so that its own time counts for nothing: what came is drawn afterwards,
         piece by piece, to see which piece was the answer.
         """
-        came: list[tuple[float, bytes]] = []
+        came: list[tuple[float, int, bytes]] = []
+        before = stolen()
         drawn, first, end = 0, None, time.perf_counter() + most
         began = time.perf_counter()
         self.press(keys)
@@ -88,22 +109,22 @@ class Terminal:
             assert time.perf_counter() < end, f"no answer to {keys!r}"
             self._gather(came, _QUIET)
             while first is None and drawn < len(came):
-                moment, data = came[drawn]
+                moment, taken, data = came[drawn]
                 self._take(data)
                 drawn += 1
-                first = moment if until() else None
-        for _, data in came[drawn:]:
+                first = (moment, taken) if until() else None
+        for *_, data in came[drawn:]:
             self._take(data)
-        return (first - began) * 1e3, (came[-1][0] - began) * 1e3
+        return Answer((first[0] - began) * 1e3, (came[-1][0] - began) * 1e3, first[1] > before)
 
-    def _gather(self, came: list[tuple[float, bytes]], quiet: float) -> None:
-        """Take in what comes, with the moment it was there, until nothing has come for so many seconds."""
+    def _gather(self, came: list[tuple[float, int, bytes]], quiet: float) -> None:
+        """Take in what comes, until nothing has for so many seconds, with the moment and what was stolen until then."""
         while select.select([self._fd], [], [], quiet)[0]:
             try:
                 data = os.read(self._fd, 1 << 20)
             except OSError:  # the other end is closed: the command is about to end
                 return
-            came.append((time.perf_counter(), data))
+            came.append((time.perf_counter(), stolen(), data))
 
     @property
     def lines(self) -> list[str]:
