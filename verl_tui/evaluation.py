@@ -49,10 +49,20 @@ _UNSPACED = (
 TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
 _ASCII_TOKEN = re.compile(r"[a-z]+|[0-9]+")
 """The same for text that has nothing else, in half the time."""
-RUN = re.compile(r"([^\W\d_])\1{3,}")
-"""The same letter four times and more: no word has that; lines of dashes and zeros are no letters."""
-_MAYBE_RUN = re.compile(r"(.)\1\1\1")
-"""What has no four of any character has no run: that is most text, and found out in a quarter of the time."""
+_SAME = re.compile(r"([^ ])\1{3,}")
+"""The same character again and again; blanks are layout."""
+_DRAWN = "=-_*#~.─━│|+"
+"""Signs that people draw lines and tables with."""
+_LETTERS, _SIGNS, _DIGITS, _LINE = 4, 12, 24, 120
+"""So often in a row is too often: a letter for a word, a sign for a shout, a digit for a number, a drawn sign for a
+line; heuristic."""
+_BEAT = re.compile(rf"([^\s{_UNSPACED}]{{2,12}}?)\1{{3,}}|([^\w\s]\s{{1,2}})\2{{7,}}")
+"""A syllable again and again without a blank (`saysaysay`, `abab`), or a sign with one (`! ! !`)."""
+_ONLY_DRAWN = re.compile(rf"[\s{re.escape(_DRAWN)}]+")
+_LEAST_BEAT = 24
+"""Characters that make it one: heuristic, longer than words and decimals that repeat."""
+_STRETCH, _FEW_DIFFERENT = 32, 8
+"""A stretch with so few different characters may be one; prose has twice as many."""
 _NO_COMPONENT = re.compile(
     r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn|length|len|tokens?)",
     re.IGNORECASE,
@@ -69,8 +79,8 @@ def tokens(text: str) -> list[str]:
 def repetition(text: str) -> float:
     """Return how much of a text repeats itself, 0..1.
 
-    The larger of two: the share of n-grams that came before in the text, and the share of letters that stand in runs
-    of the same letter (`aaaaa bbbbb`).
+    The larger of two: the share of n-grams that came before in the text, and the share of characters that stand in runs
+    of the same one (`aaaaa bbbbb`, `!!!!!!!!!!!!`) or of a syllable without a blank (`saysaysay`).
     """
     words = tokens(text)
     return _repetition(text, words, Counter(pairwise(words)))
@@ -109,10 +119,48 @@ def _repeated(words: Sequence[str]) -> float:
 
 
 def _in_runs(text: str) -> float:
-    if _MAYBE_RUN.search(text) is None:
-        return 0.0
-    runs = sum(len(found.group()) for found in RUN.finditer(text))
-    return runs / max(runs, sum(map(str.isalpha, text))) if runs else 0.0
+    spans = runs(text)
+    return sum(end - start for start, end in spans) / len(text) if spans else 0.0
+
+
+def runs(text: str) -> list[tuple[int, int]]:
+    """Return where the same character comes again and again, or a syllable does without a blank, in order."""
+    found = [one.span() for one in _SAME.finditer(text) if one.end() - one.start() >= _too_often(one[1])]
+    found += _beats(text)
+    if len(found) < 2:
+        return found
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if apart and start < apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        else:
+            apart.append((start, end))
+    return apart
+
+
+def _too_often(character: str) -> int:
+    """Return how often in a row a character is a run."""
+    if character.isalpha():
+        return _LETTERS
+    if character in _DRAWN:
+        return _LINE
+    return _DIGITS if character.isdigit() else _SIGNS
+
+
+def _beats(text: str) -> list[tuple[int, int]]:
+    """Look for syllables only where there are few different characters: the search itself costs much."""
+    places: list[tuple[int, int]] = []
+    for start in range(0, len(text) - _STRETCH + 1, _STRETCH):
+        end = start + _STRETCH
+        if len(set(text[start:end])) > _FEW_DIFFERENT:
+            continue
+        places = [*places[:-1], (places[-1][0], end)] if places and places[-1][1] == start else [*places, (start, end)]
+    return [
+        one.span()
+        for start, end in places
+        for one in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH)
+        if one.end() - one.start() >= _LEAST_BEAT and not _ONLY_DRAWN.fullmatch(one[1] or one[2])
+    ]
 
 
 class Evaluation:

@@ -147,7 +147,14 @@ _VERL: tuple[_Row, ...] = (
 _SAMPLES: tuple[_Row, ...] = (
     ("samples/score", "score of samples", "", "up", "reward", "mean"),
     ("samples/dead_groups", "dead groups", "share", "down", "samples", "prompts whose samples all score the same"),
-    ("samples/repetition", "repetition", "share", "down", "samples", "n-grams that came before, or letters in runs"),
+    (
+        "samples/repetition",
+        "repetition",
+        "share",
+        "down",
+        "samples",
+        "n-grams that came before, or runs of one character",
+    ),
     ("samples/distinct_2", "distinct-2", "share", "up", "samples", "different word pairs, over all responses"),
     ("samples/unique_share", "unique responses", "share", "up", "samples", ""),
     ("samples/ngram_entropy", "n-gram entropy", "share", "up", "samples", "of word pairs; 1: no pair comes twice"),

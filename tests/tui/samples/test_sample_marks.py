@@ -49,6 +49,8 @@ def test_a_long_passage_counts_when_it_comes_a_second_time() -> None:
         ("ha ha ha ha ha ha ha ha ha", "ha ha ha ha ha ha ha ha"),
         ("no aaaaaaaaaa", "aaaaaaaaaa"),
         ("well!!!!!!!!!!!!!!!!", "!!!!!!!!!!!!!!!!"),
+        ("he saysaysaysaysaysaysaysaysaysay it", "saysaysaysaysaysaysaysaysaysay"),
+        ("0 is " + "0" * 40, "0" * 40),
         ("对不起对不起对不起对不起", "对不起对不起对不起"),
     ],
 )
@@ -78,7 +80,14 @@ def test_a_loop_within_a_passage_does_not_hide_the_loop_of_passages() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["ab " * 60_000, "汉" * 100_000, "a b c d e f g h i j k l m n " * 8000, "".join(f"{i} " for i in range(40_000))],
+    [
+        "ab " * 60_000,
+        "ab" * 60_000,
+        "abcd efgh" * 9 + "abcdabd " * 20_000,
+        "汉" * 100_000,
+        "a b c d e f g h i j k l m n " * 8000,
+        "".join(f"{i} " for i in range(40_000)),
+    ],
 )
 def test_linear_in_the_text(text: str) -> None:
     start = time.process_time()

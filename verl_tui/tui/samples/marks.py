@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from verl_tui.evaluation import RUN, TOKEN
+from verl_tui.evaluation import TOKEN, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,8 +27,6 @@ _SPECIAL = re.compile(
     r"|<[|｜][^<>|｜\s]{1,48}[|｜]>"  # <|im_start|>, <|eot_id|>, <｜end▁of▁sentence｜>
     r"|</?(?:s|pad|unk|bos|eos|mask|start_of_turn|end_of_turn|image|img|video)>|\[/?(?:INST|PAD|CLS|SEP|MASK|TOOL_CALLS)\]|<</?SYS>>",
 )
-_PADS = re.compile(r"([^\s\w=\-_*#~.─━│|+])\1{11,}")
-"""A sign again and again: `!!!!!!!!!!!!`; but not a line that somebody draws."""
 _N = 3
 """Words in a row that must come again."""
 _LONG = 12
@@ -41,15 +39,15 @@ def special(text: str) -> list[Span]:
 
 
 def repeated(text: str) -> list[Span]:
-    """Return what says again what was just said: loops, from their second round on, and letters in runs.
+    """Return what says again what was just said: loops, from their second round on, and characters in runs.
 
     A loop is a passage that follows upon itself, word by word; numbers and signs between the words may differ in
     nothing but signs.
     """
     words = list(TOKEN.finditer(text))
     spans = [(words[first].start(), words[last - 1].end(), REPEATED) for first, last in _loops(words)]
-    runs = [(*found.span(), REPEATED) for pattern in (RUN, _PADS) for found in pattern.finditer(text)]
-    return over(spans, sorted(runs)) if spans else sorted(runs)
+    same = [(start, end, REPEATED) for start, end in runs(text)]
+    return over(spans, same) if spans else same
 
 
 def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
