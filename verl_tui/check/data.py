@@ -112,6 +112,7 @@ def _source(status: SourceStatus) -> dict[str, Any]:
         "format": status.format,
         "records": status.records,
         "unreadable": status.unreadable,
+        "note": status.note,
     }
 
 

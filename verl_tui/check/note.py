@@ -216,6 +216,8 @@ def _trouble(sources: Iterable[SourceState]) -> Iterator[_Line]:
         path = one_line(source.status.path, 1000)
         if source.status.problem:
             yield _Line(4, Text(f"{path}: {source.status.problem}"))
+        if source.status.note:
+            yield _Line(4, Text(f"{path}: {source.status.note}", "dim"))
         lines = list(islice(source.unreadable, _TOLD_UNREADABLE - told))
         for line in lines:
             yield _Line(4, Text(f"{path}:{line.line}: {line.reason}"))

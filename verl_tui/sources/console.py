@@ -59,6 +59,8 @@ def reader(path: Path) -> LineReader:
 class ConsoleDecoder:
     """Decodes a console log line by line."""
 
+    note: str | None = None
+
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._events = EventReader()

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 class Reader(Protocol):
     """Turns the bytes of one file into records, the same however they are cut. Raises for no bytes whatever."""
 
+    @property
+    def note(self) -> str | None:
+        """One sentence on how its figures came about that people should know, None where nothing is to be said."""
+        ...
+
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return the records that these next bytes complete; what is not complete waits for more."""
         ...
@@ -30,6 +35,11 @@ class Reader(Protocol):
 
 class Decoder(Protocol):
     """Turns the lines of one file into records; remembers what lines before have said."""
+
+    @property
+    def note(self) -> str | None:
+        """As of a `Reader`."""
+        ...
 
     def decode(self, line: bytes, number: int) -> Iterable[Row | Record]:
         """Return the records of one complete line.

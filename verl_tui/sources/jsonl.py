@@ -139,6 +139,11 @@ def flatten(data: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str,
 class JsonDecoder:
     """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
 
+    @property
+    def note(self) -> str | None:
+        """Nothing to be said; formats that estimate say so."""
+        return None
+
     def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
         """Return the records of one line."""
         if not line.strip():

@@ -27,6 +27,11 @@ class LineReader:
         self._skipping = False
         """Whether the line that is being read has been given up."""
 
+    @property
+    def note(self) -> str | None:
+        """Return the decoder's note."""
+        return self._decoder.note
+
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
         first = self._line + 1

@@ -57,6 +57,8 @@ def reader(path: Path) -> LineReader:
 class CsvDecoder:
     """Decodes rows by the header that the file begins with."""
 
+    note: str | None = None
+
     def __init__(self) -> None:
         self._header: list[str] | None = None
         self._names: list[str] = []

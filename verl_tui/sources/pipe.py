@@ -85,6 +85,11 @@ class LateReader:
         """Bytes of the lines looked at."""
         self._lines = 0
 
+    @property
+    def note(self) -> str | None:
+        """Return the note of what it has turned out to be."""
+        return self._reader.note if self._reader is not None else None
+
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return what these bytes say, once the format is known."""
         if self._reader is not None:

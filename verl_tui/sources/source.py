@@ -107,6 +107,7 @@ class FileSource:
             size=self._tail.size,
             modified=self._tail.modified,
             problem=self._problem,
+            note=self._reader.note,
         )
 
     def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:

@@ -73,6 +73,8 @@ def reader(path: Path) -> EventsReader:
 class EventsReader:
     """Reads an event file: its scalars, histograms and texts."""
 
+    note: str | None = None
+
     def __init__(self) -> None:
         self._begin()
 

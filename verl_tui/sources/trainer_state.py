@@ -70,6 +70,8 @@ def reader(path: Path) -> TrainerStateReader:
 class TrainerStateReader:
     """Holds the bytes of the document until they are whole; remembers what it has told of the ones before."""
 
+    note: str | None = None
+
     def __init__(self, origin: str) -> None:
         self._origin = one_line(origin, 1000)
         self._gather = Gather()

@@ -67,6 +67,8 @@ def _title(path: Path, size: int) -> str | None:
 class WandbReader:
     """Takes the log apart into records; what is damaged costs the rest of its block, which is LevelDB's own rule."""
 
+    note: str | None = None
+
     def __init__(self, origin: str) -> None:
         self._origin = origin
         self._gather = Gather()

@@ -59,6 +59,8 @@ def reader(path: Path) -> TableReader:
 class TableReader:
     """Waits for the whole table: JSON is complete when it can be read."""
 
+    note: str | None = None
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._data: list[bytes] = []
