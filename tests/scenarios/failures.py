@@ -149,10 +149,36 @@ level("rollout-is-ess", "rollout_corr/rollout_is_eff_sample_size", 0.05, 0.25, 0
 level("rollout-is-std", "rollout_corr/rollout_is_std", 1.2, 3.0, 0.05, "verl")
 level("rollout-kl", "rollout_corr/kl", 0.13, 0.5, 0.01, "verl")
 level("rollout-kl", "rollout_corr/kl", -0.5, -0.13, 0.01, "verl")
+level("rollout-kl", "rollout_corr/kl", 0.013, 0.05, 0.001, "verl")
+level("rollout-kl", "gen_kl_error", 0.013, 0.05, 0.001, "other")
+level("token-mult-prob-error", "token_mult_prob_error", 1.03, 1.1, 0.003, "other")
+level("engine-pearson", "training/rollout_actor_probs_pearson_corr", 0.5, 0.85, 0.02, "verl")
+level("rejection-eats-batch", "rollout_corr/rollout_rs_masked_fraction", 0.55, 0.9, 0.02, "verl")
+level("rejection-eats-batch", "rollout_corr/rollout_rs_masked_fraction", 0.25, 0.4, 0.02, "verl")
 level("rollout-chi2", "rollout_corr/chi2_token", 1.2, 5.0, 0.05, "verl")
 level("truncation", "cut", 0.15, 0.6, 0.02, "verl", "other")
 level("prompt-truncation", "prompt_length/clip_ratio", 0.15, 0.5, 0.01, "verl")
 level("aborted", "response/aborted_ratio", 0.01, 0.2, 0.001, "verl")
+
+
+@failure("sequence-is-saturated", "verl")
+def _sequence_saturated(world: World, onset: int, chance: random.Random) -> None:
+    world.settings["algorithm.rollout_correction.rollout_is"] = "sequence"
+    kl = chance.uniform(0.1, 0.2)
+    world.change("rollout_corr/kl", onset, lambda _, __: kl + chance.gauss(0, 0.002))
+
+
+@failure("token-mult-prob-error", "other")
+def _refit_fault(world: World, onset: int, chance: random.Random) -> None:
+    high = chance.uniform(1.5, 4.0)
+    world.change("token_mult_prob_error", onset, lambda i, known: known if i else high)
+
+
+@failure("corrupted-requests")
+def _corrupted(world: World, onset: int, chance: random.Random) -> None:
+    world.put("vllm:corrupted_requests", 0.0)
+    count = chance.randint(1, 9)
+    world.change("vllm:corrupted_requests", onset, lambda _, __: float(count))
 
 
 @failure("truncation", "verl")

@@ -114,9 +114,16 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
 
 
 def _merge(id: str, variants: list[tuple[Finding, ...] | NotJudged]) -> list[Finding | NotJudged]:
-    """Return what the variants of a rule say together: it was judged if one of them was."""
+    """Return what the variants of a rule say together: it was judged if one of them was.
+
+    Of several that speak of one metric only the worst does, of equally bad ones the first.
+    """
     judged = [variant for variant in variants if not isinstance(variant, NotJudged)]
     if judged:
-        return [finding for findings in judged for finding in findings]
+        worst: dict[str | None, Finding] = {}
+        for finding in (finding for findings in judged for finding in findings):
+            known = worst.get(finding.key)
+            worst[finding.key] = finding if known is None or finding.severity > known.severity else known
+        return [*worst.values()]
     reasons = dict.fromkeys(variant.reason for variant in variants if isinstance(variant, NotJudged))
     return [NotJudged(id, "; ".join(reasons))]

@@ -172,7 +172,15 @@ NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Kind of a condition -> the fields that it cannot do without."""
 
 STREAMS: Mapping[str, bool] = MappingProxyType(
-    {"value": False, "absolute": False, "ratio": True, "difference": True, "widest": True, "at limit": True}
+    {
+        "value": False,
+        "absolute": False,
+        "ratio": True,
+        "difference": True,
+        "product": True,
+        "widest": True,
+        "at limit": True,
+    }
 )
 """Kind of a stream -> whether it needs a second input."""
 

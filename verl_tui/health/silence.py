@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.limits import adaptive, stated_limit, stated_target, v1_trainer
+from verl_tui.health.limits import adaptive, setting, stated_limit, stated_target, v1_trainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,8 @@ _CLOSE = 0.1
 
 _SCALES = {"reward/mean", "train/reward", "avg_reward"}
 """Spellings under which the tutorials themselves end healthy below 1 (at 0.92 and 0.82)."""
+_FACTOR = 0.999
+"""A mean of factors from 1 upwards cannot be below, but for rounding."""
 
 
 def bounded_reward(moment: Moment, _key: str) -> str | None:
@@ -216,6 +218,42 @@ def has_spread(moment: Moment, _key: str) -> str | None:
     return f"judged by {known}" if known else None
 
 
+_STALENESS = ("training/off_policy/trajectory_staleness/max", "fully_async/count/stale_trajectory_processed")
+_ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
+
+
+def asynchronous(moment: Moment, _key: str) -> str | None:
+    """Excuse what compares engine and trainer at the same weights where samples are older than the weights."""
+    for name in moment.names:
+        if name.startswith(_ASYNCHRONOUS):
+            return f"asynchronous training samples with older weights, so the two differ by design ({name})"
+    for name in _STALENESS:
+        series = moment.series(moment.names[name]) if name in moment.names else None
+        if series is not None and series.highest > 0:
+            return f"samples are older than the weights, so the two differ by design ({series.key})"
+    return None
+
+
+def synchronous(moment: Moment, key: str) -> str | None:
+    """Excuse what is only meant for asynchronous training."""
+    return None if asynchronous(moment, key) else "judged by the stricter limits of synchronous training"
+
+
+def no_sequence_weights(moment: Moment, _key: str) -> str | None:
+    """Excuse what is only true of importance weights by sequence."""
+    stated = setting(moment.run, ["rollout_correction.rollout_is", "rollout_is"])
+    if stated is None:
+        return "whether importance weights are by sequence is not known: no settings were found"
+    return None if stated[1] == "sequence" else f"only for importance weights by sequence; {stated[0]} is {stated[1]}"
+
+
+def no_factor(moment: Moment, key: str) -> str | None:
+    """Excuse a figure that is no factor from 1 upwards, as NeMo-RL's error is."""
+    series = moment.series(key)
+    low = None if series is None else series.first_beyond(_FACTOR, down=True)
+    return None if low is None else f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
+
+
 SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "bounded-reward": bounded_reward,
     "small-scale": small_scale,
@@ -227,5 +265,9 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "no-response-limit": no_response_limit,
     "no-prompt-limit": no_prompt_limit,
     "has-spread": has_spread,
+    "asynchronous": asynchronous,
+    "synchronous": synchronous,
+    "no-sequence-weights": no_sequence_weights,
+    "no-factor": no_factor,
 }
 """Name in the guide -> the silence; each takes the judged key too."""

@@ -32,8 +32,8 @@ class Stream:
 
         Args:
             kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
-                `difference`, `widest` (the larger absolute value) or `at limit` (the first where the second has reached
-                `limit`, else 0).
+                `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
+                the second has reached `limit`, else 0).
             scale: Factor of all values.
             limit: See `at limit`.
         """
@@ -123,6 +123,10 @@ def _difference(_limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first - second
 
 
+def _product(_limit: float) -> Callable[[float, float], float]:
+    return lambda first, second: abs(first * second)
+
+
 def _widest(_limit: float) -> Callable[[float, float], float]:
     return lambda first, second: max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
 
@@ -131,4 +135,10 @@ def _at_limit(limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first if second >= limit else 0.0
 
 
-_MAKERS = {"ratio": _ratio, "difference": _difference, "widest": _widest, "at limit": _at_limit}
+_MAKERS = {
+    "ratio": _ratio,
+    "difference": _difference,
+    "product": _product,
+    "widest": _widest,
+    "at limit": _at_limit,
+}
