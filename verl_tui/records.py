@@ -126,13 +126,19 @@ class Event:
     step: int | None = None
 
 
+CONSOLE = "console"
+"""Origin of settings that the trainer printed."""
+LAUNCH = "launch command"
+"""Origin of settings that stood in the command that started the training."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of the run as a flat mapping `actor_rollout_ref.actor.clip_ratio -> 0.2`."""
 
     values: Mapping[str, Any]
     origin: str
-    """Where they were read: a path, or `console`."""
+    """Where they were read: a path, `CONSOLE` or `LAUNCH`."""
 
 
 @dataclass(frozen=True, slots=True)

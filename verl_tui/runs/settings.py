@@ -13,6 +13,8 @@ from enum import IntEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.records import CONSOLE, LAUNCH
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -33,7 +35,7 @@ class Layer(IntEnum):
     WANDB = 1
     """Given to W&B by the trainer: resolved as well."""
     OVERRIDES = 2
-    """Asked for on the command line."""
+    """Asked for on the command line, as Hydra wrote it down or the console shows it."""
     HYDRA = 3
     """Composed from files and command line; references to other settings are not resolved."""
     FILE = 4
@@ -43,11 +45,11 @@ class Layer(IntEnum):
 def layer(origin: str) -> Layer:
     """Return what kind of source settings came from, as its path tells."""
     path = PurePath(origin)
-    if origin == "console" or path.name == "trainer_state.json":
+    if origin == CONSOLE or path.name == "trainer_state.json":
         return Layer.TRAINER
     if path.suffix == ".wandb" or path.parent.name == "files":
         return Layer.WANDB
-    if path.stem == "overrides":
+    if path.stem in ("overrides", LAUNCH):
         return Layer.OVERRIDES
     return Layer.HYDRA if path.parent.name == ".hydra" else Layer.FILE
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from verl_tui.records import Progress
-from verl_tui.sources.console_blocks import ConfigBlock, SampleBlock
+from verl_tui.records import EventKind, Progress
+from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
 from verl_tui.sources.console_events import EventReader
+from verl_tui.sources.console_settings import SettingsReader
 from verl_tui.sources.gather import Row
 from verl_tui.sources.lines import LineReader
 from verl_tui.text import safe, strip_ansi
@@ -64,7 +65,7 @@ class ConsoleDecoder:
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._events = EventReader()
-        self._config = ConfigBlock()
+        self._settings = SettingsReader()
         self._sample = SampleBlock()
         self._dicts = DictReader()
         self._step: int | None = None
@@ -107,10 +108,9 @@ class ConsoleDecoder:
         if b"step:" in part and (found := STEP.search(part)):
             row = self._row(found, sure=inside)
             if row is not None:
-                self._step = row.step
+                self._trained(out, row.step)
                 if inside:
                     self._sample.leave()
-                self._events.step()
                 self._bar(out, part[: found.start()])
                 out.append(row)
                 return
@@ -121,20 +121,28 @@ class ConsoleDecoder:
         if b"{'" in part and (said := self._dicts.read(part, number)):
             self._take(out, said)
             return
-        if (settings := self._config.feed(prefix, part)) is not None:
-            out.append(settings)
-        if self._config.holds(prefix, part):
+        held = self._settings.holds(prefix, part)
+        out.extend(self._settings.read(prefix, part, number))
+        if held:
             return
         self._bar(out, part)
-        out.extend(self._events.read(prefix, part, number))
+        for event in self._events.read(prefix, part, number):
+            if event.kind is EventKind.STARTED:
+                self._settings.begin()
+            out.append(event)
 
     def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
         """Take what a dict of metrics said."""
         for item in said:
             if isinstance(item, Row):
-                self._step = item.step
-                self._events.step()
+                self._trained(out, item.step)
             out.append(item)
+
+    def _trained(self, out: list[Row | Record], step: int) -> None:
+        """Note a step."""
+        self._step = step
+        self._events.step()
+        out.extend(self._settings.end())
 
     def _row(self, found: re.Match[bytes], *, sure: bool) -> Row | None:
         """Return the row of a step line, None where it only looks like one.

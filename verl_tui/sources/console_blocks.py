@@ -1,87 +1,16 @@
-"""Blocks of several lines on verl's console: the printed configuration, and samples as reward managers print them."""
+"""Samples as verl's reward managers print them on the console, over several lines each."""
 
 from __future__ import annotations
 
-import ast
 import re
-from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Sample, Settings
-from verl_tui.sources.jsonl import number
+from verl_tui.records import Sample
 from verl_tui.sources.sample import LONGEST_TEXT
 from verl_tui.text import safe
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_LONGEST_CONFIG = 3000
 _LONGEST_SAMPLE = 2000
 """Lines after which a block that did not end is given up."""
-_QUOTED = re.compile(rb"'[^']*'|\"[^\"]*\"")
-_LITERAL = re.compile(rb"^ +['\"{(\[\-\d]")
-_OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
-"""Values that are no literals, as `repr` writes them."""
 _FIELD = re.compile(rb"^\[(prompt|response|ground_truth|score)\] ?")
-
-
-class ConfigBlock:
-    """Collects the configuration that verl prints with `pprint` at its start (verl/trainer/main_ppo.py)."""
-
-    def __init__(self) -> None:
-        self._lines: list[bytes] = []
-        self._prefix = b""
-        self._depth = 0
-        """Braces still open."""
-        self._done = False
-
-    def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Tell whether a line belongs to the block: same actor, indented, a literal. Bars and warnings come between."""
-        return bool(self._lines) and prefix == self._prefix and _LITERAL.match(part) is not None
-
-    def feed(self, prefix: bytes, part: bytes) -> Settings | None:
-        """Take a line; return the settings with the block's last one."""
-        if self._done or (self._lines and not self.holds(prefix, part)):
-            return None
-        if not self._lines and not (part.startswith(b"{'") and part.rstrip().endswith((b",", b"}"))):
-            return None
-        self._prefix = prefix
-        self._lines.append(part)
-        bare = _QUOTED.sub(b"", part)
-        self._depth += bare.count(b"{") - bare.count(b"}")
-        if self._depth <= 0 or len(self._lines) > _LONGEST_CONFIG:
-            return self._close()
-        return None
-
-    def _close(self) -> Settings | None:
-        text = b"\n".join(self._lines).decode("utf-8", "replace")
-        self._lines, self._depth = [], 0
-        try:
-            config = ast.literal_eval(_OBJECT.sub("None", text))
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return None
-        if not isinstance(config, dict) or not any(isinstance(value, dict) for value in config.values()):
-            return None
-        self._done = True
-        return Settings(flatten_settings(config), "console")
-
-
-def flatten_settings(config: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Return a nested configuration as one level, with dots between the names; text is made safe."""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        name = safe(f"{prefix}.{key}" if prefix else str(key), 300)
-        if isinstance(value, dict) and depth < 40:
-            flat.update(flatten_settings(value, name, depth + 1))
-        else:
-            flat[name] = plain_setting(value)
-    return flat
-
-
-def plain_setting(value: object) -> bool | float | str | None:
-    """Return a setting as what a run keeps: text made safe, a whole number beyond 64 bits as a float."""
-    if isinstance(value, int) and value.bit_length() > 64:
-        return number(value)
-    return value if isinstance(value, bool | int | float | None) else safe(str(value), 1000)
 
 
 class SampleBlock:

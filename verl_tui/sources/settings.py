@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Settings, SourceStatus, Unreadable
-from verl_tui.sources.console_blocks import flatten_settings, plain_setting
+from verl_tui.sources.command_line import settings_of
+from verl_tui.sources.setting_values import flatten_settings, scalar
 from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
 
@@ -54,7 +55,8 @@ class SettingsSource:
             return (values,), False
         self._records += 1
         if self.path.name == _METADATA:
-            values = {f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)}
+            identity = {f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)}
+            return (Settings(identity, str(self.path)), *settings_of(_arguments(text))), False
         return (Settings(values, str(self.path)),), False
 
     def finish(self) -> tuple[Record, ...]:
@@ -98,7 +100,7 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
 def _flat(loaded: object) -> dict[str, Any] | None:
     if isinstance(loaded, list):
         pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
-        return {name: _scalar(value) for name, equals, value in pairs if equals}
+        return {name: scalar(value) for name, equals, value in pairs if equals}
     return flatten_settings(_of_wandb(loaded) or loaded) if isinstance(loaded, dict) else None
 
 
@@ -112,11 +114,9 @@ def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
     return {key: value["value"] for key, value in values.items()}
 
 
-def _scalar(text: str) -> Any:
+def _arguments(metadata: bytes) -> list[object]:
+    """Return the arguments that W&B kept of the command that started the run."""
     import yaml
 
-    try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):  # a number of thousands of digits, a day that is none
-        value = text
-    return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)
+    arguments = yaml.safe_load(metadata).get("args")
+    return arguments if isinstance(arguments, list) else []

@@ -17,11 +17,11 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Settings
-from verl_tui.sources.console_blocks import flatten_settings
 from verl_tui.sources.gather import Row
 from verl_tui.sources.histograms import quantiles
 from verl_tui.sources.jsonl import integer, loads, number
 from verl_tui.sources.protobuf import fields, signed
+from verl_tui.sources.setting_values import flatten_settings
 from verl_tui.text import safe
 
 if TYPE_CHECKING:

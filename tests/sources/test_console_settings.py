@@ -1,0 +1,240 @@
+"""Settings as consoles state them: printed by the trainer, dumped as arguments, in the command that started it."""
+
+from __future__ import annotations
+
+import json
+from pprint import pformat
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
+from verl_tui.sources import console
+from verl_tui.sources.setting_values import flatten_settings
+from verl_tui.sources.settings import SettingsSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = {
+    "actor_rollout_ref": {
+        "actor": {"clip_ratio": 0.2, "optim": {"lr": 1e-06, "total_training_steps": -1}, "use_kl_loss": True},
+        "model": {"external_lib": None, "override_config": {}, "path": "/models/Qwen2.5-3B-Instruct"},
+        "rollout": {"n": 8, "name": "vllm", "stop": ["a" * 40, "b" * 40], "val_kwargs": {"n": 1, "top_k": -1}},
+    },
+    "algorithm": {"adv_estimator": "grpo", "kl_ctrl": {"kl_coef": 0.001, "type": "fixed"}},
+    "data": {"max_response_length": 1024, "train_files": "~/data/gsm8k/train.parquet"},
+    "trainer": {"experiment_name": "it's", "nnodes": 1, "total_epochs": 15},
+}
+PRINTED = pformat(CONFIG).split("\n")
+STEP = "step:1 - actor/pg_loss:0.1 - critic/score/mean:0.5"
+
+
+def read(*lines: str) -> tuple[dict[str, dict], list[Unreadable]]:
+    """Return what a console states by origin, and what was said to be unreadable."""
+    records = console.reader(None).feed(("\n".join(lines) + "\n").encode())
+    found: dict[str, dict] = {}
+    for record in records:
+        if isinstance(record, Settings):
+            found.setdefault(record.origin, {}).update(record.values)
+    return found, [record for record in records if isinstance(record, Unreadable)]
+
+
+def test_a_printed_configuration_is_read_whole():
+    found, unreadable = read(*PRINTED, STEP)
+    assert found == {CONSOLE: flatten_settings(CONFIG)}
+    assert unreadable == []
+
+
+def test_what_ray_adds_to_a_line_of_it_costs_nothing():
+    prefix = "\x1b[36m(TaskRunner pid=12)\x1b[0m "
+    lines = [prefix + line for line in PRINTED]
+    lines[3] += "\x1b[32m [repeated 2x across cluster] (Ray deduplicates logs by default.)\x1b[0m"
+    found, unreadable = read(*lines, STEP)
+    assert found == {CONSOLE: flatten_settings(CONFIG)}
+    assert unreadable == []
+
+
+@pytest.mark.parametrize("at", range(1, len(PRINTED)))
+def test_a_line_that_cuts_into_it_costs_one_setting_at_most_and_is_said(at):
+    lines = list(PRINTED)
+    half = len(lines[at].rstrip()) - 4
+    lines[at] = lines[at][:half] + "2026-02-07 12:14:22,356\tINFO worker.py:2012 -- Started a local {Ray} instance."
+    found, unreadable = read(*lines, STEP)
+    whole = flatten_settings(CONFIG)
+    assert len(whole.keys() - found[CONSOLE].keys()) <= 1
+    wrong = {key for key in whole.keys() & found[CONSOLE].keys() if whole[key] != found[CONSOLE][key]}
+    assert wrong == set()
+    assert len(unreadable) == 1
+    assert unreadable[0].line in (at, at + 1)  # of a list over two lines, that where it begins
+    assert "cuts into the printed configuration" in unreadable[0].reason
+
+
+def test_an_end_that_was_lost_does_not_lose_the_rest():
+    found, _ = read(*PRINTED[:-2], STEP)
+    assert found[CONSOLE]["actor_rollout_ref.rollout.n"] == 8
+    assert found[CONSOLE]["algorithm.adv_estimator"] == "grpo"
+
+
+def test_a_printed_dict_of_metrics_is_no_configuration():
+    found, _ = read("{'a': 1,", " 'b': 2}", "{'x': 1}", STEP)
+    assert found == {}
+
+
+def test_a_flat_dict_with_names_of_a_training_is_one():
+    found, _ = read("{'learning_rate': 1e-05,", " 'num_train_epochs': 3,", " 'model': 'm'}", STEP)
+    assert found == {CONSOLE: {"learning_rate": 1e-05, "num_train_epochs": 3, "model": "m"}}
+
+
+def test_a_second_start_states_its_own_settings():
+    again = [line.replace("15", "20") for line in PRINTED]
+    found, _ = read(*PRINTED, STEP, "2026 INFO worker.py:1 -- Started a local Ray instance.", *again, STEP)
+    assert found[CONSOLE]["trainer.total_epochs"] == 20
+
+
+def test_a_launch_command_as_a_shell_traces_it():
+    found, _ = read(
+        "+ python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo 'data.train_files=['\\''a b'\\'', c]' "
+        "+trainer.val_before_train=False data.max_response_length=1024 actor.optim.lr=1e-6",
+        STEP,
+    )
+    assert found == {
+        LAUNCH: {
+            "algorithm.adv_estimator": "grpo",
+            "data.train_files": "['a b', 'c']",
+            "trainer.val_before_train": False,
+            "data.max_response_length": 1024,
+            "actor.optim.lr": "1e-6",
+        }
+    }
+
+
+def test_a_launch_command_as_it_stands_in_a_script():
+    found, _ = read(
+        "python3 -m verl.trainer.main_ppo \\",
+        "    algorithm.adv_estimator=gae \\",
+        "    data.train_batch_size=256 \\",
+        "    trainer.n_gpus_per_node=$N_GPUS \\",
+        "    trainer.total_epochs=15 $@",
+        STEP,
+    )
+    assert found[LAUNCH] == {
+        "algorithm.adv_estimator": "gae",
+        "data.train_batch_size": 256,
+        "trainer.n_gpus_per_node": "$N_GPUS",
+        "trainer.total_epochs": 15,
+    }
+
+
+def test_a_launch_command_with_options():
+    found, _ = read(
+        "run sh: `/opt/bin/python /opt/swift/cli/rlhf.py --rlhf_type grpo --beta=0.04 --use_vllm --max_steps 100`",
+        STEP,
+    )
+    assert found == {LAUNCH: {"rlhf_type": "grpo", "beta": 0.04, "use_vllm": True, "max_steps": 100}}
+
+
+def test_overrides_of_a_start_that_failed():
+    found, _ = read("Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']")
+    assert found == {LAUNCH: {"a.b": 1, "data.x": "two", "trainer.nnodes": 1}}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python -m pip install torch==2.4.0",
+        '  File "/usr/lib/python3.11/runpy.py", line 88, in _run_code',
+        "python train.py",
+        "python3 -c 'x=1; y=2'",
+    ],
+)
+def test_other_commands_state_nothing(line):
+    assert read(line, STEP)[0] == {}
+
+
+def test_arguments_on_one_line():
+    found, _ = read(
+        "INFO args: Namespace(pretrain='Qwen/Qwen3-8B', rollout_batch_size=1024, kl_coef=1e-3, dtype=torch.bfloat16, "
+        "eval=<IntervalStrategy.NO: 'no'>, thing=<object at 0x7f>, betas=[0.9, 0.95])",
+        STEP,
+    )
+    assert found == {
+        CONSOLE: {
+            "pretrain": "Qwen/Qwen3-8B",
+            "rollout_batch_size": 1024,
+            "kl_coef": 0.001,
+            "dtype": "torch.bfloat16",
+            "eval": "no",
+            "thing": None,
+            "betas": "[0.9, 0.95]",
+        }
+    }
+
+
+def test_arguments_a_line_each():
+    found, _ = read(
+        "[INFO] Training/evaluation parameters GRPOConfig(",
+        "_n_gpu=1,",
+        "accelerator_config={'split_batches': False},",
+        "lr_scheduler_type=SchedulerType.LINEAR,",
+        "learning_rate=1e-06,",
+        "output_dir=/home/me/out,",
+        "num_train_epochs=3.0,",
+        "run_name=None,",
+        ")",
+        STEP,
+    )
+    assert found == {
+        CONSOLE: {
+            "_n_gpu": 1,
+            "accelerator_config.split_batches": False,
+            "lr_scheduler_type": "SchedulerType.LINEAR",
+            "learning_rate": 1e-06,
+            "output_dir": "/home/me/out",
+            "num_train_epochs": 3.0,
+            "run_name": None,
+        }
+    }
+
+
+def test_arguments_with_dots():
+    found, _ = read(
+        "------------------------ arguments ------------------------",
+        "  lr .............................................. 1e-06",
+        "  seed ............................................ 1234",
+        "  hf_checkpoint ................................... /models/Qwen3-4B",
+        "-------------------- end of arguments ---------------------",
+        STEP,
+    )
+    assert found == {CONSOLE: {"lr": 1e-06, "seed": 1234, "hf_checkpoint": "/models/Qwen3-4B"}}
+
+
+def test_a_configuration_of_something_else_is_none_of_the_run():
+    assert read("SamplingParams(n=1, temperature=1.0) LoraConfig(r=8, bias='none')", STEP)[0] == {}
+
+
+def test_arguments_that_wandb_keeps(tmp_path: Path):
+    path = tmp_path / "wandb-metadata.json"
+    path.write_text(json.dumps({"program": "main_ppo.py", "args": ["data.x=1", "a.b=c", "trainer.nnodes=2"]}))
+    records, _ = SettingsSource(path).read()
+    assert [(record.origin, record.values) for record in records] == [
+        (str(path), {"wandb.program": "main_ppo.py"}),
+        (LAUNCH, {"data.x": 1, "a.b": "c", "trainer.nnodes": 2}),
+    ]
+
+
+KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
+VALUES = st.none() | st.booleans() | st.integers(-99, 10**6) | st.floats(allow_nan=False, allow_infinity=False) | KEYS
+
+
+@given(st.dictionaries(KEYS, st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES) | VALUES), min_size=2, max_size=6))
+def test_any_printed_configuration_is_read_as_it_was(config):
+    lines = pformat({"a": {"b": 1, "c": 2}, **config}, sort_dicts=False).split("\n")
+    assert read(*lines, STEP)[0] == {CONSOLE: flatten_settings({"a": {"b": 1, "c": 2}, **config})}
+
+
+@given(st.lists(st.text(max_size=60), max_size=8), st.integers(0, len(PRINTED)))
+def test_no_text_breaks_a_console(texts, at):
+    read(*PRINTED[:at], *texts, *PRINTED[at:], "GRPOConfig(", *texts, "python \\", *texts, STEP)

@@ -1,0 +1,68 @@
+"""Settings on a console: the printed configuration, dumps of arguments, the command that started the training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.argument_dump import ArgumentDump
+from verl_tui.sources.command_line import LaunchCommand
+from verl_tui.sources.printed_config import PrintedConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.records import Record
+
+_MARKS = (
+    *(b"Namespace(", b"Config(", b"Arguments(", b"Args(", b" arguments ---", b" overrides: [", b"python", b"torchrun"),
+    *(b"deepspeed", b"accelerate launch", b"swift ", b"llamafactory-cli", b"trl "),
+)
+"""One of them stands in the first line of a block; most lines have none, and that is found out quickly."""
+
+
+_LOOKED_AT = 5000
+"""Lines after a start in which settings are looked for: trainers state them first, and looking costs time."""
+
+
+class SettingsReader:
+    """Reads settings wherever a console states them, until training has begun."""
+
+    def __init__(self) -> None:
+        self._config = PrintedConfig()
+        self._others = (ArgumentDump(), LaunchCommand())
+        self._left = _LOOKED_AT
+        """Lines that are still looked at."""
+
+    def begin(self) -> None:
+        """Expect settings: the trainer has started, maybe once more."""
+        self._left = _LOOKED_AT
+
+    def end(self) -> Sequence[Record]:
+        """Expect no more: a step was trained. Return what a block whose end was cut tells."""
+        self._left = 0
+        return self._config.close() if self._config.is_open else ()
+
+    def holds(self, prefix: bytes, part: bytes) -> bool:
+        """Tell whether a line belongs to a block of settings, so that it is nothing else."""
+        if not self._left:
+            return False
+        return self._config.holds(prefix, part) or any(block.holds(prefix, part) for block in self._others)
+
+    def read(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
+        """Take a line; return the settings that it completes.
+
+        Args:
+            prefix: Names the Ray actor that printed it, empty for the driver.
+            part: The line without the prefix.
+            number: Its number.
+        """
+        if not self._left:
+            return ()
+        self._left -= 1
+        is_open = self._config.is_open or any(block.is_open for block in self._others)
+        if not is_open and not part.startswith(b"{'") and not any(mark in part for mark in _MARKS):
+            return ()
+        found = list(self._config.feed(prefix, part, number))
+        for block in self._others:
+            found += block.feed(prefix, part)
+        return found
