@@ -120,7 +120,7 @@ def integer(value: object) -> int | None:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 18:
-        return int(value)
+        return int(value.strip())
     return None
 
 

@@ -10,9 +10,11 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.metrics import slashed
+from verl_tui.records import Progress
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import integer, unreadable
 from verl_tui.sources.lines import LineReader
+from verl_tui.sources.steps import TRAINED, StepPlace, step_fields
 from verl_tui.text import safe
 from verl_tui.times import parse_time
 
@@ -26,8 +28,6 @@ name = "metrics CSV"
 rank = 3
 anchor = True
 
-_STEPS = ("step", "global_step", "_step", "global_steps", "training/global_step", "training_global_step", "iteration")
-"""Columns that may hold the step, best first; case does not matter."""
 _TIME = "time"
 """Column that may hold moments as text, as the app writes them; a number there is a metric."""
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -35,18 +35,21 @@ _BOM = "\ufeff"
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a `.csv` begins with a header that names a step, and a row of numbers."""
+    """Tell whether a `.csv` begins with a header that names a step, or what only a training has, and a row."""
     if path.suffix.lower() != ".csv":
         return False
     lines = head.split(b"\n", 2)
-    header = _fields(lines[0])
-    at = _step_column(header)
-    if at is None or len(header) < 2:
+    header = _names(_fields(lines[0]))
+    fields = step_fields(header)
+    where = [*fields.steps, *([fields.epoch] if fields.epoch else [])] or [
+        name for name in header if name.lower().rpartition("/")[2] in TRAINED
+    ]
+    if not where or len(header) < 2:
         return False
     if len(lines) < 2 or not lines[1].strip():
         return True
-    row = _fields(lines[1])
-    return at < len(row) and _step(row[at]) is not None
+    row = dict(zip(header, _fields(lines[1]), strict=False))
+    return any(_number(row.get(name, "").partition("/")[0]) is not None for name in where)
 
 
 def reader(path: Path) -> LineReader:
@@ -57,12 +60,20 @@ def reader(path: Path) -> LineReader:
 class CsvDecoder:
     """Decodes rows by the header that the file begins with."""
 
-    note: str | None = None
-
     def __init__(self) -> None:
         self._header: list[str] | None = None
         self._names: list[str] = []
-        self._at = 0
+        self._metrics: frozenset[str] = frozenset()
+        """Columns that hold what was measured."""
+        self._where = step_fields(())
+        self._place = StepPlace()
+        self._total: int | None = None
+        """Steps of the whole run, as far as told."""
+
+    @property
+    def note(self) -> str | None:
+        """Return whether steps were counted."""
+        return self._place.note
 
     def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
         """Return the row of one line."""
@@ -70,19 +81,25 @@ class CsvDecoder:
             return ()
         fields = _fields(line)
         if self._header is None or fields == self._header:
-            return self._begin(fields, line, number)
+            self._begin(fields)
+            return ()
         if len(fields) != len(self._header):
             return (unreadable(line, number, f"{len(fields)} fields where the header has {len(self._header)}"),)
-        step = _step(fields[self._at])
-        if step is None:
-            return (unreadable(line, number, f"no step in column {self._at + 1}"),)
-        pairs = [
-            (name, value)
-            for i, (name, field) in enumerate(zip(self._names, fields, strict=True))
-            if i != self._at and (value := _number(field)) is not None
-        ]
-        time = parse_time(fields[self._names.index(_TIME)]) if _TIME in self._names else None
-        return (Row(step, tuple(name for name, _ in pairs), tuple(value for _, value in pairs), time),)
+        row = dict(zip(self._names, fields, strict=True))
+        numbers = {
+            name: value
+            for name, field in row.items()
+            if name in self._metrics and (value := _number(field)) is not None
+        }
+        if self._where.steps and all(_step(row[name]) is None for name in self._where.steps):
+            return (unreadable(line, number, f"no step in column {self._names.index(self._where.steps[0]) + 1}"),)
+        row |= {name: _whole(row[name]) for name in self._where.steps}
+        try:
+            step = self._place.of(row, self._where, keys=numbers)
+        except ValueError as error:
+            return (unreadable(line, number, str(error)),)
+        time = parse_time(row[_TIME]) if _TIME in row else None
+        return (*self._told_total(), Row(step, tuple(numbers), tuple(numbers.values()), time))
 
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:  # noqa: ARG002
         """A row without an end may lack digits of its last number."""
@@ -93,13 +110,17 @@ class CsvDecoder:
         self._header = None
         return ()
 
-    def _begin(self, fields: list[str], line: bytes, number: int) -> Sequence[Row | Record]:
-        at = _step_column(fields)
-        if at is None:
-            return (unreadable(line, number, "the header names no step"),)
-        self._header, self._at = fields, at
-        self._names = [slashed(safe(field.strip(), 200)) for field in fields]
-        return ()
+    def _begin(self, fields: list[str]) -> None:
+        self._header, self._names = fields, _names(fields)
+        self._where = step_fields(self._names)
+        self._metrics = frozenset(self._names) - self._where.told
+        self._place = StepPlace()
+
+    def _told_total(self) -> Sequence[Record]:
+        if self._place.total == self._total:
+            return ()
+        self._total = self._place.total
+        return (Progress(total=self._total),)
 
 
 def _fields(line: bytes) -> list[str]:
@@ -110,13 +131,20 @@ def _fields(line: bytes) -> list[str]:
         return [text]
 
 
-def _step_column(header: Iterable[str]) -> int | None:
-    names = [field.strip().lower() for field in header]
-    return next((names.index(wanted) for wanted in _STEPS if wanted in names), None)
+def _names(header: Iterable[str]) -> list[str]:
+    """Return the metrics that the columns of a header hold."""
+    return [slashed(safe(field.strip(), 200)) for field in header]
+
+
+def _whole(field: str) -> str:
+    """Return a step as an integer is written: spreadsheets write `3.0` and `1e3`."""
+    step = _step(field)
+    return field if step is None or "/" in field else str(step)
 
 
 def _step(field: str) -> int | None:
-    known = integer(field)
+    """Return the step that a field holds, `10` of `10/438`."""
+    known = integer(field.partition("/")[0])
     value = _number(field) if known is None else None
     return known if value is None or not math.isfinite(value) else integer(value)
 

@@ -6,17 +6,19 @@ Also reads any other program's JSONL of flat records with a step, under the reco
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.records import Progress
 from verl_tui.sources.gather import Row
-from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, integer, number
+from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, number
 from verl_tui.sources.lines import LineReader
 from verl_tui.sources.sample import read_sample
+from verl_tui.sources.steps import TRAINED, StepFields, StepPlace, is_sure, stated, step_fields
 from verl_tui.text import safe, strip_ansi
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -27,21 +29,46 @@ anchor = True
 
 _MEASURED = {"reward", "sample", "system"}
 """Scopes logged many times a step: their numbers are averaged. In all others the last record of a step holds."""
-_ABOUT = {"timestamp", "time", "ts", "level", "scope", "step", "global_step", "logger", "name", "pid", "rank"}
+_ABOUT = frozenset(
+    {"timestamp", "time", "ts", "level", "scope", "step", "global_step", "logger", "name", "pid", "rank"}
+)
 """Fields that say where and when a record was written, not what was measured."""
 _LOG_TEXT = re.compile(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
-_STEPS = ("global_step", "step", "_step", "global_steps", "iteration")
+_LOOKED_AT = 8
+"""Lines of a file among which a record has to be: loggers begin with words of their own."""
+_MOST_SCHEMAS = 1000
+"""Sets of fields remembered: a file has a handful, a broken one any number."""
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object has a scope, or a step with numbers beside it."""
-    first = first_object(head)
-    if first is None:
-        return False
-    if isinstance(first.get("scope"), str):
+    """Tell whether one of the first objects has a scope, or a step or an epoch with numbers beside it."""
+    found = list(_first_records(head))
+    if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
-    stepped = any(isinstance(first.get(field), int) for field in _STEPS)
-    return stepped and any(number(v) is not None for k, v in flatten(first).items() if k not in _ABOUT)
+    if path.suffix.lower() == ".json" and len(found) == 1 and not any(map(is_sure, found[0])):
+        return False  # a document of its own, such as a model's settings
+    return any(map(_measures, found))
+
+
+def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
+    for line in head.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]:
+        if (record := first_object(line)) is not None:
+            yield record
+
+
+def _measures(record: dict[str, Any]) -> bool:
+    """Tell whether a record states where in the training it is, and a number beside that; or what only training has."""
+    flat = flatten(record)
+    fields = step_fields(flat)
+    step = stated(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
+    if step is None and number(flat.get(fields.epoch or "", "")) is None:
+        return any(key.rpartition("/")[2] in TRAINED for key, value in flat.items() if number(value) is not None)
+    about = {*_ABOUT, *fields.steps, fields.total, fields.epoch}
+    return any(number(value) is not None for key, value in flat.items() if key not in about)
+
+
+def _small(value: object) -> bool:
+    return not isinstance(value, int | float) or abs(value) < 2**62
 
 
 def reader(path: Path) -> LineReader:
@@ -49,19 +76,31 @@ def reader(path: Path) -> LineReader:
     return LineReader(TutorialDecoder())
 
 
+class _Schema(NamedTuple):
+    """What the names of a record's fields say."""
+
+    fields: StepFields
+    about: frozenset[str]
+    """Fields that measure nothing."""
+
+
 class TutorialDecoder(JsonDecoder):
-    """Decodes scoped and flat records; remembers the step, since some records state none."""
+    """Decodes scoped and flat records."""
 
     def __init__(self) -> None:
-        self._step = 0
-        self._local: int | None = None
-        """Last `step` of a record, which restarts each epoch where there is a `global_step` too."""
-        self._offset: int | None = None
-        """`global_step - step`, once a record has stated both."""
+        self._place = StepPlace()
+        self._total: int | None = None
+        """Steps of the whole run, as far as told."""
+        self._schemas: dict[tuple[str, ...], _Schema] = {}
+
+    @property
+    def note(self) -> str | None:
+        """Return whether steps were counted."""
+        return self._place.note
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget the step."""
-        self._step, self._local, self._offset = 0, None, None
+        self._place, self._total = StepPlace(), None
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
@@ -78,15 +117,20 @@ class TutorialDecoder(JsonDecoder):
     def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
         """Return the row and the sample of one object."""
         scope = record.get("scope")
-        step = self._step_of(record)
+        flat = flatten(record)
+        fields, about = self._schema(flat)
         numbers = {
             key: value
-            for key, value in ((key, number(raw)) for key, raw in flatten(record).items() if key not in _ABOUT)
+            for key, value in ((key, number(raw)) for key, raw in flat.items() if key not in about)
             if value is not None
         }
         prefix = f"{safe(scope, 100)}/" if isinstance(scope, str) and scope else ""
+        keys = tuple(prefix + safe(key, 300) for key in numbers)
+        step = self._place.of(flat, fields, keys=keys if keys and scope not in _MEASURED else None)
+        if self._place.total != self._total:
+            self._total = self._place.total
+            yield Progress(total=self._total)
         if numbers:
-            keys = tuple(prefix + safe(key, 300) for key in numbers)
             time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
             yield Row(step, keys, tuple(numbers.values()), time, scope in _MEASURED)
         if scope in (None, "sample", "rollout") or scope not in _MEASURED:
@@ -94,43 +138,15 @@ class TutorialDecoder(JsonDecoder):
             if sample is not None:
                 yield sample
 
-    def _step_of(self, record: dict[str, Any]) -> int:
-        """Return the record's step; the last one seen where it states none.
-
-        Raises:
-            ValueError: It states one that is too large.
-        """
-        for field in _STEPS:
-            if isinstance(stated := record.get(field), int | float) and abs(stated) >= 2**62:
-                raise ValueError(f'"{field}" is too large')
-        whole, local = integer(record.get("global_step")), integer(record.get("step"))
-        if whole is not None:
-            if local is not None:
-                self._offset, self._local = whole - local, local
-            self._step = whole
-        elif local is not None:
-            self._step, self._local = self._globally(local), local
-        else:
-            for field in _STEPS[2:]:
-                other = integer(record.get(field))
-                if other is not None:
-                    self._step = other
-                    break
-        return self._step
-
-    def _globally(self, local: int) -> int:
-        """Return the global step of a record that states only its `step`.
-
-        Where other records state both, `step` may count within the epoch or be the global one already: the reading
-        nearest to where the run stands is taken, and a step that goes back is the next epoch.
-        """
-        if self._offset is None:
-            return local
-        if self._local is not None and local < self._local and abs(local - self._step) > 1:
-            nearest = local + self._offset
-            if nearest < self._step:
-                self._offset = self._step + 1 - local
-        return min((local, local + self._offset), key=lambda step: abs(step - self._step))
+    def _schema(self, flat: dict[str, Any]) -> _Schema:
+        names = tuple(flat)
+        known = self._schemas.get(names)
+        if known is None:
+            fields = step_fields(names)
+            known = _Schema(fields, fields.told | _ABOUT)
+            if len(self._schemas) < _MOST_SCHEMAS:
+                self._schemas[names] = known
+        return known
 
 
 def _json_part(line: bytes) -> bytes:
