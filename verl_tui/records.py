@@ -84,13 +84,15 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the run says it is: tqdm bars, `Total training steps: N`."""
+    """How far the run says it is: tqdm bars, `Total training steps: N`, `Size of train dataloader: N`."""
 
     step: int | None = None
     total: int | None = None
     """Steps of the whole run."""
     elapsed: float | None = None
     """Seconds since the bar began, as it says."""
+    per_epoch: int | None = None
+    """Steps of one pass over the data."""
 
 
 class EventKind(Enum):

@@ -1,4 +1,4 @@
-"""How many steps a run is to take, by its settings and by the epochs that have ended."""
+"""How many steps a run is to take: by its settings, the length of an epoch, and the epochs that have ended."""
 
 from __future__ import annotations
 
@@ -9,29 +9,46 @@ from typing import TYPE_CHECKING
 from verl_tui.runs.settings import number, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from verl_tui.runs.series import Series
+    from verl_tui.runs.settings import RunSettings
 
 _TOTALS = ("trainer.total_training_steps", "total_training_steps", "total_steps", "max_steps")
 _EPOCHS = ("trainer.total_epochs", "num_train_epochs", "total_epochs", "num_epochs")
+_SIZES = ("train_dataset_size", "train_size", "num_train_samples", "num_train_examples", "dataset_size")
+"""Prompts of the training data."""
+_BATCHES = ("data.train_batch_size", "train_batch_size", "rollout_batch_size", "num_prompts_per_step")
+"""Prompts of a step. A bare `batch_size` may be of each device, so it tells nothing."""
 _TRIED = 4
 """Newest shares of epochs that are looked at."""
 
 
-def planned_steps(settings: Mapping[str, object], series: Callable[[str], Series | None]) -> int | None:
+def planned_steps(
+    settings: RunSettings, series: Callable[[str], Series | None], per_epoch: int | None = None
+) -> int | None:
     """Return how many steps the settings let the whole run take, None where they do not tell.
 
     Args:
         settings: Of the run.
         series: Returns the run's series of a metric, None where it has none.
+        per_epoch: Steps of one pass over the data, where the trainer says so.
     """
     for key in _TOTALS:
-        if (stated := whole(settings.get(key))) is not None:
+        if (stated := whole(settings.values.get(key))) is not None:
             return stated
-    epochs = next((found for key in _EPOCHS if (found := number(settings.get(key))) is not None), None)
-    each = _steps_per_epoch(series)
-    return round(epochs * each) if epochs is not None and each is not None and 0 < epochs * each < 1e12 else None
+    epochs = next((found for key in _EPOCHS if (found := number(settings.values.get(key))) is not None), None)
+    if epochs is None:
+        return None
+    each = per_epoch or _by_data(settings) or _steps_per_epoch(series)
+    return round(epochs * each) if each is not None and 0 < epochs * each < 1e12 else None
+
+
+def _by_data(settings: RunSettings) -> int | None:
+    """Return the steps of an epoch by the size of the data; an incomplete last batch is dropped, as verl does."""
+    size, batch = settings.find(_SIZES), settings.find(_BATCHES)
+    prompts, each = whole(size[1]) if size else None, whole(batch[1]) if batch else None
+    return prompts // each if prompts is not None and each is not None and prompts >= each else None
 
 
 def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:

@@ -130,13 +130,20 @@ class Run:
 
     @property
     def total_steps(self) -> int | None:
-        """Steps the whole run will take, None where nothing tells."""
+        """Steps the whole run will take, None where nothing tells, or only what the run has gone beyond."""
+        reached = self.step or 0
         stated = [state.total for state in self.sources.values() if state.total is not None]
-        if stated:
-            return stated[-1]
+        for total in reversed(stated):
+            if total >= reached:
+                return total
         if self._planned[0] != self.revision:
-            self._planned = (self.revision, planned_steps(self.settings, self.series))
-        return self._planned[1]
+            self._planned = (self.revision, self._plan())
+        planned = self._planned[1]
+        return planned if planned is not None and planned >= reached else None
+
+    def _plan(self) -> int | None:
+        lengths = [state.per_epoch for state in self.sources.values() if state.per_epoch is not None]
+        return planned_steps(self.config, self.series, lengths[-1] if lengths else None)
 
     @property
     def outcome(self) -> Event | None:

@@ -43,6 +43,8 @@ class SourceState:
     """Keys of its rows."""
     total: int | None = None
     """Steps of the whole run, as far as this source tells."""
+    per_epoch: int | None = None
+    """Steps of one pass over the data, as far as this source tells."""
     ending: Event | None = None
     """What may tell how the run ended; forgotten when a further step follows."""
     restarted: str | None = None
@@ -69,6 +71,7 @@ class SourceState:
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
         self.total = progress.total if progress.total is not None else self.total
+        self.per_epoch = progress.per_epoch if progress.per_epoch is not None else self.per_epoch
         if progress.step is None:
             return False
         if progress.elapsed is not None and self._is_later(progress.step, progress.elapsed):

@@ -38,8 +38,12 @@ _PIECE = re.compile(
 REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
 PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
-_BAR = re.compile(rb"(Training Progress|Epoch (\d{1,9})/(\d{1,9})):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \[")
-_TOTAL = re.compile(rb"Total training steps: (\d{1,15})(?!\d)")
+_BAR = re.compile(
+    rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \["
+)
+_TOTAL = re.compile(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
+"""verl's trainers and the Trainer of transformers."""
+_PER_EPOCH = re.compile(rb"Size of train dataloader: (\d{1,15})(?!\d)")
 _BEGUN = re.compile(rb"^epoch \d+, step (\d{1,15})\s*$")
 _SURE = 5
 """Pieces that make a step line certain even in the middle of a model's answer; models do imitate step lines."""
@@ -173,15 +177,17 @@ class ConsoleDecoder:
                 if bar.group(2) is None:
                     out.append(Progress(at, total, elapsed(part, bar.end())))
                 else:
-                    # Supervised fine-tuning starts a new bar each epoch, and its time anew.
+                    # verl's supervised fine-tuning and OpenRLHF start a new bar each epoch, and its time anew.
                     epoch, epochs = int(bar.group(2)), int(bar.group(3))
                     out.append(Progress((epoch - 1) * total + at, epochs * total))
             if (progress := self._dicts.bar(part)) is not None:
                 out.append(progress)
         elif b"logging_steps" in part:
             self._dicts.every(part)
-        elif b"Total training steps" in part and (found := _TOTAL.search(part)):
-            out.append(Progress(total=int(found.group(1))))
+        elif b"Total " in part and (found := _TOTAL.search(part)):
+            out.append(Progress(total=int(found.group(1).replace(b",", b"") or 0) or None))
+        elif b"train dataloader" in part and (found := _PER_EPOCH.search(part)):
+            out.append(Progress(per_epoch=int(found.group(1))))
         elif self._step is None and (found := _BEGUN.match(part)):
             # Names the step that begins; where step lines follow they say it better.
             out.append(Progress(step=int(found.group(1))))
