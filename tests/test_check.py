@@ -86,7 +86,12 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert run["targets"] == []
     assert set(run["history"][0]) == {"id", "severity", "since_step", "raised_step", "cleared_step", "message"}
     breaker = next(finding for finding in run["findings"] if finding["id"] == "circuit-breaker-kl")
-    assert list(breaker) == ["id", "severity", "step", "since_step", "message", "evidence", "advice", "source"]
+    assert list(breaker) == [
+        *("id", "severity", "step", "since_step", "message", "evidence", "advice", "source", "consequence_of")
+    ]
+    assert breaker["consequence_of"] is None
+    follows = next(finding for finding in run["findings"] if finding["id"] == "kl-high")
+    assert follows["consequence_of"] == "circuit-breaker-kl"
     assert (breaker["severity"], breaker["since_step"]) == ("critical", 1)
     assert all(isinstance(sentence, str) for sentence in breaker["evidence"])
     assert all(list(rule) == ["id", "reason"] for rule in run["not_judged"])
@@ -239,8 +244,11 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     assert text.startswith("run_a: running, step 40 of 80 (50%), last record just now\n")
     assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
     assert "  best reward 2.5 at step 1; no checkpoint is known\n" in text
-    worst = text.index("critical circuit-breaker-kl, since step 20: ")
-    assert worst < text.index("warning kl-high, since step 20: ")
+    assert "  critical circuit-breaker-kl, since step 20: " in text
+    assert "    +1 consequence, --consequences writes them out: kl-high\n" in text
+    assert "warning kl-high" not in text
+    unfolded = note(tmp_path / "run_a", unfolded=True)
+    assert unfolded.index("    +1 consequence:\n") < unfolded.index("      warning kl-high, since step 20: ")
     assert "    advice: " in text
     assert "    source: verl tutorials' indicator guide\n" in text
     assert re.search(r"^  not judged, --json says why: .*rollout-kl", text, re.MULTILINE)

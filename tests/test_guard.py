@@ -119,6 +119,15 @@ def test_other_findings_trip_where_they_are_named(tmp_path: Path, ids: tuple[str
     assert bool(start.calls) is trips
 
 
+def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
+    path = write(tmp_path / "verl_logs.jsonl", BROKEN)
+    both = Orders(frozenset(("circuit-breaker-kl", "kl-high")))
+    _, events = watched(path, both, Started())
+    assert [event["id"] for event in events if event["event"] == "tripped"] == ["circuit-breaker-kl"]
+    _, events = watched(path, Orders(frozenset(("kl-high",))), Started())
+    assert [event["id"] for event in events if event["event"] == "tripped"] == ["kl-high"]
+
+
 def test_of_two_runs_one_trips(tmp_path: Path) -> None:
     write(tmp_path / "logs" / "good" / "verl_logs.jsonl", HEALTHY)
     write(tmp_path / "logs" / "bad" / "verl_logs.jsonl", BROKEN)

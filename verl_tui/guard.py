@@ -134,6 +134,9 @@ class Guard:
             yield _event("state", now, run, state=current.value, step=run.step)
         for finding in self.monitor.verdicts[run.name].findings:
             name = (run.name, finding.id, finding.key, finding.since_step)
+            # What follows from another finding trips through that one, where that one trips at all.
+            if finding.consequence_of in self.orders.ids:
+                continue
             if finding.id in self.orders.ids and name not in self._told:
                 self._told.add(name)
                 yield from self._trip(run, finding, current, now)

@@ -28,6 +28,8 @@ def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
     if rule.silent:
         yield f"    may hold its tongue: {', '.join(rule.silent)}"
     yield from (f"    {text}" for text in (rule.meaning, rule.advice and f"advice: {rule.advice}") if text)
+    if follows := (*rule.signs, *rule.explains):
+        yield f"    shown under it, where they come with it: {', '.join(follows)}"
     yield f"    source: {rule.source}"
 
 

@@ -92,6 +92,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "evidence": list(finding.evidence),
         "advice": finding.advice,
         "source": finding.source,
+        "consequence_of": finding.consequence_of,
     }
 
 

@@ -18,7 +18,7 @@ from verl_tui.text import one_line
 from verl_tui.times import age, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
@@ -46,7 +46,13 @@ class _Line(NamedTuple):
 
 
 def write_text(
-    report: Mapping[str, Any], monitor: Monitor, now: float, *, width: int | None = None, colour: bool = False
+    report: Mapping[str, Any],
+    monitor: Monitor,
+    now: float,
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    unfolded: bool = False,
 ) -> str:
     """Return the report as a note for people.
 
@@ -56,11 +62,12 @@ def write_text(
         now: Seconds since the epoch.
         width: Columns to wrap at, None to leave lines as long as they are, for pipes.
         colour: Whether to write colours, for terminals.
+        unfolded: Whether to write out what only follows from another finding.
     """
     lines: list[_Line] = []
     for described in report["runs"]:
         lines += [_Line(0, Text())] if lines else []
-        lines += _note(described, monitor.runs[described["name"]], now)
+        lines += _note(described, monitor.runs[described["name"]], now, unfolded=unfolded)
     out = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(
@@ -80,13 +87,13 @@ def write_text(
     return out.getvalue()
 
 
-def _note(described: Mapping[str, Any], run: Run, now: float) -> Iterator[_Line]:
+def _note(described: Mapping[str, Any], run: Run, now: float, *, unfolded: bool) -> Iterator[_Line]:
     yield _Line(0, _headline(described, run, now))
     yield from _measured(described["indicators"])
     if described["best"] is not None:
         yield from (_Line(2, Text(sentence)) for sentence in _best_sentences(described["best"]))
     yield from (_Line(2, Text(_target_sentence(target))) for target in described["targets"])
-    yield from _found(described)
+    yield from _found(described, unfolded=unfolded)
     yield from _unjudged(described["not_judged"])
     yield from _read(described["sources"], run)
 
@@ -169,25 +176,48 @@ def _target_sentence(target: Mapping[str, Any]) -> str:
     return f"{said}: not reached, best {_number(target['best'])} at step {target['best_step']}"
 
 
-def _found(described: Mapping[str, Any]) -> Iterator[_Line]:
+def _found(described: Mapping[str, Any], *, unfolded: bool) -> Iterator[_Line]:
     if not described["findings"]:
         yield _Line(2, Text("nothing found" if described["indicators"] else "nothing to judge yet"))
+    followers: dict[str, list[Mapping[str, Any]]] = {}
     for finding in described["findings"]:
-        since = finding["since_step"]
-        yield _Line(
-            2,
-            Text.assemble(
-                (finding["severity"], _STYLES[finding["severity"]]),
-                f" {finding['id']}",
-                "" if since is None else f", since step {since}",
-                f": {finding['message']}",
-            ),
-        )
-        yield from (_Line(4, Text(f"- {evidence}")) for evidence in finding["evidence"])
-        if finding["advice"]:
-            yield _Line(4, Text(f"advice: {finding['advice']}"))
-        if finding["source"]:
-            yield _Line(4, Text(f"source: {finding['source']}", "dim"))
+        if finding["consequence_of"] is not None:
+            followers.setdefault(finding["consequence_of"], []).append(finding)
+    for finding in described["findings"]:
+        if finding["consequence_of"] is not None:
+            continue
+        yield from _finding(finding, 2)
+        if follow := followers.pop(finding["id"], None):
+            yield _Line(4, _followed(follow, unfolded=unfolded))
+            if unfolded:
+                yield from (line for one in follow for line in _finding(one, 6))
+
+
+def _finding(finding: Mapping[str, Any], indent: int) -> Iterator[_Line]:
+    since = finding["since_step"]
+    yield _Line(
+        indent,
+        Text.assemble(
+            (finding["severity"], _STYLES[finding["severity"]]),
+            f" {finding['id']}",
+            "" if since is None else f", since step {since}",
+            f": {finding['message']}",
+        ),
+    )
+    yield from (_Line(indent + 2, Text(f"- {evidence}")) for evidence in finding["evidence"])
+    if finding["advice"]:
+        yield _Line(indent + 2, Text(f"advice: {finding['advice']}"))
+    if finding["source"]:
+        yield _Line(indent + 2, Text(f"source: {finding['source']}", "dim"))
+
+
+def _followed(follow: Sequence[Mapping[str, Any]], *, unfolded: bool) -> Text:
+    """Count what only follows from a finding, with its rules where it is not written out."""
+    told = f"+{_count(len(follow), 'consequence')}"
+    if unfolded:
+        return Text(f"{told}:")
+    ids = dict.fromkeys(one["id"] for one in follow)
+    return Text(f"{told}, --consequences writes them out: {', '.join(ids)}", "dim")
 
 
 def _unjudged(rules: Iterable[Mapping[str, str]]) -> Iterator[_Line]:

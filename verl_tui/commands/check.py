@@ -20,6 +20,7 @@ HELP = "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 not
 
 def options(parser: Parser) -> None:
     """Add its options."""
+    parser.add_argument("--consequences", action="store_true", help="write out what only follows from another finding")
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
     by = "metric of the best checkpoint: an indicator or the log's own key, with :min or :max (reward)"
     parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        text = write_text(found, monitor, now, width=width, colour=colour())
+        text = write_text(found, monitor, now, width=width, colour=colour(), unfolded=options.consequences)
     code = exit_code(found)
     if code == EXIT_NOTHING and found["runs"]:
         complain("nothing readable so far in " + ", ".join(run["name"] for run in found["runs"]))

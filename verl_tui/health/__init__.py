@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from verl_tui.health.consequences import beginning, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdict
 from verl_tui.health.guide import Band, Guide, Rule, load_guide
@@ -64,7 +66,7 @@ class Judge:
         findings = [one for one in judged if isinstance(one, Finding)]
         findings.sort(key=_weight)
         return Verdict(
-            tuple(findings),
+            with_causes(findings, self.guide, partial(beginning, self.run)),
             tuple(one for one in judged if isinstance(one, NotJudged)),
             tuple(sorted((*self._episodes, *self._heard(self._by_life)), key=lambda one: one.raised_step or 0)),
         )

@@ -40,6 +40,8 @@ class Finding:
     """Where the threshold comes from."""
     key: str | None = None
     """The log's own key of the metric that was judged, so that a chart can mark it."""
+    consequence_of: str | None = None
+    """Rule of the finding that this one only follows from, None where it stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,19 @@ class Verdict:
     not_judged: tuple[NotJudged, ...] = ()
     history: tuple[Episode, ...] = ()
     """All findings so far, raised and cleared, in the order in which they were raised."""
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The findings that stand for themselves: one cause, one finding."""
+        return tuple(finding for finding in self.findings if finding.consequence_of is None)
+
+    def consequences(self, cause: Finding) -> tuple[Finding, ...]:
+        """Return the findings that only follow from another one."""
+        if cause.consequence_of is not None:
+            return ()
+        first = next((one for one in self.findings if one.id == cause.id), None)
+        # Of several findings of one rule the first one carries them.
+        return tuple(one for one in self.findings if one.consequence_of == cause.id) if first == cause else ()
 
     @property
     def severity(self) -> Severity | None:

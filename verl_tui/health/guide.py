@@ -90,6 +90,12 @@ class Rule:
     """The document that the threshold is from, or `heuristic`."""
     causes: str = ""
     """Which settings may be to blame and are looked at then, see `verl_tui.health.causes`: `drift` or `length`."""
+    explains: tuple[str, ...] = ()
+    """Ids of what only follows from this where it begins no earlier, see `verl_tui.health.consequences`."""
+    signs: tuple[str, ...] = ()
+    """Ids of what is a sign of this and may begin earlier."""
+    before: int = 300
+    """Logged points by which a sign may begin earlier."""
 
     @property
     def name(self) -> str:
@@ -190,9 +196,9 @@ LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit")
 CAUSE_NAMES = ("", "drift", "length")
 """Groups of settings that may be to blame, see `verl_tui.health.causes`."""
 
-_COUNTS = ("window", "count", "hold", "recent")
+_COUNTS = ("window", "count", "hold", "recent", "before")
 _NUMBERS = ("threshold", "low", "high", "factor", "spread", "floor", "share", "clear", "climb")
-_LISTS = ("metric", "beside_metric", "dialects", "silent")
+_LISTS = ("metric", "beside_metric", "dialects", "silent", "explains", "signs")
 _FIELDS = {item.name for item in fields(Rule)}
 _TRENDS = ("", "rising", "not rising")
 

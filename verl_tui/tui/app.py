@@ -300,7 +300,7 @@ class VerlApp(TerminalApp):
             return
         monitor = self._monitor
         monitor.judge(now)
-        found = {name: verdict.findings for name, verdict in monitor.verdicts.items()}
+        found = {name: verdict.told for name, verdict in monitor.verdicts.items()}
         finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
         news = self._attention.news(found, finished, now)
         said = notices(news, self.config, os.environ, ascii_only=self.ascii_only)

@@ -234,3 +234,41 @@ async def test_the_scroll_bar_goes_when_it_is_no_longer_needed() -> None:
         await pilot.pause()
         await pilot.pause()
         assert not app.panel.query_one("Rows, Entries").show_vertical_scrollbar
+
+
+CLIFF = Finding(
+    "reward-cliff", Severity.WARNING, "The reward fell.", 4990, 4930, key="r", consequence_of="policy-collapse"
+)
+FOLLOWS = replace(KL_HIGH, consequence_of="policy-collapse")
+
+
+async def test_what_only_follows_is_counted_and_unfolds() -> None:
+    what = view(COLLAPSE, FOLLOWS, CLIFF, LONG)
+    text = await shown(what, (60, 24))
+    assert "+2 consequences: kl-high, reward-cliff" in text
+    assert "The KL is above" not in text
+    assert "1 critical · 1 info" in text
+    unfolded = await shown(what, (60, 30), "j", "space")
+    assert unfolded.index("policy-collapse") < unfolded.index("+2 consequences") < unfolded.index("▲ kl-high")
+    assert unfolded.index("The KL is above") < unfolded.index("▲ reward-cliff") < unfolded.index("response-long")
+    assert "1 critical · 1 info" in unfolded
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_consequences_at_any_size(size: tuple[int, int], ascii_only: bool) -> None:
+    what = replace(view(COLLAPSE, FOLLOWS, CLIFF), ascii=ascii_only)
+    assert await shown(what, size, "j", "space", "j", "space", "j", "k")
+
+
+async def test_stepping_through_findings_passes_over_what_is_folded() -> None:
+    app = Host(HealthPanel())
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.panel.show(view(COLLAPSE, FOLLOWS, CLIFF, LONG))
+        await pilot.pause()
+        steps = [app.panel.choose_next(1) for _ in range(3)]
+        assert [one and one.id for one in steps] == ["policy-collapse", "response-long", "policy-collapse"]
+        app.panel.action_unfold()
+        await pilot.pause()
+        steps = [app.panel.choose_next(1) for _ in range(3)]
+        assert [one and one.id for one in steps] == ["kl-high", "reward-cliff", "response-long"]

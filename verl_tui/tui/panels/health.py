@@ -80,9 +80,19 @@ class HealthPanel(TextPanel):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found about the shown run, worst first; what was acknowledged stands below the rest."""
+        """What was found about the shown run, worst first; what was acknowledged stands below the rest.
+
+        What only follows from another finding comes behind that one, and only where that one is unfolded.
+        """
         view = self._view
-        return tuple(sorted(view.verdict.findings, key=self._acknowledged)) if view else ()
+        if view is None:
+            return ()
+        shown: list[Finding] = []
+        for finding in sorted(view.verdict.told, key=self._acknowledged):
+            shown.append(finding)
+            if name_of(finding) in self._unfolded:
+                shown += view.verdict.consequences(finding)
+        return tuple(shown)
 
     def _acknowledged(self, finding: Finding) -> bool:
         view = self._view
@@ -207,7 +217,8 @@ class HealthPanel(TextPanel):
         rows.set_entries(self.strips(lines), heads, self._foot or len(lines))
         names = [name_of(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
-        told = counts(view.verdict, findings[: len(findings) - len(known)], drawing.symbols)
+        open_ = [finding for finding in view.verdict.told if not self._acknowledged(finding)]
+        told = counts(view.verdict, open_, drawing.symbols)
         told = told if view.run and not view.loading else [""]
         self.subtitle(next((text for text in told if cell_len(text) <= self.size.width - 4), ""))
 
@@ -219,7 +230,10 @@ class HealthPanel(TextPanel):
             if apart and lines:
                 lines.append([])
             heads.append(len(lines))
-            lines += drawing.finding(finding)
+            if finding.consequence_of is None:
+                lines += drawing.finding(finding, view.verdict.consequences(finding))
+            else:
+                lines += drawing.consequence(finding)
         lines = lines or drawing.quiet(view)
         self._foot = 0
         if view.run and view.verdict.not_judged:

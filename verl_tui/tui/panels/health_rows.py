@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity
-from verl_tui.tui.widgets.words import cut, middle, wrapped
+from verl_tui.tui.widgets.words import cut, middle, printable, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +33,13 @@ class Symbols(NamedTuple):
     item: str = "·"
     advice: str = "→"
     dot: str = " · "
+    more: str = "…"
 
 
 _UNICODE = Symbols()
-_ASCII = Symbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ")
+_ASCII = Symbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
+_NARROW = 12
+"""Up to this width nothing is set further in."""
 
 
 class Drawing:
@@ -56,8 +59,13 @@ class Drawing:
         self._unfolded = unfolded
         self._ascii = ascii_only
 
-    def finding(self, finding: Finding) -> list[Pieces]:
-        """Write a finding: its head and message, then evidence and advice where it is unfolded."""
+    def finding(self, finding: Finding, follow: Sequence[Finding] = ()) -> list[Pieces]:
+        """Write a finding: its head and message, then evidence and advice where it is unfolded.
+
+        Args:
+            finding: The finding.
+            follow: What only follows from it; it is counted.
+        """
         unfolded = name_of(finding) in self._unfolded
         fold = self.symbols.open if unfolded else self.symbols.closed
         since = "" if finding.since_step is None else f"since step {finding.since_step}"
@@ -77,7 +85,22 @@ class Drawing:
                 rows += self._paragraph(f"{self.symbols.advice} ", finding.advice, "text", mark_role="advice")
             if finding.source:
                 rows += self._paragraph("  ", f"source: {finding.source}", "dim")
+        if follow:
+            rows.append(self._followed(follow, unfolded=unfolded))
         return rows
+
+    def consequence(self, finding: Finding) -> list[Pieces]:
+        """Write a finding that only follows from the one above it, further in."""
+        indent = 2 if self.width > _NARROW else 0
+        within = Drawing(self.width - indent, self._unfolded, self._known, ascii_only=self._ascii)
+        return [[(" " * indent, ""), *row] for row in within.finding(finding)]
+
+    def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
+        told = f"+{len(follow)} consequence{'s' * (len(follow) != 1)}"
+        if not unfolded:
+            told = f"{told}: {', '.join(dict.fromkeys(one.id for one in follow))}"
+        indent = "  " if self.width > _NARROW else ""
+        return cut([(indent, ""), (printable(told, ascii_only=self._ascii), "dim")], self.width, self.symbols.more)
 
     def message(self, finding: Finding, *, told: bool = False) -> list[Pieces]:
         """Write what is wrong; where it is not said elsewhere, also that it is acknowledged."""
@@ -105,7 +128,7 @@ class Drawing:
         if not 0 < count < len(rows):
             return rows[: max(0, count)]
         last = cut(rows[count - 1], self.width - 1)
-        return [*rows[: count - 1], [*last, ("~" if self._ascii else "…", last[-1][1])]]
+        return [*rows[: count - 1], [*last, (self.symbols.more, last[-1][1])]]
 
     def quiet(self, view: View) -> list[Pieces]:
         """Say why there is no finding."""
@@ -153,7 +176,7 @@ class Drawing:
         self, mark: str, text: str, role: str, *, mark_role: str = "", indent: int = 2, hang: int = 0
     ) -> list[Pieces]:
         """Write text below a head, each of its rows as far in as the first, or by `hang` cells further."""
-        space, further = (" " * indent, " " * hang) if self.width > 12 else ("", "")
+        space, further = (" " * indent, " " * hang) if self.width > _NARROW else ("", "")
         lines = wrapped(text, self.width - len(space) - len(mark) - len(further), ascii_only=self._ascii)
         return [
             [(space + (" " * len(mark) + further if i else mark), mark_role or role), (line, role)]
@@ -176,14 +199,17 @@ def _judged(view: View) -> int | None:
 
 
 def counts(verdict: Verdict, open_: Sequence[Finding], symbols: Symbols) -> list[str]:
-    """Count findings by severity, what is acknowledged and what was not judged; from the longest way to write it on."""
+    """Count findings by severity, what is acknowledged and what was not judged; from the longest way to write it on.
+
+    What only follows from another finding does not count.
+    """
     words, marks = [], []
     for severity in reversed(Severity):
         count = sum(finding.severity is severity for finding in open_)
         if count:
             words.append(f"{count} {severity.word}{'s' * (severity is Severity.WARNING and count != 1)}")
             marks.append(f"{getattr(symbols, severity.word)} {count}")
-    known = len(verdict.findings) - len(open_)
+    known = len(verdict.told) - len(open_)
     told = [f"{known} acknowledged"] if known else []
     rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
     return [

@@ -151,7 +151,7 @@ def _standing(view: View, run: Run) -> Standing:
     if bad:
         worst = max(finding.severity for finding in bad)
         return Standing("critical" if worst is Severity.CRITICAL else "warning", str(min(len(bad), _MOST)))
-    if view.attention.open(run.name, verdict.findings):
+    if view.attention.open(run.name, verdict.told):
         return Standing("ok")
     guide = getattr(view.monitor, "guide", None)
     skipped = {rule.id for rule in verdict.not_judged}
@@ -161,5 +161,5 @@ def _standing(view: View, run: Run) -> Standing:
 def _trouble(view: View, run: Run) -> Sequence[Finding]:
     """Return what is wrong with a run and not acknowledged."""
     verdict = view.monitor.verdicts.get(run.name)
-    open_ = view.attention.open(run.name, verdict.findings) if verdict is not None else ()
+    open_ = view.attention.open(run.name, verdict.told) if verdict is not None else ()
     return [finding for finding in open_ if finding.severity > Severity.INFO]

@@ -196,7 +196,7 @@ def _findings(view: View, run: Run) -> Cell:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None:
         return Cell()
-    count = sum(finding.severity > Severity.INFO for finding in view.attention.open(run.name, verdict.findings))
+    count = sum(finding.severity > Severity.INFO for finding in view.attention.open(run.name, verdict.told))
     return Cell(str(count), float(count))
 
 

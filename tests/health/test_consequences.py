@@ -1,0 +1,127 @@
+"""One cause, one finding: what only follows from another finding says so."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from planted import TUTORIAL, VERL, judge, planted
+
+from verl_tui.health import load_guide
+from verl_tui.health.consequences import beginning, with_causes
+from verl_tui.health.finding import Finding, Severity, Verdict
+
+GUIDE = load_guide()
+GAP = 10
+"""Steps from one logged point to the next."""
+
+
+def found(id: str, since: int | None, severity: Severity = Severity.WARNING, key: str | None = "k") -> Finding:
+    return Finding(id, severity, "", since_step=since, key=key)
+
+
+def causes(*findings: Finding) -> list[str | None]:
+    told = with_causes(
+        findings, GUIDE, lambda one, points: None if one.since_step is None else one.since_step - GAP * points
+    )
+    assert [one.id for one in told] == [one.id for one in findings]
+    return [one.consequence_of for one in told]
+
+
+COLLAPSE = found("policy-collapse", 5000, Severity.CRITICAL)
+
+
+@pytest.mark.parametrize(
+    ("finding", "follows"),
+    [
+        (found("reward-cliff", 5000), True),
+        (found("reward-cliff", 5000 - 5 * GAP), True),  # windows blur where it begins
+        (found("reward-cliff", 5000 - 6 * GAP), False),
+        (found("truncation", 9000), True),
+        (found("kl-high", 4000), True),  # a sign of it: the KL leaves its band before the reward falls
+        (found("kl-high", 1000), False),  # long before: another story
+        (found("circuit-breaker-kl", 5010, Severity.CRITICAL), True),  # as bad as its cause, no worse
+        (found("gpu-idle", 5010), False),
+        (found("crash", 5010, Severity.CRITICAL), False),
+        (found("reward-cliff", None), False),
+    ],
+)
+def test_what_follows_from_a_collapse(finding: Finding, follows: bool) -> None:
+    assert causes(COLLAPSE, finding) == [None, "policy-collapse" if follows else None]
+    assert causes(finding, COLLAPSE) == ["policy-collapse" if follows else None, None]
+
+
+def test_what_is_worse_than_its_cause_stands_for_itself() -> None:
+    mild = found("policy-collapse", 5000, Severity.WARNING)
+    assert causes(mild, found("circuit-breaker-kl", 5000, Severity.CRITICAL)) == [None, None]
+
+
+def test_crash_and_hang_explain_nothing_about_learning() -> None:
+    for id in ("crash", "hang", "restart", "not-finite"):
+        rule = GUIDE.rule(id)
+        assert rule is not None
+        assert not rule.explains
+        assert not rule.signs
+
+
+def test_a_chain_ends_at_its_first_cause() -> None:
+    explosion, truncation = found("length-explosion", 5200), found("truncation", 5250)
+    assert causes(explosion, truncation) == [None, "length-explosion"]
+    assert causes(truncation, explosion, COLLAPSE) == ["policy-collapse", "policy-collapse", None]
+
+
+def test_rules_explain_one_another_in_no_circle() -> None:
+    below = {rule.id: {*rule.explains, *rule.signs} for rule in GUIDE.rules if rule.explains or rule.signs}
+    known = {rule.id for rule in GUIDE.rules}
+    for id, names in below.items():
+        assert names <= known, id
+        seen, reach = set(), set(names)
+        while reach:
+            at = reach.pop()
+            assert at != id
+            seen.add(at)
+            reach |= below.get(at, set()) - seen
+
+
+def test_variants_of_a_rule_explain_by_the_first() -> None:
+    first: dict[str, str] = {}
+    for rule in GUIDE.rules:
+        assert first.setdefault(rule.id, rule.name) == rule.name or not (rule.explains or rule.signs), rule.name
+
+
+def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
+    one, two = found("dead-groups", 10), found("no-signal", 20)
+    verdict = Verdict(with_causes([one, two], GUIDE, lambda one, _: one.since_step))
+    assert [one.id for one in verdict.findings] == ["dead-groups", "no-signal"]
+    assert [one.id for one in verdict.told] == ["dead-groups"]
+    assert [one.id for one in verdict.consequences(verdict.findings[0])] == ["no-signal"]
+    assert verdict.consequences(verdict.findings[1]) == ()
+
+
+def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
+    first, second = found("dead-groups", 10, key="a"), found("dead-groups", 10, key="b")
+    verdict = Verdict(with_causes([first, second, found("no-signal", 20)], GUIDE, lambda one, _: one.since_step))
+    assert [len(verdict.consequences(one)) for one in verdict.findings] == [1, 0, 0]
+
+
+def test_points_before_are_those_of_the_metric() -> None:
+    run = planted({"critic/score/mean": [0.5] * 50}, VERL, steps=[GAP * i for i in range(1, 51)])
+    finding = found("reward-cliff", 400, key="critic/score/mean")
+    assert beginning(run, finding, 5) == 350
+    assert beginning(run, finding, 1000) == 10
+    assert beginning(run, found("reward-cliff", 400, key=None), 5) == 400
+    assert beginning(run, found("reward-cliff", 400, key="gone"), 5) == 400
+
+
+def test_a_collapse_is_one_finding() -> None:
+    chance = random.Random(1)
+    reward = [2.5 + chance.gauss(0, 0.05) for _ in range(300)] + [0.3 + chance.gauss(0, 0.03) for _ in range(60)]
+    kl = [0.03 + chance.gauss(0, 0.003) for _ in range(290)] + [0.35 + chance.gauss(0, 0.01) for _ in range(70)]
+    idle = [20.0] * 360
+    verdict = judge(planted({"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL))
+    told = [one.id for one in verdict.told]
+    assert told[0] == "policy-collapse"
+    assert "gpu-idle" in told
+    assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(told)
+    follow = {one.id for one in verdict.consequences(verdict.told[0])}
+    assert {"reward-cliff", "kl-high", "circuit-breaker-kl"} <= follow
