@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from math import isnan
 
@@ -20,6 +21,20 @@ def parse_time(text: object) -> float | None:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+_CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):(\d\d):(\d\d)(\.\d{1,9})?")
+_WORDS = re.compile(r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?")
+
+
+def parse_elapsed(text: object) -> float | None:
+    """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`; None otherwise."""
+    if not isinstance(text, str) or not (found := _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())):
+        return None
+    if not any(found.groups()):
+        return None
+    days, hours, minutes, seconds, rest = found.groups(default="0")
+    return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds) + float(rest)
 
 
 def trusted_time(stated: float | None, modified: float | None) -> float | None:

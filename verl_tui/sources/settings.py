@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _METADATA = "wandb-metadata.json"
-NAMES = ("config.yaml", "config.yml", "overrides.yaml", _METADATA)
+NAMES = ("config.yaml", "config.yml", "overrides.yaml", "args.json", _METADATA)
+"""Files that hold settings; `args.json` is ms-swift's."""
 _IDENTITY = re.compile(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
 """What W&B's metadata say that tells one run from another."""
 _LARGEST = 2**20

@@ -104,7 +104,8 @@ class StepPlace:
     def __init__(self) -> None:
         self.total: int | None = None
         """Steps of the whole run, as the last record that told it said."""
-        self._step = 0
+        self.step = 0
+        """Of the last record."""
         self._local: int | None = None
         """Last `step` of a record, which restarts each epoch where there is a `global_step` too."""
         self._offset: int | None = None
@@ -145,17 +146,17 @@ class StepPlace:
         self.total = total if total is not None else self.total
         if step is not None and name != self._no_step and (is_sure(name) or self._rises(step, name, keys or ())):
             self._known = True
-            self._step = self._globally(step, name, record)
+            self.step = self._globally(step, name, record)
         elif not self._known and keys is not None:
-            self._step = self._counting.step(keys, record.get(fields.epoch or ""), self._step)
-        return self._step
+            self.step = self._counting.step(keys, record.get(fields.epoch or ""), self.step)
+        return self.step
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
         """Tell whether a field that may be the step goes on as one; where it does not, it never is again."""
-        if not self._known or step > self._step:
+        if not self._known or step > self.step:
             self._measured = set(keys)
             return True
-        if step == self._step and self._measured.isdisjoint(keys):
+        if step == self.step and self._measured.isdisjoint(keys):
             self._measured.update(keys)
             return True
         self._no_step, self._known = name, False
@@ -176,11 +177,11 @@ class StepPlace:
             return step
         if self._offset is None:
             return local
-        if previous is not None and local < previous and abs(local - self._step) > 1:
+        if previous is not None and local < previous and abs(local - self.step) > 1:
             nearest = local + self._offset
-            if nearest < self._step:
-                self._offset = self._step + 1 - local
-        return min((local, local + self._offset), key=lambda at: abs(at - self._step))
+            if nearest < self.step:
+                self._offset = self.step + 1 - local
+        return min((local, local + self._offset), key=lambda at: abs(at - self.step))
 
 
 class _Counting:
@@ -194,7 +195,7 @@ class _Counting:
         self.records = 0
         self._seen: set[str] = set()
         self._epochs: list[float] = []
-        self._steps: list[int] = []
+        self.steps: list[int] = []
         """The step at which each of the epochs was first counted."""
 
     def step(self, keys: Collection[str], epoch: object, at: int) -> int:
@@ -220,14 +221,14 @@ class _Counting:
         keys = {key for key in keys if _plain(key) != "epoch"}
         if self._epochs and epoch < self._epochs[-1]:
             back = bisect_left(self._epochs, epoch)
-            at = self._steps[back] - 1
-            del self._epochs[back:], self._steps[back:]
+            at = self.steps[back] - 1
+            del self._epochs[back:], self.steps[back:]
         elif self._epochs and epoch == self._epochs[-1] and self._seen.isdisjoint(keys):
             self._seen |= keys
             return at
         if not self._epochs or epoch > self._epochs[-1]:
             self._epochs.append(epoch)
-            self._steps.append(at + 1)
+            self.steps.append(at + 1)
         self._seen = set(keys)
         return at + 1
 

@@ -29,6 +29,10 @@ anchor = True
 FILE = "trainer_state.json"
 LARGEST = 64 * 2**20
 """Bytes after which a document is given up: a history of a million steps is no larger."""
+_FROM_ZERO = {"loss", "reward", "learning_rate", "epoch", "step"}
+"""Fields of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console, from 1 in its
+`trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py, `ppo_train`).
+"""
 _SETTINGS = ("num_train_epochs", "train_batch_size", "logging_steps", "eval_steps", "save_steps", "max_steps")
 
 
@@ -70,8 +74,6 @@ def reader(path: Path) -> TrainerStateReader:
 class TrainerStateReader:
     """Holds the bytes of the document until they are whole; remembers what it has told of the ones before."""
 
-    note: str | None = None
-
     def __init__(self, origin: str) -> None:
         self._origin = one_line(origin, 1000)
         self._gather = Gather()
@@ -80,6 +82,7 @@ class TrainerStateReader:
         """A hash of each entry of the history told."""
         self._best: object = None
         self._complained = False
+        self.note: str | None = None
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return what the document says once it is whole."""
@@ -124,7 +127,11 @@ class TrainerStateReader:
         if not isinstance(history, list):
             yield Unreadable(1, 'no list "log_history"', "")
             return
-        entries = [tuple(_entry(entry)) for entry in history]
+        first = int(bool(history) and isinstance(history[0], dict) and history[0].keys() == _FROM_ZERO)
+        self.note = (
+            "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say" if first else None
+        )
+        entries = [tuple(_entry(entry, first)) for entry in history]
         hashes = [hash(repr(entry)) for entry in entries]
         if hashes[: len(self._told)] != self._told:
             yield Restart("another history was written")
@@ -150,12 +157,18 @@ class TrainerStateReader:
             yield Event(EventKind.BEST, one_line(best, 1000), 1, step)
 
 
-def _entry(entry: object) -> Iterator[Row | Record]:
-    """Yield what one entry of the history says; one of training and one of evaluation may share a step."""
+def _entry(entry: object, first: int) -> Iterator[Row | Record]:
+    """Yield what one entry of the history says; one of training and one of evaluation may share a step.
+
+    Args:
+        entry: As it stands in the document.
+        first: What the step written as 0 is called.
+    """
     step = integer(entry.get("step")) if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or step is None:
         yield Unreadable(1, 'no "step" in an entry of "log_history"', "")
         return
+    step += first
     numbers = {
         safe(key, 300): value
         for key, raw in entry.items()

@@ -15,7 +15,7 @@ from verl_tui.sources.lines import LineReader
 from verl_tui.sources.sample import read_sample
 from verl_tui.sources.steps import TRAINED, StepFields, StepPlace, is_sure, stated, step_fields
 from verl_tui.text import safe, strip_ansi
-from verl_tui.times import parse_time
+from verl_tui.times import parse_elapsed, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -94,6 +94,11 @@ class TutorialDecoder(JsonDecoder):
         self._schemas: dict[tuple[str, ...], _Schema] = {}
 
     @property
+    def step(self) -> int:
+        """Return the step of the last record."""
+        return self._place.step
+
+    @property
     def note(self) -> str | None:
         """Return whether steps were counted."""
         return self._place.note
@@ -127,9 +132,10 @@ class TutorialDecoder(JsonDecoder):
         prefix = f"{safe(scope, 100)}/" if isinstance(scope, str) and scope else ""
         keys = tuple(prefix + safe(key, 300) for key in numbers)
         step = self._place.of(flat, fields, keys=keys if keys and scope not in _MEASURED else None)
-        if self._place.total != self._total:
+        elapsed = parse_elapsed(record.get("elapsed_time"))
+        if self._place.total != self._total or elapsed is not None:
             self._total = self._place.total
-            yield Progress(total=self._total)
+            yield Progress(step if elapsed is not None else None, self._total, elapsed)
         if numbers:
             time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
             yield Row(step, keys, tuple(numbers.values()), time, scope in _MEASURED)

@@ -1,0 +1,147 @@
+"""The live logs of ms-swift and LLaMA-Factory: every record at its step, with total, time and end."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import drain, feed_in_pieces, read_run, values
+
+from verl_tui.records import EventKind
+from verl_tui.runs.state import State, state
+from verl_tui.sources import FORMATS, llama_factory, swift
+from verl_tui.sources.source import FileSource
+from verl_tui.times import parse_elapsed
+
+MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+SWIFT = [
+    {"loss": 0.5, "kl": 0.1, "epoch": 0.01, "global_step/max_steps": "1/40", "elapsed_time": "2s"},
+    {"loss": 0.25, "kl": 0.2, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 4s"},
+    {"eval_loss": 0.75, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 5s"},
+]
+END = [{"train_runtime": 3.5, "train_loss": 0.5, "epoch": 0.02, "global_step/max_steps": "40/40", "elapsed_time": "2m"}]
+SUMMARY = [
+    {"model_parameter_info": "tiny", "best_model_checkpoint": "/out/checkpoint-2", "best_metric": None,
+     "global_step": 2, "log_history": [{"loss": 0.5, "step": 1}]},
+]  # fmt: skip
+FACTORY = [
+    {"current_steps": 5, "total_steps": 60, "loss": 0.5, "accuracy": 0.75, "lr": 0.001, "epoch": 0.05,
+     "percentage": 8.33, "elapsed_time": "0:00:10", "remaining_time": "0:01:50"},
+    {"current_steps": 5, "total_steps": 60, "eval_loss": 0.25, "epoch": 0.05, "percentage": 8.33},
+    {"current_steps": 10, "total_steps": 60, "loss": 0.25, "accuracy": 1.0, "lr": 0.0005, "epoch": 0.1},
+]  # fmt: skip
+
+
+def lines(records: list[dict[str, object]]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def test_they_are_recognised() -> None:
+    for data, format in ((lines(SWIFT), swift), (lines(SUMMARY), swift), (lines(FACTORY), llama_factory)):
+        assert next(one for one in FORMATS if one.matches(Path("log.jsonl"), data)) is format
+
+
+def test_what_ms_swift_writes(tmp_path: Path) -> None:
+    path = tmp_path / "logging.jsonl"
+    path.write_bytes(lines(SWIFT + END + SUMMARY))
+    run = read_run(path)
+    assert values(run, "loss") == {1: 0.5, 2: 0.25}
+    assert values(run, "eval_loss") == {2: 0.75}
+    assert values(run, "train_loss") == {40: 0.5}
+    assert not {"best_metric", "global_step"} & set(run.keys), "the summary measures nothing"
+    assert run.total_steps == 40
+    assert [(event.kind, event.step) for event in run.events] == [(EventKind.FINISHED, 40)]
+    assert state(run, 0.0) is State.FINISHED
+
+
+def test_the_summary_is_written_after_a_crash_too(tmp_path: Path) -> None:
+    path = tmp_path / "logging.jsonl"
+    path.write_bytes(lines(SWIFT + SUMMARY))
+    assert EventKind.FINISHED not in {event.kind for event in read_run(path).events}
+
+
+def test_a_resumed_training_appends(tmp_path: Path) -> None:
+    path = tmp_path / "logging.jsonl"
+    path.write_bytes(lines([*SWIFT, {"loss": 0.125, "kl": 0.5, "epoch": 0.02, "global_step/max_steps": "2/40"}]))
+    assert values(read_run(path), "loss") == {1: 0.5, 2: 0.125}
+
+
+def test_what_llama_factory_writes(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_log.jsonl"
+    path.write_bytes(lines(FACTORY))
+    run = read_run(path)
+    assert values(run, "loss") == {5: 0.5, 10: 0.25}
+    assert values(run, "eval_loss") == {5: 0.25}
+    assert values(run, "learning_rate") == {5: 0.001, 10: 0.0005}
+    assert values(run, "rewards/accuracies") == {5: 0.75, 10: 1.0}
+    assert run.total_steps == 60
+    assert set(run.keys) == {"loss", "eval_loss", "learning_rate", "rewards/accuracies", "epoch"}
+
+
+def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(tmp_path: Path) -> None:
+    history = [{"epoch": 0.0, "learning_rate": 0.1, "loss": -0.5, "reward": float(n), "step": n} for n in range(3)]
+    document = {"best_model_checkpoint": None, "global_step": 3, "max_steps": 9, "log_history": history}
+    log = [{"current_steps": n + 1, "total_steps": 9, "reward": float(n), "epoch": 0.0} for n in range(3)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps(document))
+    (tmp_path / "trainer_log.jsonl").write_bytes(lines(log))
+    run = read_run(tmp_path)
+    assert values(run, "reward") == {1: 0.0, 2: 1.0, 3: 2.0}
+    notes = [source.status.note for source in run.sources.values() if source.status.note]
+    assert notes == ["LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0:01:03", 63), ("3 days, 17:51:32", 323_492), ("1 day, 0:00:00.5", 86_400.5), ("1s", 1), ("1h 2m 3s", 3723),
+     ("2d 1h 0m 0s", 176_400), ("", None), ("soon", None), (5, None), ("1:2", None)],
+)  # fmt: skip
+def test_durations(text: object, seconds: float | None) -> None:
+    assert parse_elapsed(text) == seconds
+
+
+@pytest.mark.parametrize(("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(cuts=st.lists(st.integers(0, 1500), max_size=8))
+def test_any_cut_gives_the_same(tmp_path: Path, format, records, cuts: list[int]) -> None:
+    whole, _ = feed_in_pieces(tmp_path / "a.jsonl", format, lines(records), [])
+    cut, _ = feed_in_pieces(tmp_path / "b.jsonl", format, lines(records), cuts)
+    assert {key: values(cut, key) for key in cut.keys} == {key: values(whole, key) for key in whole.keys}
+
+
+@pytest.mark.parametrize(("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(data=st.binary(max_size=200), at=st.integers(0, 900))
+def test_any_bytes_do_no_harm(tmp_path: Path, format, records, data: bytes, at: int) -> None:
+    text = lines(records)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(text[:at] + data + text[at:])
+    source = FileSource(path, format)
+    drain(source)
+    assert source.status().problem is None
+
+
+def histories() -> list[tuple[Path, Path]]:
+    """Return the live logs that real trainers wrote, with the trainer's own history of the same run."""
+    pairs = [
+        ("swift_resume/out/logging.jsonl", "swift_resume/out/checkpoint-80/trainer_state.json"),
+        ("lf_dpo/out/trainer_log.jsonl", "lf_dpo/out/trainer_state.json"),
+        ("lf_kto/out/trainer_log.jsonl", "lf_kto/out/trainer_state.json"),
+        ("lf93_ppo/out/trainer_log.jsonl", "lf93_ppo/out/trainer_state.json"),
+    ]
+    return [(MADE / log, MADE / history) for log, history in pairs]
+
+
+@pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
+@pytest.mark.parametrize(("log", "history"), histories(), ids=lambda path: path.parts[-3])
+def test_real_ones_against_the_trainers_history(log: Path, history: Path) -> None:
+    run, told = read_run(log), read_run(history)
+    assert run.total_steps == told.total_steps
+    shared = [key for key in run.keys if key in told.keys]
+    assert {"loss", "learning_rate"} <= set(shared)
+    for key in shared:
+        truth = values(told, key)
+        assert values(run, key) == {step: pytest.approx(truth[step], rel=1e-4, abs=1e-7) for step in truth}, key

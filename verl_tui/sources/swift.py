@@ -1,0 +1,60 @@
+"""ms-swift's `logging.jsonl`: one record a logged step, written as the training goes on.
+
+The step stands in `"global_step/max_steps": "10/438"` (swift/plugin/callback.py, `add_train_message`). A resumed run
+appends. The last line is a summary with the whole history once more; it is written after a crash as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Event, EventKind
+from verl_tui.sources.checkpoints import checkpoint_step
+from verl_tui.sources.jsonl import first_object
+from verl_tui.sources.lines import LineReader
+from verl_tui.sources.tutorial import TutorialDecoder
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.gather import Row
+
+name = "ms-swift log"
+rank = 4  # its values are rounded to eight digits
+anchor = True
+
+_STEP = "global_step/max_steps"
+_SUMMARY = "log_history"
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the first object states its step as ms-swift does."""
+    first = first_object(head)
+    return first is not None and (_STEP in first or {_SUMMARY, "model_parameter_info"} <= first.keys())
+
+
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(SwiftDecoder())
+
+
+class SwiftDecoder(TutorialDecoder):
+    """Decodes the records of a training, its end and its summary."""
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+        """Return what one object says."""
+        if _SUMMARY in record:
+            yield from _best(record.get("best_model_checkpoint"))
+            return
+        yield from super().read(record)
+        if "train_runtime" in record:
+            yield Event(EventKind.FINISHED, f"trained for {one_line(str(record['train_runtime']), 40)} s", 1, self.step)
+
+
+def _best(path: object) -> Iterable[Event]:
+    if isinstance(path, str) and path:
+        step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
+        yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
