@@ -263,15 +263,20 @@ class Evaluation:
         return max(2, largest) if sizes[largest] >= _WHOLE_GROUPS * len(self._groups) else self.count + 1
 
     def _dead_groups(self, least: int) -> Mapping[str, float]:
-        """Return the shares of groups of one score, of those that have so many samples at least."""
+        """Return the shares of groups of one score, of those that have so many samples at least.
+
+        Right is the top of the scale only: 1 where scores go up to there, else the step's highest score.
+        """
         groups = [group for group in self._groups.values() if group[2] >= least]
         if not groups:
             return {}
         same = [low for low, high, _ in groups if low == high]
+        top = max(1.0, self._high)
         return {
+            "groups": float(len(groups)),
             "dead_groups": len(same) / len(groups),
             "groups_all_wrong": sum(score <= 0 for score in same) / len(groups),
-            "groups_all_right": sum(score > 0 for score in same) / len(groups),
+            "groups_all_right": sum(score >= top for score in same) / len(groups),
         }
 
 
@@ -321,6 +326,6 @@ class _Texts:
 
 RESERVED = frozenset(
     {"count", "repetition", "ngram_entropy", "distinct_2", "unique_share", LENGTH, READ_SHARE}
-    | {"score", "score_std", "score_min", "score_max", "dead_groups", "groups_all_wrong", "groups_all_right"}
+    | {"score", "score_std", "score_min", "score_max", "groups", "dead_groups", "groups_all_wrong", "groups_all_right"}
 )
 """Names of figures; an extra of the same name is called `extra_…`."""

@@ -30,6 +30,8 @@ def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
     yield from (f"    {text}" for text in (rule.meaning, rule.advice and f"advice: {rule.advice}") if text)
     if follows := (*rule.signs, *rule.explains):
         yield f"    shown under it, where they come with it: {', '.join(follows)}"
+    if rule.false_when:
+        yield f"    would be false: {rule.false_when}"
     yield f"    source: {rule.source}"
 
 

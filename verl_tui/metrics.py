@@ -146,6 +146,7 @@ _VERL: tuple[_Row, ...] = (
 # Figures that `verl_tui.evaluation` makes of samples, what tells most of learning first.
 _SAMPLES: tuple[_Row, ...] = (
     ("samples/score", "score of samples", "", "up", "reward", "mean"),
+    ("samples/groups", "prompt groups", "", "", "samples", "prompts with several samples"),
     ("samples/dead_groups", "dead groups", "share", "down", "samples", "prompts whose samples all score the same"),
     (
         "samples/repetition",
@@ -160,7 +161,14 @@ _SAMPLES: tuple[_Row, ...] = (
     ("samples/ngram_entropy", "n-gram entropy", "share", "up", "samples", "of word pairs; 1: no pair comes twice"),
     ("samples/score_std", "score spread of samples", "", "", "samples", "standard deviation over all samples"),
     ("samples/groups_all_wrong", "groups all wrong", "share", "down", "samples", "all the same score, 0 or less"),
-    ("samples/groups_all_right", "groups all right", "share", "", "samples", "all the same score, above 0"),
+    (
+        "samples/groups_all_right",
+        "groups all right",
+        "share",
+        "",
+        "samples",
+        "all at the scale's top",
+    ),
     ("samples/score_min", "lowest score of samples", "", "", "samples", ""),
     ("samples/score_max", "highest score of samples", "", "", "samples", ""),
     ("samples/response_chars", "response length of samples", "characters", "", "data", "mean"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health import Guide, Judge, Verdict, load_guide
@@ -47,9 +48,10 @@ def planted(
     run = Run("r")
     count = len(next(iter(columns.values())))
     everything = {**columns, **{key: [value] * count for key, value in beside.items() if key not in columns}}
+    status = replace(STATUS, format="tutorial JSONL") if beside is TUTORIAL else STATUS
     if settings:
-        run.apply(batch(Settings(settings, "x")), now=0.0)
-    run.apply(batch(rows(everything, steps)), now=0.0)
+        run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
+    run.apply(batch(rows(everything, steps), status=status), now=0.0)
     return run
 
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.limits import adaptive, figure, setting
+from verl_tui.health.limits import RESPONSE_LIMITS, adaptive, figure, setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ def drift_causes(run: Run) -> Sequence[Cause]:
 
 def length_cause(run: Run) -> Sequence[Cause]:
     """Return the limit of response length where the settings state it."""
-    stated = figure(run, ("data.max_response_length", "max_new_tokens", "max_response_length"))
+    stated = figure(run, RESPONSE_LIMITS)
     if stated is None:
         return []
     return [Cause("max_response_length", f"config: {_said(run, *stated)}")]

@@ -64,6 +64,12 @@ class Rule:
     """How many standard deviations of its own past (jumps)."""
     floor: float = 0.0
     """Values below are never found (jumps, surges)."""
+    tail: float = 0.0
+    """How many times the upper tail of its own past (jumps): what comes again and again is none."""
+    ignore: float = -math.inf
+    """Share of the floor up to which a value says nothing of what is usual (jumps)."""
+    least: int = 0
+    """Points of the past without which nothing is told (jumps); 0 = the whole window."""
     hold: int = 10
     """Points after a jump until it is no longer told."""
     recent: int = 5
@@ -84,6 +90,8 @@ class Rule:
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     label: str = ""
     """A remark that belongs to every finding, e.g. what a measurement really is."""
+    false_when: str = ""
+    """What would make it false on a log of another unit, scale or sparsity, and what is done about that."""
     meaning: str = ""
     advice: str = ""
     source: str = ""
@@ -190,14 +198,14 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
 )
 """Kind of a stream -> whether it needs a second input."""
 
-LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit")
+LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit", "gradient-clip")
 """What a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 CAUSE_NAMES = ("", "drift", "length")
 """Groups of settings that may be to blame, see `verl_tui.health.causes`."""
 
-_COUNTS = ("window", "count", "hold", "recent", "before")
-_NUMBERS = ("threshold", "low", "high", "factor", "spread", "floor", "share", "clear", "climb")
+_COUNTS = ("window", "count", "hold", "recent", "least", "before")
+_NUMBERS = ("threshold", "low", "high", "factor", "spread", "floor", "tail", "ignore", "share", "clear", "climb")
 _LISTS = ("metric", "beside_metric", "dialects", "silent", "explains", "signs")
 _FIELDS = {item.name for item in fields(Rule)}
 _TRENDS = ("", "rising", "not rising")

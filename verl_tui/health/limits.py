@@ -24,6 +24,8 @@ class Limit(NamedTuple):
     value: float
     words: str
     """E.g. `the limit 1,024 (data.max_response_length)` or `the limit 512 (assumed)`."""
+    stated: bool = True
+    """Whether it stands in settings, and is not assumed."""
 
 
 def setting(run: Run, names: Sequence[str]) -> tuple[str, object] | None:
@@ -41,14 +43,38 @@ def figure(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
     return None
 
 
+RESPONSE_LIMITS = (
+    *("data.max_response_length", "max_new_tokens", "max_response_length", "max_completion_length"),
+    *("generate_max_len", "rollout_max_response_len"),
+)
+"""verl's and the tutorials' names, TRL's and ms-swift's, OpenRLHF's, slime's."""
+
+
 def response_limit(run: Run, guide: Guide) -> Limit:
     """Return the longest response in tokens: the run's settings, else the user's, else the tutorials' 512."""
     # `data.max_response_length` before others: verl's rollout section repeats it for engines of its own.
-    if stated := figure(run, ("data.max_response_length", "max_new_tokens", "max_response_length")):
+    if stated := figure(run, RESPONSE_LIMITS):
         return Limit(stated[1], f"the limit {number(stated[1])} ({stated[0]})")
     if guide.response_limit is not None:
         return Limit(guide.response_limit, f"the limit {number(guide.response_limit)} (your settings)")
-    return Limit(ASSUMED_RESPONSE_LIMIT, f"the limit {number(ASSUMED_RESPONSE_LIMIT)} (assumed)")
+    return Limit(ASSUMED_RESPONSE_LIMIT, f"the limit {number(ASSUMED_RESPONSE_LIMIT)} (assumed)", stated=False)
+
+
+_OWN_FORMAT = "tutorial JSONL"
+_OWN_LENGTHS = ("rollout/response_length_mean", "generation/length")
+
+
+def tutorials_own(run: Run) -> bool:
+    """Return whether response lengths are those of the tutorials' own JSONL, whose limit is 512 tokens."""
+    key = run.indicators.get("response_length")
+    own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
+    return own and run.dialect == "tutorial" and key in _OWN_LENGTHS
+
+
+def known_response_limit(run: Run, guide: Guide) -> Limit | None:
+    """Return the longest response in tokens where it is stated, or the tutorials' where the log is their own."""
+    limit = response_limit(run, guide)
+    return limit if limit.stated or tutorials_own(run) else None
 
 
 def stated_limit(run: Run, name: str) -> Limit | None:
@@ -91,12 +117,37 @@ def stated_target(run: Run) -> Limit | None:
     return Limit(stated[1], f"the target {number(stated[1])} ({stated[0]})")
 
 
+_STALENESS = "max_off_policy_threshold"
+
+
+def no_staleness_limit(run: Run) -> str | None:
+    """Return the setting that says that staleness is not controlled, None where it is or nothing tells."""
+    stated = setting(run, [_STALENESS])
+    if stated is None or as_number(stated[1]) is not None:
+        return None
+    return stated[0] if str(stated[1]).lower() in ("none", "null", "~", "") else None
+
+
 def staleness_limit(run: Run, _guide: Guide) -> Limit:
     """Return how many versions a trajectory may lag behind: the run's setting, else verl's default of 8."""
-    stated = figure(run, ("max_off_policy_threshold",))
+    stated = figure(run, (_STALENESS,))
     if stated:
         return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
     return Limit(8.0, "verl's default max_off_policy_threshold of 8 (assumed)")
+
+
+_CLIPS = ("max_grad_norm", "actor.grad_clip", "grad_clip", "clip_grad", "max_norm")
+"""TRL and others; verl before and since v0.6; DeepSpeed and Megatron's words."""
+_NO_CLIP = 10.0
+"""A bound so high clips nothing: heuristic."""
+
+
+def gradient_clip(run: Run, _guide: Guide) -> Limit:
+    """Return the norm that gradients are clipped at where the run's settings state one that bites, else 1."""
+    stated = figure(run, _CLIPS)
+    if stated is None or stated[1] > _NO_CLIP:
+        return Limit(1.0, "the usual bound of 1")
+    return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
 
 
 def kl_band(run: Run, _guide: Guide) -> Limit:
@@ -110,6 +161,7 @@ LIMITS = {
     "target-kl": target_kl,
     "kl-band": kl_band,
     "staleness-limit": staleness_limit,
+    "gradient-clip": gradient_clip,
 }
 """Name in the guide -> the limit for a run."""
 

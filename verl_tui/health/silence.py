@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.limits import adaptive, setting, stated_limit, stated_target, v1_trainer
+from verl_tui.health.limits import (
+    adaptive,
+    known_response_limit,
+    no_staleness_limit,
+    setting,
+    stated_limit,
+    stated_target,
+    v1_trainer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -212,6 +221,31 @@ def no_prompt_limit(moment: Moment, _key: str) -> str | None:
     return "data.max_prompt_length is not known: no settings were found"
 
 
+def assumed_limit(moment: Moment, key: str) -> str | None:
+    """Excuse lengths whose limit would have to be assumed: the tutorials' 512 is that of their own logs."""
+    if known_response_limit(moment.run, moment.guide) is not None:
+        return None
+    return f"the limit of response length is not known, and {key} is not of the tutorials' own logs"
+
+
+def staleness_free(moment: Moment, _key: str) -> str | None:
+    """Excuse staleness that the settings do not bound."""
+    stated = no_staleness_limit(moment.run)
+    return f"{stated} is null: staleness is not controlled in this run" if stated else None
+
+
+_SEQUENCES = re.compile(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
+
+
+def clips_sequences(moment: Moment, key: str) -> str | None:
+    """Excuse the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv 2507.18071)."""
+    for names in (["policy_loss.loss_mode", "loss_mode"], ["importance_sampling_level"]):
+        stated = setting(moment.run, names)
+        if stated is not None and isinstance(stated[1], str) and _SEQUENCES.match(stated[1]):
+            return f"{stated[0]} is {stated[1]}: it clips whole sequences, so that {key} is large by design"
+    return None
+
+
 def has_spread(moment: Moment, _key: str) -> str | None:
     """Excuse the spread over time where the log has the spread within a step."""
     known = moment.indicators.get("reward_std")
@@ -269,5 +303,8 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "synchronous": synchronous,
     "no-sequence-weights": no_sequence_weights,
     "no-factor": no_factor,
+    "assumed-limit": assumed_limit,
+    "no-staleness-limit": staleness_free,
+    "clips-sequences": clips_sequences,
 }
 """Name in the guide -> the silence; each takes the judged key too."""

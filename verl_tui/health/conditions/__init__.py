@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.spread import Jump, Surge, Zero
+from verl_tui.health.conditions.spread import Jump, Leap, Surge, Zero
 from verl_tui.health.conditions.stays import Noisy, Range, Stays, Steadiness
 from verl_tui.health.conditions.streak import Drops, Streak
 from verl_tui.health.conditions.trend import Rising
@@ -32,6 +32,12 @@ def _steady(rule: Rule) -> Steadiness:
     return Steadiness(rule.window, rule.share, rule.clear, rule.trend, rule.climb)
 
 
+def _jump(rule: Rule, limit: float) -> Jump:
+    floor = max(rule.floor, limit)
+    leap = Leap(rule.factor, rule.spread, floor, rule.tail, rule.ignore * floor)
+    return Jump(leap, window=rule.window, least=rule.least or rule.window, hold=rule.hold)
+
+
 _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "above": lambda rule, limit, _: Stays(Range(high=limit), _steady(rule)),
     "at-least": lambda rule, limit, _: Stays(Range(high=limit, inclusive=True), _steady(rule)),
@@ -39,9 +45,7 @@ _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
     "noisy": lambda rule, limit, _: Noisy(limit, _steady(rule)),
     "zero": lambda rule, _, __: Zero(window=rule.window, count=rule.count),
-    "jump": lambda rule, _, __: Jump(
-        window=rule.window, factor=rule.factor, spread=rule.spread, floor=rule.floor, hold=rule.hold
-    ),
+    "jump": lambda rule, limit, _: _jump(rule, limit),
     "cliff": lambda rule, limit, _: Cliff(window=rule.window, recent=rule.recent, gap=3 * rule.recent, share=limit),
     "surge": lambda rule, _, __: Surge(window=rule.window, recent=rule.recent, factor=rule.factor, floor=rule.floor),
     "rising": lambda rule, _, __: Rising(window=rule.window, factor=rule.factor),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections import deque
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import Condition, Report, Words, number
 
@@ -29,6 +30,10 @@ class _Past:
     def full(self) -> bool:
         return len(self._order) == self._order.maxlen
 
+    @property
+    def count(self) -> int:
+        return len(self._order)
+
     def add(self, value: float) -> None:
         if self.full:
             del self._sorted[bisect_left(self._sorted, self._order[0])]
@@ -51,48 +56,70 @@ class _Past:
         deviation = median(abs(value - level) for value in self._sorted)
         return max(_TO_SIGMA * deviation, _LEAST_SIGMA * abs(level))
 
+    def tail(self) -> float:
+        """Return where the upper tail begins."""
+        return self._sorted[min(len(self._sorted) - 1, int(_TAIL * len(self._sorted)))]
+
     def copy(self) -> _Past:
         twin = _Past(0)
         twin._order, twin._sorted = self._order.copy(), self._sorted.copy()
         return twin
 
 
+_SETTLED = 1.1
+"""A surge is over when it has gained less than a tenth within a window: then the level is told, not the rise."""
 _LONGEST_HOLD = 300
+_TAIL = 0.95
+"""Share of its past below which the upper tail of a metric begins."""
+
+
+class Leap(NamedTuple):
+    """How far a value must lie above its past to be a jump."""
+
+    factor: float
+    """Times the past's median."""
+    spread: float
+    """Standard deviations of the past above its median."""
+    floor: float
+    """Values below are never a jump."""
+    tail: float = 0.0
+    """Times the upper tail of the past, so that what comes again and again is no jump."""
+    ignore: float = -math.inf
+    """Values up to here say nothing of what is usual, as the gradient of groups that are all alike."""
 
 
 class Jump(Condition):
     """A value far above what the points before it were; told for some points, longer the more often it happens."""
 
-    def __init__(self, *, window: int, factor: float, spread: float, floor: float, hold: int) -> None:
+    def __init__(self, leap: Leap, *, window: int, least: int, hold: int) -> None:
         """Prepare the watch for jumps.
 
         Args:
-            window: Points that make the recent past.
-            factor: How many times the past's median a jump must reach.
-            spread: How many of the past's standard deviations it must lie above the median.
-            floor: Values below are never a jump.
+            leap: What makes a jump.
+            window: Points that make the past at most.
+            least: Points of the past without which nothing is told.
             hold: Points after a single jump until it is no longer told; four times as many after two, and so on.
         """
         super().__init__(cooldown=hold)
-        self.needs = window + 1
-        self._factor, self._spread, self._floor, self._hold = factor, spread, floor, hold
+        self.needs = least + 1
+        self._leap, self._window, self._hold = leap, window, hold
         self._past = _Past(window)
         self._jumps: list[tuple[int, float, float]] = []
         self._quiet = 0
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
-        past = self._past
-        if len(values) > self.needs and not self._jumps and max(values) <= self._floor:
+        past, leap = self._past, self._leap
+        if len(values) > self._window and not self._jumps and max(values) <= leap.floor and min(values) > leap.ignore:
             # Nothing here can be a jump.
             self.seen += len(values)
             self._quiet += len(values)
-            past.refill(values[-self.needs :])
+            past.refill(values[-self._window :])
             return
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             self._quiet += 1
-            if value > self._floor and past.full and self._is_jump(value):
+            if value > leap.floor and past.count >= self.needs - 1 and self._is_jump(value):
                 self._jumps.append((step, value, past.median()))
                 self._quiet = 0
                 if self.spans.open is None:
@@ -100,11 +127,16 @@ class Jump(Condition):
             elif self._jumps and self._quiet > min(_LONGEST_HOLD, self._hold * len(self._jumps) ** 2):
                 self._jumps = []
                 self._end(step)
-            past.add(value)
+            if value > leap.ignore:
+                past.add(value)
 
     def _is_jump(self, value: float) -> bool:
-        level = self._past.median()
-        return value > self._factor * level and value - level > self._spread * self._past.sigma()
+        leap, level = self._leap, self._past.median()
+        return (
+            value > leap.factor * level
+            and value > leap.tail * self._past.tail()
+            and value - level > leap.spread * self._past.sigma()
+        )
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
@@ -135,6 +167,8 @@ class Surge(Condition):
         self._recent: deque[tuple[int, float]] = deque(maxlen=recent)
         self._since: tuple[int, float] | None = None
         """Step at which it began, and the level before."""
+        self._held: deque[float] = deque(maxlen=window)
+        """The points since then."""
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -151,18 +185,31 @@ class Surge(Condition):
                 self._past.add(recent[0][1])
             recent.append((step, value))
             if self._since is not None:
+                self._held.append(value)
                 limit = max(self._factor * self._since[1], self._floor)
-                if sum(value > limit for _, value in recent) * 2 <= len(recent):
+                if sum(value > limit for _, value in recent) * 2 <= len(recent) or self._settled():
                     self._since = None
                     self._end(step)
             elif value > self._floor and self._past.full:
                 self._consider()
+
+    def _settled(self) -> bool:
+        """Return whether the new level has become the past: it no longer rises."""
+        half = (self._held.maxlen or 0) // 2
+        if len(self._held) < 2 * half:
+            return False
+        held = list(self._held)
+        if median(held[-half:]) > _SETTLED * median(held[:half]):
+            return False
+        self._past.refill(held)
+        return True
 
     def _consider(self) -> None:
         level = self._past.median()
         limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
             self._since = (self._recent[0][0], level)
+            self._held.clear()
             what = f"rose beyond {number(limit)}, from a usual {number(level)}"
             self._begin(self._since[0], self._recent[-1][0], what)
 
@@ -184,6 +231,7 @@ class Surge(Condition):
     def _detach(self) -> None:
         self._past = self._past.copy()
         self._recent = self._recent.copy()
+        self._held = self._held.copy()
 
 
 class Zero(Condition):

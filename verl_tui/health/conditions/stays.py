@@ -19,6 +19,8 @@ _STRETCH = 256
 """Points checked together for whether there is anything to look at."""
 _RISING_T = 3.0
 """A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
+_STILL_RISING_T = 1.0
+"""Below one standard error it cannot be said to rise still."""
 _NOT_RISING_T = 1.5
 """A rise excuses a low value already when it is likelier than not."""
 _RISING_SHARE = 0.1
@@ -90,6 +92,8 @@ class Stays(Condition):
         self._worst: tuple[int, float] = (0, 0.0)
         self._sum = 0.0
         self._count = 0
+        self._spanned, self._hits = 0, 0
+        """Points since the breach began first, and those of them in breach."""
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -97,6 +101,7 @@ class Stays(Condition):
             some, points = values[start : start + _STRETCH], steps[start : start + _STRETCH]
             if self._calm(some):
                 self.seen += len(some)
+                self._spanned += len(some)
                 self._ring.extend(zip(points, some, strict=True))
                 continue
             for step, value in zip(points, some, strict=True):
@@ -114,6 +119,8 @@ class Stays(Condition):
             self._breaches -= 1
         ring.append((step, value))
         self._breaches += breached(value)
+        self._hits += breached(value)
+        self._spanned += 1
         self.seen += 1
         if self.seen == self._steady.window and self._steady.climb:
             self._opening = fmean(value for _, value in ring)
@@ -127,13 +134,17 @@ class Stays(Condition):
         self._count += 1
         if self._range.excess(value) > self._range.excess(self._worst[1]):
             self._worst = (step, value)
-        over = self._steady.trend == "rising" and self._trend() <= 0
-        if self._breaches <= self._fewest or over:
+        over = self._steady.trend == "rising" and self._trend() < _STILL_RISING_T
+        # A window whose mean is back inside contradicts what would be said of it.
+        if self._breaches <= self._fewest or over or not self._range.breached(self._mean()):
             self._since = None
             self._end(step)
 
+    def _mean(self) -> float:
+        return fmean(value for _, value in self._ring)
+
     def _consider(self) -> None:
-        mean = fmean(value for _, value in self._ring)
+        mean = self._mean()
         if not self._range.breached(mean) or not self._goes_the_way(mean):
             # What did not hold now will hardly hold at the very next point: looking again costs the whole window.
             self._again = self.seen + max(1, self._steady.window // 5)
@@ -142,7 +153,10 @@ class Stays(Condition):
         first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))
         stretch = points[first:]
         self._since = stretch[0]
+        known = len(self.spans.all), self.spans.all[-1].since if self.spans.all else 0
         self._begin(stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}")
+        if known != (len(self.spans.all), self.spans.all[-1].since):
+            self._spanned, self._hits = len(stretch), sum(self._range.breached(value) for _, value in stretch)
         self._worst = max(stretch, key=lambda point: self._range.excess(point[1]))
         self._sum, self._count = math.fsum(value for _, value in stretch), len(stretch)
 
@@ -164,11 +178,14 @@ class Stays(Condition):
         step, last = self._ring[-1]
         where = self._range.words + (f" ({words.note})" if words.note else "")
         rising = " and is still rising" if self._steady.trend == "rising" else ""
-        says = words.says or f"{words.title} has stayed {where}"
         mean = self._sum / self._count
         since = self._first()
-        message = f"{says} for {words.span(step - since + 1)}{rising}"
-        if number(mean) != number(last) or not words.says:
+        if words.says and self._hits < self._spanned:
+            message = f"{words.says} at {self._hits:,} of {self._spanned:,} points since step {since}"
+        elif words.says:
+            message = f"{words.says} for {words.span(step - since + 1)}"
+        else:
+            message = f"{words.title} has stayed {where} for {words.span(step - since + 1)}{rising}"
             message += f": mean {number(mean)}, last {number(last)}"
         return Report(message, since, self._evidence())
 
@@ -176,6 +193,7 @@ class Stays(Condition):
         (first, opening), (step, last) = self._since or (0, 0.0), self._ring[-1]
         worst, extreme = self._worst
         share = f"{self._breaches} of the last {len(self._ring)} points are {self._range.words}"
+        share += f", their mean {number(self._mean())}" if len(self._ring) > 1 else ""
         points = f"{number(opening)} at step {first}, furthest {number(extreme)} at step {worst}"
         return (share, f"{points}, newest {number(last)} at step {step}")
 

@@ -6,22 +6,29 @@ import re
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.evaluation import PREFIX, RESERVED
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.moment import Moment
 
-_COMPONENT = re.compile(r"(?:train/)?(?:samples/.+|rewards/(.+?)(?:/mean)?)")
-"""Figures of the samples' extras, and TRL's `rewards/{function}/mean`."""
-_NO_COMPONENT = re.compile(
-    r".*/(?:count|score|score_std|repetition|ngram_entropy|distinct_\d|unique_share|dead_groups|groups_all_\w+"
-    r"|.*(?:length|len|tokens?|turns?|time|std|kl|entropy))"
+_COMPONENT = re.compile(
+    r"(?:train/)?rewards/.+?(?:/mean)?|training/reward/.+|reward_extra/.+/mean|critic/rewards/(?!mean$|max$|min$|std$).+"
+    r"|samples/.+"
 )
+"""TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793, 4545), and what a dump
+says beside a sample's score."""
+_NO_COMPONENT = re.compile(
+    r".*(?:/|_)(?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|kl|entropy|count|number|num"
+    r"|penalty|repetition|distinct_?\d?|index|level|difficulty|weight|temperature|loss|rate_limit|retries|calls)"
+    r"|samples/(?:extra_)?(?:num|n|is|has)_.+"
+)
+"""Numbers that are no part of a reward: amounts, spreads, and what describes the task."""
 _MOST = 12
 _WINDOW = 12
 """Newest blocks in which it is saturated: 120 points, longer than any start: heuristic."""
@@ -33,6 +40,10 @@ _FOOT = 0.25
 """Its climb began where it was last within a quarter of its range from its lowest."""
 _STILL = 0.08
 """Another component moves if since then it has gained so much of that range: heuristic."""
+_CEILING = 0.9
+"""One that stays within a tenth of the saturated one's top is at its ceiling: heuristic."""
+_SURE_T, _OWN = 4.0, 0.25
+"""Or if it has gained, beyond doubt, a quarter of its own level."""
 _DONE = 0.25
 """One that has climbed a quarter of that range before, and stays there, is done rather than stuck."""
 
@@ -58,8 +69,7 @@ class ComponentImbalance(BlockDiagnosis):
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at the reward's components."""
         reward = moment.indicators.get("reward")
-        named = [key for name, key in sorted(moment.names.items()) if name == key or key not in moment.names]
-        keys = [key for key in named if _COMPONENT.fullmatch(key) and not _NO_COMPONENT.fullmatch(key)]
+        keys = list(_components(moment, reward))
         if reward is None or len(keys) < 2:
             return NotJudged(self.rule.id, "the log has no components of the reward" if reward else "no reward")
         return Inputs((reward, *keys[:_MOST]))
@@ -90,10 +100,23 @@ class ComponentImbalance(BlockDiagnosis):
             since,
             f"carried by {one.key} alone",
             f"{one.key} is saturated at {number(one.top)} since step {since} and carries the reward: {names} "
-            f"{'have' if len(others) > 1 else 'has'} not moved since step {foot}",
+            f"{'have' if len(others) > 1 else 'has'} gained nothing since step {foot}",
             told,
             one.key,
         )
+
+
+def _components(moment: Moment, reward: str | None) -> Iterator[str]:
+    """Yield the keys of the reward's parts; of two spellings of one the shorter."""
+    known: set[str] = set()
+    for key in sorted(moment.run.keys, key=lambda key: (len(key), key)):
+        name = key.removeprefix("train/")
+        if key == reward or name in known or _COMPONENT.fullmatch(key) is None or _NO_COMPONENT.fullmatch(key):
+            continue
+        # Our own figures of samples are no parts of a reward; an extra of such a name is `samples/extra_…`.
+        if name.removeprefix(PREFIX) not in RESERVED:
+            known.add(name)
+            yield key
 
 
 def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]) -> _Saturated | None:
@@ -121,14 +144,23 @@ def _stuck(blocks: Sequence[Block], j: int, reached: tuple[float, float], beside
     if len(window) < _WINDOW // 2:
         return False
     reach = reached[1] - reached[0]
+    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (reached[1] == 0 > reached[0]):
+        return False  # at its ceiling all along, or a penalty that is not given any more
     done = reach >= _DONE * (beside.top - beside.low) and min(window) >= reached[1] - (1 - _FOOT) * reach
     return not done
 
 
 def _moves(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
-    """Return whether a component has gained anything since the saturated one began to climb."""
+    """Return whether a component has gained anything since the saturated one began to climb.
+
+    By the saturated one's measure, or surely by its own: parts of a reward have scales of their own.
+    """
     before = column(blocks[max(0, beside.climb - 2) : beside.climb + 2], j)
     now = column(blocks[-4:], j)
     if not before or not now:
         return True
-    return fmean(now) - fmean(before) >= _STILL * (beside.top - beside.low)
+    gain = fmean(now) - fmean(before)
+    if gain >= _STILL * (beside.top - beside.low):
+        return True
+    line = course(blocks[beside.climb :], j)
+    return line.t >= _SURE_T and line.change >= _OWN * abs(fmean(now))

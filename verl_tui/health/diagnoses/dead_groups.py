@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from statistics import median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import Words, number
 from verl_tui.health.conditions.stays import Range, Stays, Steadiness
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
@@ -22,6 +24,15 @@ _NAMES = (
     "train/zero_std_fraction",
 )
 """Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL and others)."""
+_GROUPS = "samples/groups"
+_ENOUGH = 160
+"""Groups that prove it, however few dumps they lie in: at a true share of 0.6, chance alone shows 0.7 of so many once
+in two hundred times."""
+_LEAST = 5
+"""Points at least: one batch has one kind of prompts."""
+_MOSTLY = 0.5
+_TOP = 0.95
+"""A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 
 
 class DeadGroups(Diagnosis):
@@ -29,7 +40,7 @@ class DeadGroups(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[tuple[str, int], Watch] = {}
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the share, and at whether they are all wrong or all right."""
@@ -38,9 +49,8 @@ class DeadGroups(Diagnosis):
         series = moment.series(key) if key else None
         if key is None or series is None:
             return NotJudged(rule.id, "neither samples in groups nor the trainer tell the share of dead groups")
-        watch = self._watches.setdefault(
-            key, Watch(lambda: Stays(Range(high=rule.threshold), Steadiness(rule.window, rule.share, rule.clear)))
-        )
+        window = self._window(moment, key)
+        watch = self._watches.setdefault((key, window), Watch(lambda: self._stays(window)))
         stays, step = watch.look([series], moment.end)
         self.spans = stays.spans
         if stays.seen < stays.needs:
@@ -48,10 +58,11 @@ class DeadGroups(Diagnosis):
         report = stays.report(Words(rule.title, moment.span))
         if report is None:
             return None
+        solved = _solved(moment)
         return Finding(
             rule.id,
-            rule.severity,
-            report.message + _why(moment),
+            Severity.INFO if solved else rule.severity,
+            report.message + _why(moment, solved=solved),
             step=step,
             since_step=report.since,
             evidence=tuple(f"{key}: {words}" for words in report.evidence),
@@ -60,17 +71,46 @@ class DeadGroups(Diagnosis):
             key=key,
         )
 
+    def _stays(self, window: int) -> Stays:
+        rule = self.rule
+        return Stays(Range(high=rule.threshold), Steadiness(window, rule.share, rule.clear))
 
-def _why(moment: Moment) -> str:
-    """Say whether groups are all wrong or all right, as far as that is known."""
-    parts = []
-    for name, words in (("samples/groups_all_wrong", "all wrong"), ("samples/groups_all_right", "all right")):
-        series = moment.run.present(moment.names.get(name))
-        point = series.last_finite if series is not None else None
-        if point is not None:
-            parts.append(f"{words} {number(point.value)}")
-    if parts:
-        return f" ({', '.join(parts)} at the newest step)"
+    def _window(self, moment: Moment, key: str) -> int:
+        """Return the points that make the evidence: fewer where each is of many groups."""
+        counts = moment.run.series(_GROUPS) if key == _NAMES[0] else None
+        if counts is None or len(counts) < _LEAST:
+            return self.rule.window
+        # The first ones only: the window must not change while a run goes on.
+        usual = median(counts.values[:_LEAST])
+        return min(self.rule.window, max(_LEAST, math.ceil(_ENOUGH / max(1.0, usual))))
+
+
+def _solved(moment: Moment) -> bool:
+    """Return whether most groups are dead because the task is solved: all right, and nothing is left to learn."""
+    right = _newest(moment, "samples/groups_all_right")
+    if right is not None:
+        return right > _MOSTLY
+    # TRL and others do not say which; a mean next to the scale's top does.
     reward = moment.run.present(moment.indicators.get("reward"))
     point = reward.last_finite if reward is not None else None
-    return f" (the reward is {number(point.value)})" if point is not None else ""
+    return point is not None and reward is not None and _TOP <= point.value <= 1 and reward.highest <= 1
+
+
+def _newest(moment: Moment, name: str) -> float | None:
+    series = moment.run.present(moment.names.get(name))
+    point = series.last_finite if series is not None else None
+    return None if point is None else point.value
+
+
+def _why(moment: Moment, *, solved: bool) -> str:
+    """Say whether groups are all wrong or all right, as far as that is known."""
+    end = "; the task is solved: nothing is left to learn from these prompts" if solved else ""
+    parts = [
+        f"{words} {number(value)}"
+        for name, words in (("samples/groups_all_wrong", "all wrong"), ("samples/groups_all_right", "all right"))
+        if (value := _newest(moment, name)) is not None
+    ]
+    if parts:
+        return f" ({', '.join(parts)} at the newest step){end}"
+    reward = _newest(moment, moment.indicators.get("reward", ""))
+    return f" (the reward is {number(reward)}){end}" if reward is not None else end

@@ -9,7 +9,7 @@ from verl_tui.health.causes import length_cause
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
 from verl_tui.health.finding import NotJudged
-from verl_tui.health.limits import response_limit, v1_trainer
+from verl_tui.health.limits import known_response_limit, v1_trainer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +43,10 @@ class LengthExplosion(BlockDiagnosis):
             return NotJudged(self.rule.id, f"the log has no {'reward' if length else 'response length'}")
         # The v1 trainer's share is that of the longest response, not of the limit.
         cut = None if v1_trainer(moment.run) else moment.indicators.get("truncated_share")
-        limit = response_limit(moment.run, moment.guide)
-        known = "assumed" not in limit.words or moment.run.dialect == "tutorial"
-        if cut is None and not known:
+        limit = known_response_limit(moment.run, moment.guide)
+        if cut is None and limit is None:
             return NotJudged(self.rule.id, "neither the limit of response length nor a truncated share is known")
-        return Inputs((length, reward, cut), float(limit.value) if known else None)
+        return Inputs((length, reward, cut), limit.value if limit is not None else None)
 
     def causes(self, moment: Moment) -> Sequence[str]:
         """Name the limit that the settings state."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
 _NEEDED = ("reward", "policy_loss", "grad_norm")
 """Indicators without which there is no training: for these a log that never had a number is broken, too."""
+_PART = re.compile(r"(?:train/)?rewards/.+|samples/.+")
 _NEVER = 10
 """Points after which one of these counts as broken from the first on: a heuristic, exports pad their first rows."""
+_MOST_STEPS = 5
+"""Steps named one by one."""
 _MOST_NAMED = 8
 """Metrics named one by one; when an update breaks, dozens break with it."""
 
@@ -91,6 +95,13 @@ class _Seen:
         steps = [step for step, i in self.steps if i > self.count - self.window]
         return [*steps, self.last[0]] if self.broken else steps
 
+    @property
+    def since(self) -> int:
+        """First step of the stretch of broken points that still counts."""
+        if self.stretches and self.count - self.stretches[-1].end < self.window:
+            return self.stretches[-1].first
+        return self.last[0]
+
     def breaches(self) -> Iterator[tuple[int, int, bool]]:
         """Yield for each breach its first and last step, and whether it still counts."""
         for stretch in self.stretches:
@@ -109,14 +120,15 @@ class NotFinite(Diagnosis):
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Find metrics that broke."""
         keys = moment.run.keys
-        seen = [one for key in moment.run.odd if (one := self._read(moment, key)) is not None]
+        odd = _odd(moment.run)
+        seen = [one for key in odd if (one := self._read(moment, key)) is not None]
         self.spans = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
             return NotJudged(self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet")
         broken = [one for one in seen if one.recent()]
         if not broken:
             return None
-        broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.recent()[0]))
+        broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
         return self._finding(broken)
 
     def _read(self, moment: Moment, key: str) -> _Seen | None:
@@ -134,6 +146,7 @@ class NotFinite(Diagnosis):
         rule, worst = self.rule, broken[0]
         others = f"; {len(broken) - 1} further metric{'s' * (len(broken) > 2)} too" if len(broken) > 1 else ""
         state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
+        since = f", first at step {worst.since}" if worst.since not in worst.recent()[:_MOST_STEPS] else ""
         evidence = [
             f"{one.key}: {_count(one)}; newest {one.last[1]:.3g} at step {one.last[0]}" for one in broken[:_MOST_NAMED]
         ]
@@ -143,14 +156,26 @@ class NotFinite(Diagnosis):
         return Finding(
             rule.id,
             rule.severity,
-            f"{worst.key} {state} {_count(worst)}{others}",
+            f"{worst.key} {state} {_count(worst)}{since}{others}",
             step=max(one.last[0] for one in broken),
-            since_step=self.spans.open.since if self.spans.open is not None else min(one.recent()[0] for one in broken),
+            since_step=worst.since,
             evidence=tuple(evidence),
             advice=rule.advice,
             source=rule.source,
             key=worst.key,
         )
+
+
+def _odd(run: Run) -> Sequence[str]:
+    """Return the keys that may be broken.
+
+    A part of the reward has no mean where no sample of the batch had it (TRL: a reward function returns None for what
+    it does not apply to): beside a total that is always a number it is no fault.
+    """
+    odd, reward = run.odd, run.indicators.get("reward")
+    if reward is None or reward in odd:
+        return odd
+    return [key for key in odd if _PART.fullmatch(key) is None]
 
 
 def _needed(run: Run) -> set[str]:
@@ -159,7 +184,7 @@ def _needed(run: Run) -> set[str]:
 
 def _count(one: _Seen) -> str:
     broken, looked = one.recent(), min(one.window, one.count + 1)
-    steps = ", ".join(map(str, broken[:5])) + (", …" if len(broken) > 5 else "")
+    steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (", …" if len(broken) > _MOST_STEPS else "")
     return f"at {len(broken)} of the last {looked} points (step{'s' * (len(broken) > 1)} {steps})"
 
 

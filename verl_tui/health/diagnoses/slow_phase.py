@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told
 from verl_tui.health.finding import NotJudged
+from verl_tui.metrics import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from verl_tui.health.moment import Moment
 
 _PHASE = re.compile(
-    r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*(?:/|_)(?:max|min)$).+"
+    r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/|.*(?:/|_)(?:max|min)$).+"
 )
-"""Phases of every step. Validation and checkpoints have their own pace and are left out."""
+"""Phases of every step. Validation and checkpoints have their own pace and are left out, as are single responses."""
+_NO_TIME = re.compile(r"(?:.*(?:/|_))?(?:lengths?|tokens?|counts?|turns|ratio|share|num|num_.+|size|bytes)(?:/mean)?")
+"""verl and its agent loops put figures under `timing_s/` that are no seconds: `…/slowest/prompt_length`."""
 _MOST = 20
 _NOW = 2
 """Newest blocks that must be slow."""
@@ -32,6 +35,7 @@ _SLOWER = 1.5
 """Half as long again as usual: heuristic."""
 _SHARE = 0.1
 """What is added must be a tenth of the step: heuristic, less is not worth a line."""
+_WHOLE = 1.05
 _OVER = 1.25
 """Below a quarter more than usual it is over."""
 
@@ -65,7 +69,7 @@ class SlowPhase(BlockDiagnosis):
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at all phases, beside the whole step and the tokens worked on."""
         step = moment.indicators.get("step_time")
-        phases = [key for name, key in moment.names.items() if name == key and _PHASE.fullmatch(key)][:_MOST]
+        phases = [key for name, key in moment.names.items() if name == key and _is_phase(key)][:_MOST]
         if step is None:
             return NotJudged(self.rule.id, "the log has no time of a step")
         tokens = moment.names.get("perf/total_num_tokens") or moment.indicators.get("response_length")
@@ -99,6 +103,11 @@ class SlowPhase(BlockDiagnosis):
         )
 
 
+def _is_phase(key: str) -> bool:
+    """Return whether a key is the time of a part of the step, in seconds."""
+    return _PHASE.fullmatch(key) is not None and _NO_TIME.fullmatch(key) is None and describe(key).unit == "s"
+
+
 def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
     """Return by how much a phase is slower than it was, None where it is not."""
     now = min((block.levels[i] for block in blocks[-_NOW:]), default=math.nan)
@@ -106,6 +115,9 @@ def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
     # Most phases are too short to matter, and that is quickly seen.
     usual = _usual(blocks, i, per=None) if now >= _SHARE * step else None
     if usual is None or not now >= _SLOWER * usual or not now - usual >= _SHARE * step:
+        return None
+    # More than the whole step is no part of it: a sum over workers, or another unit.
+    if blocks[-1].levels[i] > _WHOLE * step:
         return None
     # Longer responses take longer: that is no fault of the phase.
     each = _usual(blocks, i, per=1)
