@@ -36,6 +36,27 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many values of one metric lay where at one step, in bins of equal width.
+
+    Its quantiles come beside it, as rows under `key/p05` … `key/p95`.
+    """
+
+    key: str
+    step: int
+    low: float
+    """Where the first bin begins."""
+    high: float
+    """Where the last one ends; no more than `low` where all values are the same."""
+    counts: Sequence[float]
+    """How much lies in each of `verl_tui.distributions.BINS` bins."""
+    order: int = 0
+    """Where several files are one log: its place among all of them, as that of rows."""
+    mean: bool = False
+    """True where those of a repeated step are to be added up, false where the last one holds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One prompt with one response. All text has passed `verl_tui.text.safe`."""
 
@@ -165,7 +186,7 @@ class Restart:
     """Whether those samples are validation samples."""
 
 
-Record = Rows | Sample | Dump | Progress | Event | Settings | Unreadable | Restart
+Record = Rows | Histogram | Sample | Dump | Progress | Event | Settings | Unreadable | Restart
 
 
 @dataclass(frozen=True, slots=True)

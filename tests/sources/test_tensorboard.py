@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_reading import read_run, values
 
-from verl_tui.records import Restart, Rows, Sample, Unreadable
+from verl_tui.records import Histogram, Restart, Rows, Sample, Unreadable
 from verl_tui.sources import FORMATS, protobuf, tensorboard, tensorboard_frames
 from verl_tui.sources.protobuf import fields
 from verl_tui.sources.tensorboard_frames import crc32c
@@ -75,6 +75,12 @@ def plugin(name: str) -> bytes:
     return field(9, field(1, field(1, name.encode())))
 
 
+def histogram(tag: str, low: float, high: float, limits: list[float], counts: list[float]) -> bytes:
+    ends = b"\x09" + struct.pack("<d", low) + b"\x11" + struct.pack("<d", high)
+    lists = [struct.pack(f"<{len(one)}d", *one) for one in (limits, counts)]
+    return field(1, tag.encode()) + field(5, ends + field(6, lists[0]) + field(7, lists[1]))
+
+
 def tensor(tag: str, data: bytes, kind: str) -> bytes:
     return field(1, tag.encode()) + field(8, data) + (plugin(kind) if kind else b"")
 
@@ -98,13 +104,9 @@ def scalars(steps: range) -> list[bytes]:
 
 def mixed() -> list[bytes]:
     """Return events of every kind that is read, and some that are not."""
-    bins = struct.pack("<3d", 1.0, 2.0, 3.0), struct.pack("<3d", 2.0, 2.0, 4.0)
-    histogram = (
-        b"\x09" + struct.pack("<d", 0.5) + b"\x11" + struct.pack("<d", 2.5) + field(6, bins[0]) + field(7, bins[1])
-    )
     return [
         event(3, 1.7e9, scalar("a", 1.0), scalar("b", nan)),
-        event(3, 1.7e9, field(1, b"h") + field(5, histogram)),
+        event(3, 1.7e9, histogram("h", 0.5, 2.5, [1.0, 2.0, 3.0], [2.0, 2.0, 4.0])),
         event(3, 1.7e9, text("rollout/sample_0/text_summary", "hello")),
         event(3, 1.7e9, field(1, b"picture") + field(4, b"\x08\x01\x10\x01" + field(4, b"png"))),
         event(3, 1.7e9, tensor("t", b"\x08\x01" + field(4, struct.pack("<f", 0.25)), "scalars")),
@@ -125,7 +127,7 @@ def read(data: bytes, cuts: tuple[int, ...] = ()) -> tuple[dict[str, list[tuple[
     for start, stop in itertools.pairwise(edges):
         for record in reader.feed(data[start:stop]):
             if not isinstance(record, Rows):
-                others.append(record)
+                others += [] if isinstance(record, Histogram) else [record]
                 continue
             (key,), (column,) = record.keys, record.columns
             assert record.progress
@@ -194,6 +196,34 @@ def test_every_kind_of_event():
         "h/p50": ["2.0"], "h/p75": ["2.25"], "h/p95": ["2.45"], "h/max": ["2.5"],
     }  # fmt: skip
     assert others == [Sample(3, "", "hello")]
+
+
+def test_histograms_are_kept_in_bins_beside_their_quantiles():
+    rows = struct.pack("<9d", 0.0, 1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 3.0, 4.0)
+    shape = b"".join(field(2, b"\x08" + varint(size)) for size in (3, 3))
+    new = tensor("t", b"\x08\x02" + field(2, shape) + field(4, rows), "histograms")
+    old = histogram("h", 0.5, 2.5, [1.0, 2.0, 3.0], [2.0, 2.0, 4.0])
+    found = tensorboard.reader(Path(NAME)).feed(VERSION + event(3, 1.7e9, old, new) + event(4, 1.7e9 + 1, old))
+    kept = [one for one in found if isinstance(one, Histogram)]
+    assert [(one.key, one.step, one.low, one.high, round(sum(one.counts), 6), one.order) for one in kept] == [
+        ("h", 3, 0.5, 2.5, 8.0, 170000000000),
+        ("t", 3, 0.0, 3.0, 6.0, 170000000000),
+        ("h", 4, 0.5, 2.5, 8.0, 170000000100),
+    ]
+
+
+def test_a_bad_histogram_costs_neither_its_neighbours_nor_its_event():
+    odd = histogram("h", 0.0, 1.0, [9.0, 10.0], [1.0, 1.0])
+    records = [
+        event(step, 1.7e9, scalar("a", 1.0), one, scalar("b", 2.0))
+        for step, one in enumerate((odd, histogram("h", 0.0, 1.0, [1.0], [0.0]), histogram("h", 0.0, 1.0, [], [1.0])))
+    ]
+    numbers, others = read(VERSION + b"".join(records))
+    assert {key: len(rows) for key, rows in numbers.items()} == {"a": 3, "b": 3}
+    assert sorted(one.reason for one in others) == [
+        "a histogram of 0 limits and 1 counts", "a histogram whose bounds do not ascend", "an empty histogram",
+    ]  # fmt: skip
+    assert {one.excerpt for one in others} == {"h"}
 
 
 def test_texts_are_samples():

@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, drain_all, feed_in_pieces, read_run, read_runs, values
 
-from verl_tui.records import Event, EventKind, Rows, Sample, Settings, Unreadable
+from verl_tui.distributions import quantiles
+from verl_tui.records import Event, EventKind, Histogram, Rows, Sample, Settings, Unreadable
 from verl_tui.runs.state import State, state
 from verl_tui.sources import wandb, wandb_tables
-from verl_tui.sources.histograms import quantiles
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
@@ -116,10 +116,13 @@ def test_numbers_as_wandb_writes_them(tmp_path):
         "none": "null", "big": "1e+20", "text": '"abc"', "list": "[1,2]", ("a", "b.c"): "3", "d": '{"e": {"f": 4}}',
         "é ö": "1.5", "_runtime": "2.5", "_timestamp": "1.7e9", "_step": "7",
     }  # fmt: skip
-    (rows,) = drain(source(tmp_path, written([history(7, numbers)])))
+    histogram, rows = drain(source(tmp_path, written([history(7, numbers)])))
+    assert (histogram.key, histogram.step, sum(histogram.counts)) == ("list", 7, 2)
     assert dict(zip(rows.keys, [repr(column[0]) for column in rows.columns], strict=True)) == {
         "loss": "-0.0", "nan": "nan", "inf": "inf", "low": "-inf", "word": "nan", "flag": "1.0", "none": "nan",
-        "big": "1e+20", "a.b.c": "3.0", "d.e.f": "4.0", "é ö": "1.5",
+        "big": "1e+20", "a.b.c": "3.0", "d.e.f": "4.0", "é ö": "1.5", "list/mean": "1.5", "list/min": "1.0",
+        "list/p05": "1.05", "list/p25": "1.25", "list/p50": "1.5", "list/p75": "1.75", "list/p95": "1.95",
+        "list/max": "2.0",
     }  # fmt: skip
     assert (list(rows.steps), list(rows.times)) == ([7], [1.7e9])
 
@@ -146,7 +149,12 @@ def test_objects_with_a_type_are_no_metrics_but_histograms_are(tmp_path):
         "whole": '{"_type": "table-file", "nrows": 5}', ("deep", "in", "_type"): '"x"', ("deep", "in", "n"): "1",
         ("deep", "n"): "2",
     }  # fmt: skip
-    found = said(drain(source(tmp_path, written([history(3, numbers)]))))
+    records = drain(source(tmp_path, written([history(3, numbers)])))
+    assert [record.reason for record in records if isinstance(record, Unreadable)] == [
+        "broken: a histogram without bounds or counts"
+    ]
+    assert [record.key for record in records if isinstance(record, Histogram)] == ["h", "p"]
+    found = said(records)
     assert {key: steps[3] for key, steps in found.items()} == {
         "h/p05": ["0.1"], "h/p25": ["0.5"], "h/p50": ["1.0"], "h/p75": ["2.0"], "h/p95": ["2.8"],
         "p/p05": ["0.1"], "p/p25": ["0.5"], "p/p50": ["1.0"], "p/p75": ["1.5"], "p/p95": ["1.9"],
@@ -457,7 +465,9 @@ def test_what_wandb_itself_writes_is_read_value_for_value(offline):
     expected, code = truth(path)
     found = said(drain_all(FileSource(path, wandb)))
     quantile = {key for key in found if key.startswith(("h/", "h2/"))}
-    assert {key: steps for key, steps in found.items() if key not in quantile} == expected
+    lists = {key for key in found if key.startswith("list/")}
+    assert {key: steps for key, steps in found.items() if key not in quantile | lists} == expected
+    assert found["list/mean"] == {2 * i: ["1.5"] for i in range(30)}
     assert len(expected["loss"]) == 30
     assert any(key.startswith("system/") for key in expected)
     assert {key.rpartition("/")[2] for key in quantile} == {"p05", "p25", "p50", "p75", "p95"}

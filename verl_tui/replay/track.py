@@ -10,7 +10,19 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.records import Batch, Dump, Event, Progress, Record, Restart, Rows, Sample, Settings, SourceStatus
+from verl_tui.records import (
+    Batch,
+    Dump,
+    Event,
+    Histogram,
+    Progress,
+    Record,
+    Restart,
+    Rows,
+    Sample,
+    Settings,
+    SourceStatus,
+)
 from verl_tui.replay.timing import stated, stretch
 
 if TYPE_CHECKING:
@@ -213,7 +225,7 @@ class Layout:
         if isinstance(record, Rows):
             yield from self._place_rows(record, place, clock, over)
             return
-        step = record.step if isinstance(record, Sample | Dump | Progress | Event) else None
+        step = record.step if isinstance(record, Histogram | Sample | Dump | Progress | Event) else None
         moment = min(self._timing.at(clock, step), over) if step is not None else math.nan
         if isinstance(record, Dump) and math.isnan(moment) and record.modified is not None:
             moment = record.modified

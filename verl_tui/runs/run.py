@@ -13,6 +13,7 @@ from verl_tui.records import (
     Dump,
     Event,
     EventKind,
+    Histogram,
     Progress,
     Record,
     Restart,
@@ -21,6 +22,7 @@ from verl_tui.records import (
     Settings,
     Unreadable,
 )
+from verl_tui.runs.histograms import Histograms
 from verl_tui.runs.moments import Moments
 from verl_tui.runs.newest import measured, newest
 from verl_tui.runs.planned import planned_steps
@@ -53,6 +55,7 @@ class Run:
         self.sources: dict[str, SourceState] = {}
         """By path, in the order they were found."""
         self.samples = Samples()
+        self.histograms = Histograms()
         self.config = RunSettings()
         self.settings: dict[str, Any] = self.config.values
         """Flat settings, e.g. `data.max_response_length`; the most trusted source that states one holds."""
@@ -232,6 +235,8 @@ class Run:
 
     def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
+            case Histogram():
+                self.histograms.add(record, precedence(state.status.rank, state.status.ordinal, state.segment))
             case Sample():
                 self._apply_sample(state, record, arrival)
             case Dump():

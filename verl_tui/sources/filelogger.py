@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.gather import Row
-from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, integer, number
+from verl_tui.sources.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
 from verl_tui.sources.lines import LineReader
+from verl_tui.sources.lists import histograms, split
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class FileLoggerDecoder(JsonDecoder):
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
         """Return the row of one object."""
         step, data = integer(record.get("step")), record.get("data")
         if step is None or not isinstance(data, dict):
@@ -48,8 +49,8 @@ class FileLoggerDecoder(JsonDecoder):
         known = self._schemas.get(keys)
         if known is not None and set(map(type, values)) <= _PLAIN:
             return (Row(step, known, values),)
-        numbers = {safe(key): number(value) for key, value in flatten(data).items()}
-        kept = {key: value for key, value in numbers.items() if value is not None}
-        if len(kept) == len(data):
+        parts = split(flatten(data))
+        kept = {safe(key): value for key, value in parts.numbers().items()}
+        if len(kept) == len(data) == len(parts.rest):
             self._schemas[keys] = tuple(kept)
-        return (Row(step, tuple(kept), tuple(kept.values())),)
+        return (Row(step, tuple(kept), tuple(kept.values())), *histograms(parts.found, step), *parts.flaws)

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Restart, Rows
+from verl_tui.records import Histogram, Record, Restart, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,6 +56,8 @@ class Gather:
         for item in items:
             if isinstance(item, Row):
                 self._add_row(item)
+            elif isinstance(item, Histogram):
+                self._out.append(item)  # what comes of rows first changes nothing, and they stay in blocks
             else:
                 self._flush()
                 if isinstance(item, Restart):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -136,6 +136,12 @@ def flatten(data: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str,
     return flat
 
 
+class Flaw(NamedTuple):
+    """Something in an object that could not be read, while the rest of it could."""
+
+    reason: str
+
+
 class JsonDecoder:
     """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
 
@@ -155,7 +161,10 @@ class JsonDecoder:
         out: list[Row | Record] = []
         for record in found:
             try:
-                out.extend(self.read(record))
+                out.extend(
+                    unreadable(line, number, one_line(item.reason)) if isinstance(item, Flaw) else item
+                    for item in self.read(record)
+                )
             except ValueError as error:  # noqa: PERF203 - one bad object must not cost its neighbours
                 out.append(unreadable(line, number, str(error)))
         return out
@@ -172,7 +181,7 @@ class JsonDecoder:
         """Forget what earlier lines have said; formats that remember something say what is to be forgotten."""
         return ()
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
         """Return what one object means.
 
         Raises:

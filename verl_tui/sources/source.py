@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Record, SourceStatus, Unreadable
+from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.compressed import CompressedTail, plain
 from verl_tui.sources.figures import Figures
 from verl_tui.sources.tail import CHUNK, NEWEST, NewestTail, Tail
@@ -117,7 +117,7 @@ class FileSource:
                 self._unreadable += 1
                 if self._unreadable > _TOLD_UNREADABLE:
                     continue
-            else:
+            elif not isinstance(record, Histogram):  # its quantiles are counted
                 self._records += len(getattr(record, "steps", (0,)))
             kept.append(record)
         return self._figures.complete(kept)

@@ -11,7 +11,7 @@ import re
 from array import array
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Restart, Rows, Sample, Unreadable
+from verl_tui.records import Histogram, Restart, Rows, Sample, Unreadable
 from verl_tui.sources.sample import LONGEST_TEXT
 from verl_tui.sources.tensorboard_frames import Frames, length, sound
 from verl_tui.sources.tensorboard_scalars import STEPS, Gathering, Scalars
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from verl_tui.distributions import Distribution
     from verl_tui.records import Record
 
 name = "tensorboard events"
@@ -131,7 +132,10 @@ class EventsReader:
             self._gathering.hold(record)
             return
         for value in values:
-            self._add(data, event, value)
+            try:
+                self._add(data, event, value)
+            except ValueError as error:  # noqa: PERF203 - one bad value must not cost its neighbours
+                self._wrong.append(Unreadable(self._frames.number, str(error), one_line(value.tag, 100)))
 
     def _add(self, record: bytes, event: Event, value: Value) -> None:
         """Take in one value of an event."""
@@ -154,9 +158,14 @@ class EventsReader:
         elif len(tensor.numbers) == 1:
             self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
 
-    def _add_figures(self, event: Event, tag: str, figures: dict[str, float]) -> None:
-        for figure, value in figures.items():
+    def _add_figures(self, event: Event, tag: str, found: Distribution | None) -> None:
+        if found is None:
+            raise ValueError("an empty histogram")
+        for figure, value in found.figures.items():
             self._scalars_of(f"{tag}/{figure}").add(event.step, event.time, value)
+        order = _order(event.time)
+        key = safe(tag, _LONGEST_TAG)
+        self._out.append(Histogram(key, event.step, *found.bins, order))
 
     def _scalars_of(self, tag: str) -> Scalars:
         found = self._scalars.get(tag)
@@ -177,10 +186,14 @@ def _rows(scalars: Scalars) -> Rows:
     except (ValueError, OverflowError):
         usual = False
     if not usual:
-        orders = array("q", [int(min(max(0.0, time), _LATEST) * 100) for time in scalars.times])
+        orders = array("q", map(_order, scalars.times))
     rows = Rows((scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:])
     del scalars.steps[:], scalars.values[:], scalars.times[:]
     return rows
+
+
+def _order(time: float) -> int:
+    return int(min(max(0.0, time), _LATEST) * 100)
 
 
 def _samples(tag: str, step: int, texts: Iterable[str]) -> Iterator[Sample]:

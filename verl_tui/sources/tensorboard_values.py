@@ -11,11 +11,13 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.histograms import quantiles
+from verl_tui.distributions import of_bins, of_limits
 from verl_tui.sources.protobuf import BYTES, FIXED64, VARINT, fields, signed, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from verl_tui.distributions import Distribution
 
 _DOUBLE = struct.Struct("<d")
 _FLOAT = struct.Struct("<f")
@@ -204,12 +206,8 @@ def _unpacked(code: str, data: bytes) -> list[float]:
     return [float(found) for (found,) in struct.iter_unpack(f"<{code}", data)]
 
 
-def read_histogram(data: bytes, span: Span) -> dict[str, float]:
-    """Return minimum, maximum and quantiles of a histogram, nothing of an empty one.
-
-    Its bins have upper limits only, the outermost ones far outside. As TensorBoard does, empty bins at both ends are
-    left out, the first bin left begins at the minimum and the last one ends at the maximum; between the limits of a bin
-    values count as spread evenly.
+def read_histogram(data: bytes, span: Span) -> Distribution | None:
+    """Return the distribution of a histogram, None of an empty one.
 
     Raises:
         ValueError: It is none.
@@ -223,19 +221,11 @@ def read_histogram(data: bytes, span: Span) -> dict[str, float]:
             (ends[number],) = _DOUBLE.unpack_from(data, value[0])
         elif number in lists:
             lists[number].extend(_unpacked("d", data[slice(*value)]))
-    limits, counts = lists.values()
-    if len(limits) != len(counts):
-        raise ValueError(f"a histogram of {len(limits)} limits and {len(counts)} counts")
-    filled = [at for at, count in enumerate(counts) if count > 0]
-    if not filled:
-        return {}
-    first, last = filled[0], filled[-1]
-    edges = [ends[1], *limits[first:last], ends[2]]
-    return {"min": ends[1], **quantiles(edges, counts[first : last + 1]), "max": ends[2]}
+    return of_limits(ends[1], ends[2], lists[6], lists[7])
 
 
-def histogram_of(tensor: Tensor) -> dict[str, float]:
-    """Return the quantiles of a histogram that TensorFlow 2 wrote: rows of left edge, right edge and count.
+def histogram_of(tensor: Tensor) -> Distribution | None:
+    """Return the distribution of a histogram that TensorFlow 2 wrote: rows of left edge, right edge and count.
 
     The bins adjoin. Of equal values its bins reach beyond them, so minimum and maximum are not known.
 
@@ -244,12 +234,10 @@ def histogram_of(tensor: Tensor) -> dict[str, float]:
     """
     if len(tensor.shape) != 2 or tensor.shape[1] != 3 or len(tensor.numbers) != math.prod(tensor.shape):
         raise ValueError(f"a histogram of shape {tensor.shape}")
-    filled = [row for row in zip(*[iter(tensor.numbers)] * 3, strict=True) if row[2] > 0]
-    if not filled:
-        return {}
     rows = list(zip(*[iter(tensor.numbers)] * 3, strict=True))
-    rows = rows[rows.index(filled[0]) : len(rows) - rows[::-1].index(filled[-1])]
-    return quantiles([rows[0][0], *(right for _, right, _ in rows)], [count for _, _, count in rows])
+    if not rows:
+        return None
+    return of_bins([rows[0][0], *(right for _, right, _ in rows)], [count for _, _, count in rows])
 
 
 def _text(data: bytes, start: int, stop: int) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Progress
 from verl_tui.sources.gather import Row
-from verl_tui.sources.jsonl import JsonDecoder, first_object, flatten, number
+from verl_tui.sources.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.lines import LineReader
+from verl_tui.sources.lists import histograms, split
 from verl_tui.sources.sample import read_sample
 from verl_tui.sources.steps import TRAINED, StepFields, StepPlace, is_sure, stated, step_fields
 from verl_tui.text import safe, strip_ansi
@@ -63,8 +64,8 @@ def _measures(record: dict[str, Any]) -> bool:
     step = stated(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(key.rpartition("/")[2] in TRAINED for key, value in flat.items() if number(value) is not None)
-    about = {*_ABOUT, *fields.steps, fields.total, fields.epoch}
-    return any(number(value) is not None for key, value in flat.items() if key not in about)
+    about = {*_ABOUT, *fields.steps, fields.total or "", fields.epoch or ""}
+    return bool(split(flat).numbers(about))
 
 
 def _small(value: object) -> bool:
@@ -119,16 +120,13 @@ class TutorialDecoder(JsonDecoder):
             return records
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
-        """Return the row and the sample of one object."""
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+        """Return the row, the histograms and the sample of one object."""
         scope = record.get("scope")
         flat = flatten(record)
         fields, about = self._schema(flat)
-        numbers = {
-            key: value
-            for key, value in ((key, number(raw)) for key, raw in flat.items() if key not in about)
-            if value is not None
-        }
+        parts = split(flat)
+        numbers = parts.numbers(about)
         prefix = f"{safe(scope, 100)}/" if isinstance(scope, str) and scope else ""
         keys = tuple(prefix + safe(key, 300) for key in numbers)
         step = self._place.of(flat, fields, keys=keys if keys and scope not in _MEASURED else None)
@@ -136,6 +134,8 @@ class TutorialDecoder(JsonDecoder):
         if self._place.total != self._total or elapsed is not None:
             self._total = self._place.total
             yield Progress(step if elapsed is not None else None, self._total, elapsed)
+        yield from parts.flaws
+        yield from histograms(parts.found, step, prefix, mean=scope in _MEASURED)
         if numbers:
             time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
             yield Row(step, keys, tuple(numbers.values()), time, scope in _MEASURED)

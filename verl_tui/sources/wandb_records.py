@@ -16,18 +16,19 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Event, EventKind, Settings
+from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.gather import Row
-from verl_tui.sources.histograms import quantiles
-from verl_tui.sources.jsonl import integer, loads, number
+from verl_tui.sources.jsonl import integer, loads
+from verl_tui.sources.lists import histograms, split
 from verl_tui.sources.protobuf import fields, signed
 from verl_tui.sources.setting_values import flatten_settings
-from verl_tui.text import safe
+from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from verl_tui.records import Record
+    from verl_tui.sources.lists import Split
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
@@ -89,6 +90,8 @@ class RecordDecoder:
         """Step that the history has reached; None where a part of it was lost."""
         self._stated = False
         """Whether a record has stated the trainer's step."""
+        self._number = 0
+        """Of the record that is being read."""
         self._schemas: dict[frozenset[Any], tuple[tuple[Any, ...], tuple[str, ...]]] = {}
         self._read: dict[int, Callable[[bytes, _Span], Iterable[Row | Record]]] = {
             _HISTORY: self._history,
@@ -112,6 +115,7 @@ class RecordDecoder:
         Raises:
             ValueError: It is no such message.
         """
+        self._number = number
         for field, _, span in fields(record, 0, len(record)):
             if isinstance(span, int):
                 continue
@@ -121,9 +125,9 @@ class RecordDecoder:
                 return (_exit(record, span, number),)
         return ()
 
-    def _history(self, data: bytes, span: _Span) -> Iterator[Row]:
+    def _history(self, data: bytes, span: _Span) -> Iterator[Row | Record]:
         """Yield the numbers of one step, which come in any order."""
-        numbers, step = _history_items(data, span)
+        numbers, parts, step = _history_items(data, span)
         trainer = next((known for key in _STEPS if (known := integer(numbers.get(key))) is not None), None)
         if trainer is not None:
             self._step, self._stated = trainer, True
@@ -131,8 +135,10 @@ class RecordDecoder:
             self._step = integer(numbers.get("_step") if step is None else step)
         time = numbers.get("_timestamp")
         kept = {key: value for key, value in numbers.items() if not key.startswith("_")}
+        yield from (Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws)
         if kept and self._step is not None:
             yield self._row(kept, "", time, measured=False)
+            yield from histograms(parts.found, self._step)
 
     def _stats(self, data: bytes, span: _Span) -> Iterator[Row]:
         """Yield system figures, at the step that the history has reached."""
@@ -234,8 +240,8 @@ def _spans(data: bytes, places: Iterable[_Span]) -> Iterator[tuple[int, _Span]]:
                 yield field, part
 
 
-def _history_items(data: bytes, span: _Span) -> tuple[dict[str, float], int | None]:
-    """Return the metrics of a history record by name, and W&B's step where it is stated."""
+def _history_items(data: bytes, span: _Span) -> tuple[dict[str, float], Split, int | None]:
+    """Return the metrics of a history record by name, its distributions, and W&B's step where it is stated."""
     numbers, rest = _plain(data, span, _HISTORY_ITEM)
     others: dict[_Path, bytes] = {}
     step = None
@@ -245,7 +251,8 @@ def _history_items(data: bytes, span: _Span) -> tuple[dict[str, float], int | No
             others[path] = value
         elif field == _HISTORY_STEP:
             step = next((signed(v) for f, _, v in fields(data, *part) if f == _STEP_NUM and isinstance(v, int)), 0)
-    return numbers | _numbers(others), step
+    further, parts = _parts(others)
+    return numbers | further, parts, step
 
 
 def _item(data: bytes, span: _Span) -> tuple[_Path, bytes]:
@@ -260,21 +267,22 @@ def _item(data: bytes, span: _Span) -> tuple[_Path, bytes]:
     return tuple(path) or ("",), value
 
 
-def _numbers(values: Mapping[_Path, bytes]) -> dict[str, float]:
-    """Return the metrics of a record by name, as W&B shows them: `a.b` for `b` within `a`."""
+def _parts(values: Mapping[_Path, bytes]) -> tuple[dict[str, float], Split]:
+    """Return the metrics and the distributions of a record by name, as W&B shows them: `a.b` for `b` within `a`."""
     numbers: dict[str, float] = {}
     objects: dict[str, Any] = {}
     for path, value in values.items():
         if len(path) > 1:
             _put(objects, path, _leaf(value))
-        elif value[:1] == b"{":
+        elif value[:1] in (b"{", b"["):
             objects[path[0]] = _json(value)
         elif (known := _number(value)) is not None:
             numbers[path[0]] = known
-    for name, members in objects.items():
-        if isinstance(members, dict):
-            numbers |= _members(name, members)
-    return numbers
+    members: dict[str, Any] = {}
+    for name, value in objects.items():
+        members |= _members(name, value) if isinstance(value, dict) else {name: value}
+    parts = split(members, ".")
+    return numbers | parts.numbers(), parts
 
 
 def _put(objects: dict[str, Any], path: _Path, value: object) -> None:
@@ -287,31 +295,15 @@ def _put(objects: dict[str, Any], path: _Path, value: object) -> None:
     objects[path[-1]] = value
 
 
-def _members(name: str, members: Mapping[str, Any], depth: int = 0) -> dict[str, float]:
-    """Return the numbers in an object. One with a `_type` is a picture, a table …: no metrics but for histograms."""
-    kind = members.get("_type")
-    if kind == "histogram":
-        return {f"{name}/{which}": value for which, value in _quantiles(members).items()}
-    if kind is not None or depth > _DEEPEST:
-        return {}
-    numbers: dict[str, float] = {}
+def _members(name: str, members: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Yield what is in an object. One with a `_type` is a picture, a table …: no metrics but for histograms."""
+    if members.get("_type", "histogram") != "histogram" or depth > _DEEPEST:
+        return
     for key, value in members.items():
         if isinstance(value, dict):
-            numbers |= _members(f"{name}.{key}", value, depth + 1)
-        elif (known := number(value)) is not None:
-            numbers[f"{name}.{key}"] = known
-    return numbers
-
-
-def _quantiles(histogram: Mapping[str, Any]) -> dict[str, float]:
-    """Return the quantiles of a `wandb.Histogram`: counts with the edges of bins, or with the first one and a width."""
-    counts, edges, packed = (histogram.get(key) for key in ("values", "bins", "packedBins"))
-    try:
-        if edges is None and isinstance(packed, dict):
-            edges = [packed["min"] + i * packed["size"] for i in range(len(counts or ()) + 1)]
-        return quantiles(edges or (), counts or ())
-    except (ArithmeticError, KeyError, TypeError, ValueError):
-        return {}
+            yield from _members(f"{name}.{key}", value, depth + 1)
+        else:
+            yield f"{name}.{key}", value
 
 
 def _number(text: bytes) -> float | None:

@@ -1,0 +1,205 @@
+"""Distributions: what lists of numbers and histograms say, as quantiles that a chart shows over steps, and as bins."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate, pairwise
+from math import fsum, isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+"""What a metric's name is followed by, after a `/`."""
+BINS = 30
+"""Bins that a histogram is kept in, of equal width: as many as TensorBoard shows (`tf_histogram_dashboard`)."""
+MOST_VALUES = 1_000_000
+"""Values of a list that are still looked at: batches have thousands."""
+MOST_BINS = 65_536
+"""Bins of a histogram that are still looked at: W&B writes 512 at most, TensorBoard some 1,500."""
+
+_MOST_COUNTED = 1e30
+"""More than that nobody has counted; it is what numbers of four bytes hold."""
+
+
+class Bins(NamedTuple):
+    """A histogram of `BINS` bins of equal width."""
+
+    low: float
+    """Where they begin."""
+    high: float
+    """Where they end."""
+    counts: Sequence[float]
+    """How much lies in each; all in the first where the values are all the same."""
+
+
+class Distribution(NamedTuple):
+    """What is known of many values at once."""
+
+    figures: Mapping[str, float]
+    """Its quantiles by the names of `QUANTILES`; `min`, `max` and `mean` where they are known exactly."""
+    bins: Bins
+
+
+def of_values(values: Sequence[float]) -> Distribution | None:
+    """Return the distribution of values that are all finite, None where there are none.
+
+    Raises:
+        ValueError: They are too many; the message says so, for people.
+    """
+    if len(values) > MOST_VALUES:
+        raise ValueError(f"a list of {len(values):,} numbers")
+    if not values:
+        return None
+    ranked = sorted(values)
+    low, high = ranked[0], ranked[-1]
+    figures = {"mean": min(max(_mean(ranked), low), high), "min": low, **_ranked_quantiles(ranked), "max": high}
+    counts = [0.0] * BINS
+    for value, many in _runs(ranked):
+        counts[_bin(value, low, high)] += many
+    return Distribution(figures, Bins(low, high, counts))
+
+
+def of_bins(edges: Sequence[float], counts: Sequence[float], *, ends: bool = False) -> Distribution | None:
+    """Return the distribution that a histogram tells of, None of an empty one.
+
+    Args:
+        edges: Bounds of the bins, ascending: one more than there are bins.
+        counts: How much lies in each bin.
+        ends: Whether the outermost bounds are the least and the greatest value.
+
+    Raises:
+        ValueError: It is no histogram; the message says why, for people.
+    """
+    _check(edges, counts)
+    filled = [at for at, count in enumerate(counts) if count > 0]
+    if not filled:
+        return None
+    first, last = filled[0], filled[-1]
+    edges, counts = edges[first : last + 2], counts[first : last + 1]
+    if not isfinite(edges[-1] - edges[0]):
+        raise ValueError("a histogram too wide for numbers")
+    figures = quantiles(edges, counts)
+    if ends:
+        figures = {"min": edges[0], **figures, "max": edges[-1]}
+    low, high = edges[0], edges[-1]
+    return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
+
+
+def of_limits(low: float, high: float, limits: Sequence[float], counts: Sequence[float]) -> Distribution | None:
+    """Return the distribution of a histogram whose bins have upper limits only, the outermost ones far outside.
+
+    As TensorBoard does, empty bins at both ends are left out, the first bin left begins at the least value and the
+    last one ends at the greatest.
+
+    Raises:
+        ValueError: It is no histogram; the message says why, for people.
+    """
+    if len(limits) != len(counts):
+        raise ValueError(f"a histogram of {len(limits)} limits and {len(counts)} counts")
+    filled = [at for at, count in enumerate(counts) if count > 0]
+    if not filled:
+        return None
+    first, last = filled[0], filled[-1]
+    return of_bins([low, *limits[first:last], high], counts[first : last + 1], ends=True)
+
+
+def added(one: Bins, other: Bins) -> Bins:
+    """Return two histograms as one, in bins that reach over both."""
+    low, high = min(one.low, other.low), max(one.high, other.high)
+    counts = [0.0] * BINS
+    for bins in (one, other):
+        edges = [bins.low + (bins.high - bins.low) * at / BINS for at in range(BINS)]
+        for at, count in enumerate(_rebinned([*edges, bins.high], bins.counts, low, high)):
+            counts[at] += count
+    return Bins(low, high, counts)
+
+
+def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, float]:
+    """Return the quantiles of a histogram, taking what lies in a bin as spread evenly; none of an empty one.
+
+    Args:
+        edges: Bounds of the bins, ascending: one more than there are bins.
+        counts: How much lies in each bin.
+    """
+    bins = len(counts)
+    if len(edges) != bins + 1 or any(count < 0 for count in counts):
+        return {}
+    below = [0, *accumulate(counts)]
+    if not below[-1] > 0:
+        return {}
+    found = {}
+    at = 0
+    for name, share in QUANTILES.items():
+        wanted = share * below[-1]
+        while at < bins - 1 and below[at + 1] < wanted:
+            at += 1
+        part = (wanted - below[at]) / counts[at] if counts[at] else 0.0
+        found[name] = edges[at] + part * (edges[at + 1] - edges[at])
+    return found
+
+
+def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
+    if len(edges) != len(counts) + 1:
+        raise ValueError(f"a histogram of {len(counts):,} counts and {len(edges):,} bounds")
+    if len(counts) > MOST_BINS:
+        raise ValueError(f"a histogram of {len(counts):,} bins")
+    if not all(map(isfinite, edges)) or any(one > other for one, other in pairwise(edges)):
+        raise ValueError("a histogram whose bounds do not ascend")
+    if not sum(counts) < _MOST_COUNTED or min(counts, default=0) < 0:
+        raise ValueError("a histogram with a count below 0 or beyond all numbers")
+
+
+def _mean(values: Sequence[float]) -> float:
+    try:
+        return fsum(values) / len(values)
+    except OverflowError:
+        return fsum(value / len(values) for value in values)
+
+
+def _ranked_quantiles(ranked: Sequence[float]) -> dict[str, float]:
+    """Return quantiles of sorted values, between two of them by their distance to each."""
+    found = {}
+    for name, share in QUANTILES.items():
+        place = share * (len(ranked) - 1)
+        at = int(place)
+        part = place - at
+        below, above = ranked[at], ranked[min(at + 1, len(ranked) - 1)]
+        found[name] = below if below == above else below * (1 - part) + above * part
+    return found
+
+
+def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
+    """Return the different values of sorted ones, each with how often it comes: scores have few."""
+    found, at = [], 0
+    while at < len(ranked):
+        stop = bisect_right(ranked, ranked[at], at)
+        found.append((ranked[at], stop - at))
+        at = stop
+    return found
+
+
+def _bin(value: float, low: float, high: float) -> int:
+    width = high / BINS - low / BINS
+    return min(BINS - 1, max(0, int((value - low) / width))) if width > 0 and isfinite(value - low) else 0
+
+
+def _rebinned(edges: Sequence[float], counts: Sequence[float], low: float, high: float) -> list[float]:
+    """Spread the counts of any bins over `BINS` of equal width, from `low` to `high`: none of them reaches beyond."""
+    found = [0.0] * BINS
+    width = high / BINS - low / BINS
+    if not width > 0:
+        found[0] = float(sum(counts))
+        return found
+    for (left, right), count in zip(pairwise(edges), counts, strict=True):
+        if not count:
+            continue
+        first, last = _bin(left, low, high), _bin(right, low, high)
+        if first == last or not right > left:
+            found[first] += count
+            continue
+        for at in range(first, last + 1):
+            begin, end = max(left, low + at * width), right if at == last else min(right, low + (at + 1) * width)
+            found[at] += count * max(0.0, end - begin) / (right - left)
+    return found
