@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.jsonl import first_object
+from verl_tui.sources.jsonl import Flaw, first_object
 from verl_tui.sources.lines import LineReader
 from verl_tui.sources.tutorial import TutorialDecoder
 
@@ -42,6 +42,6 @@ def reader(path: Path) -> LineReader:
 class LlamaFactoryDecoder(TutorialDecoder):
     """Decodes the records of a training."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
         """Return the row of one object."""
         return super().read({_TRAINERS.get(key, key): value for key, value in record.items() if key != _DROPPED})

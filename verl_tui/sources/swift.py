@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind
 from verl_tui.sources.checkpoints import checkpoint_step
-from verl_tui.sources.jsonl import first_object
+from verl_tui.sources.jsonl import Flaw, first_object
 from verl_tui.sources.lines import LineReader
 from verl_tui.sources.tutorial import TutorialDecoder
 from verl_tui.text import one_line
@@ -44,7 +44,7 @@ def reader(path: Path) -> LineReader:
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
         """Return what one object says."""
         if _SUMMARY in record:
             yield from _best(record.get("best_model_checkpoint"))
