@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.check import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING, BestBy, exit_code, report, write_text
+from verl_tui.check import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING, exit_code, report, write_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
+from verl_tui.runs.best import BestBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,6 +83,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
         "nearest_checkpoint": near,
         "latest_checkpoint": near,
         "called_best": [],
+        "called_best_at": [],
     }
     assert run["targets"] == []
     assert set(run["history"][0]) == {"id", "severity", "since_step", "raised_step", "cleared_step", "message"}
@@ -154,6 +156,7 @@ def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path:
         "checkpoint": exact["path"],
         "nearest_checkpoint": exact,
         "called_best": [],
+        "called_best_at": [],
         "latest_checkpoint": {**exact, "step": 3, "path": str(tmp_path / "run" / "global_step_3")},
     }
 

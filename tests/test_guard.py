@@ -15,8 +15,10 @@ import pytest
 
 from verl_tui.config import Config
 from verl_tui.guard import Guard, Orders, facts
-from verl_tui.monitor import load
+from verl_tui.monitor import Monitor, load
+from verl_tui.runs.best import BestBy
 from verl_tui.runs.state import State
+from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,3 +233,95 @@ def test_nothing_there(tmp_path: Path) -> None:
     done = subprocess.run([*GUARD, tmp_path / "gone"], capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 3
     assert "gone" in done.stderr
+
+
+# -- new bests --------------------------------------------------------------------------------------------------------
+
+
+def rewards(path: Path, values: Sequence[float]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(step(i, 0.03, reward) for i, reward in enumerate(values, 1)))
+    os.utime(path, (NOW, NOW))
+    return path
+
+
+class Watched:
+    """A guard over one log that grows between its looks."""
+
+    def __init__(self, path: Path, start: Started, by: BestBy, first: Sequence[float]) -> None:
+        self.path = path
+        self.monitor, self.feed = Monitor(Config()), Feed([str(rewards(path, first))])
+        self.feed.scan()
+        self.guard = Guard(self.monitor, Orders(command=("keep",), best=by), start)
+        self.now = NOW
+
+    def look(self, values: Sequence[float] = ()) -> list[dict[str, Any]]:
+        if values:
+            rewards(self.path, values)
+        self.now += 1
+        for batch in self.feed.read():
+            self.monitor.apply(batch, self.now)
+        return list(self.guard.tick(self.now))
+
+
+def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(tmp_path: Path) -> None:
+    start = Started()
+    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [2.0, 2.5])
+    first = watched.look()
+    assert kinds(first) == ["watching", "state", "best"]
+    assert (first[2]["step"], first[2]["value"], first[2]["before"]) == (2, 2.5, True)
+    assert kinds(watched.look([2.0, 2.5, 2.4])) == [], "no best, nothing to tell"
+    found = watched.look([2.0, 2.5, 2.4, 2.75])
+    assert kinds(found) == ["best", "command"]
+    assert {key: found[0][key] for key in ("metric", "key", "step", "value", "path", "before")} == {
+        "metric": "reward", "key": "rollout/reward_mean", "step": 4, "value": 2.75, "path": None, "before": False,
+    }  # fmt: skip
+    ((command, environment),) = start.calls
+    assert command == ("keep",)
+    assert environment["VERL_TUI_STEP"] == "4"
+    assert environment["VERL_TUI_VALUE"] == "2.75"
+    assert environment["VERL_TUI_METRIC"] == "reward"
+    assert environment["VERL_TUI_PATH"] == ""
+    assert kinds(watched.look([2.0, 2.5, 2.4, 2.75, 2.9])) == ["best", "command-ended", "command"]
+    assert watched.guard.tripped is False
+
+
+def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
+    start = Started(None, None, 0)
+    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [1.0])
+    watched.look()
+    assert kinds(watched.look([1.0, 2.0])) == ["best", "command"]
+    assert kinds(watched.look([1.0, 2.0, 3.0])) == ["best"]
+    assert kinds(watched.look([1.0, 2.0, 3.0, 4.0])) == ["best"]
+    assert kinds(watched.look()) == ["command-ended", "command"]
+    assert [environment["VERL_TUI_STEP"] for _, environment in start.calls] == ["2", "4"]
+
+
+def test_less_may_be_better(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", Started(), BestBy("reward", lowest=True), [2.0, 1.5])
+    assert watched.look()[-1]["step"] == 2
+    assert kinds(watched.look([2.0, 1.5, 1.75])) == []
+    assert kinds(watched.look([2.0, 1.5, 1.75, 1.25])) == ["best", "command"]
+
+
+def test_with_bests_a_finding_is_told_and_runs_nothing(tmp_path: Path) -> None:
+    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started()
+    guard, events = watched(path, Orders(command=("keep",), best=BestBy()), start)
+    assert kinds(events) == ["watching", "state", "tripped", "best"]
+    assert start.calls == []
+    assert guard.tripped
+
+
+def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
+    path, start = rewards(tmp_path / "verl_logs.jsonl", [1.0, 2.0]), Started()
+    _, events = watched(path, Orders(command=("keep",), best=BestBy()), start, NOW + 100_000)
+    assert kinds(events) == ["watching", "state", "ended", "best"]
+    assert start.calls == []
+
+
+def test_findings_and_bests_need_two_guards(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [*GUARD, str(tmp_path), "--on", "hang", "--on-best", "reward"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 64
+    assert "two guards" in ended.stderr

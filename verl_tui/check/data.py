@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.runs.best import best
+from verl_tui.runs.best import BestBy, best
+from verl_tui.runs.checkpoints import called_best
 from verl_tui.runs.identity import as_data, identity
 from verl_tui.runs.state import silence, state
 from verl_tui.runs.targets import targets_of
@@ -27,15 +28,6 @@ VERSION = 1
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes."""
-
-
-class BestBy(NamedTuple):
-    """By which metric the best checkpoint is looked for."""
-
-    metric: str = "reward"
-    """An indicator's id or the log's own key."""
-    lowest: bool | None = None
-    """Whether less is better; None: as the metric has it."""
 
 
 def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any]:  # noqa: B008 - it is immutable
@@ -146,7 +138,8 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
         "checkpoint": None if found.checkpoint is None else found.checkpoint.path,
         "nearest_checkpoint": None if found.nearest is None else found.nearest._asdict(),
         "latest_checkpoint": None if found.latest is None else found.latest._asdict(),
-        "called_best": list(run.called_best),
+        "called_best": [one.path for one in called_best(run)],
+        "called_best_at": [one._asdict() for one in called_best(run)],
     }
 
 

@@ -156,8 +156,16 @@ def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
         yield f"{said}; no checkpoint of that step, the nearest is of step {near['step']}{there}: {near['path']}"
     if latest is not None and latest["complete"] is False and latest != near:
         yield f"the newest checkpoint is of step {latest['step']}{_unfinished(latest)}: {latest['path']}"
-    for path in best["called_best"]:
-        yield f"the trainer itself calls best: {path}"
+    for called in best["called_best_at"]:
+        yield f"the trainer itself calls best: {called['path']}{_where(called)}"
+
+
+def _where(called: Mapping[str, Any]) -> str:
+    """Return the step of what a trainer called best, and how it is known."""
+    if called["step"] is None:
+        return "" if called["value"] is None else " (no step has this value)"
+    by = f", by its value of {called['key']}" if called["key"] else ""
+    return f" (step {called['step']}{by})"
 
 
 def _unfinished(checkpoint: Mapping[str, Any]) -> str:

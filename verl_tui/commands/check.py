@@ -33,14 +33,14 @@ def run(options: argparse.Namespace) -> int:
     import json
     import shutil
 
-    from verl_tui.check import BestBy, exit_code, report, write_text
+    from verl_tui.check import exit_code, report, write_text
     from verl_tui.monitor import load
+    from verl_tui.runs.best import BestBy
 
     now = time.time()
     monitor = load(paths_of(options, "verl-tui check logs/run_7"), configuration(options), now)
     tell((*monitor.problems, *monitor.waiting))
-    metric, _, way = options.best_by.rpartition(":")
-    by = BestBy(metric, way == "min") if metric and way in ("min", "max") else BestBy(options.best_by)
+    by = BestBy.of(options.best_by)
     found = report(monitor, now, by)
     if by.metric != "reward" and found["runs"] and not any(run["best"] for run in found["runs"]):
         complain(f"--best-by {by.metric}: no run logs it")

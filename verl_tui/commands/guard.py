@@ -1,4 +1,4 @@
-"""`verl-tui guard`: follow runs without a screen, and stop those that have gone mad."""
+"""`verl-tui guard`: follow runs without a screen, stop those that have gone mad, keep the best of others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 NAME = "guard"
-HELP = "follow runs without a screen; run a command, once a run, when a circuit breaker trips"
+HELP = "follow runs without a screen; run a command when a circuit breaker trips, or at each new best"
 
 
 def options(parser: Parser) -> None:
@@ -25,12 +25,15 @@ def options(parser: Parser) -> None:
     parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
     parser.epilog = (
         "CMD gets the facts in environment variables VERL_TUI_RUN, _PATHS, _STATE, _FINDING, _SEVERITY, _STEP, "
-        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE. Events are one line of JSON each. "
-        "Exits 0 when nothing tripped, 2 when something did."
+        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, _PATHS, _METRIC, _KEY, "
+        "_STEP, _VALUE, _PATH (the checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. "
+        "Events are one line of JSON each. Exits 0 when nothing tripped, 2 when something did."
     )
     parser.rest = "command"
     parser.set_defaults(command=())
     parser.add_argument("--on", action="append", default=[], metavar="ID", help="trip on this finding, too")
+    best = "run CMD at each new best of this metric instead: an indicator or the log's own key, with :min or :max"
+    parser.add_argument("--on-best", metavar="METRIC", help=best)
     parser.add_argument("--kl", type=positive, metavar="LIMIT", help="of circuit-breaker-kl (0.2)")
     parser.add_argument("--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)")
     parser.add_argument("--count", type=count, metavar="N", help="breaches in a row that trip either (5)")
@@ -46,8 +49,11 @@ def run(options: argparse.Namespace) -> int:
     import threading
 
     from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders, follow
+    from verl_tui.runs.best import BestBy
     from verl_tui.sources.feed import Feed
 
+    if options.on and options.on_best is not None:
+        raise CommandError("--on and --on-best are for two guards: each runs a command of its own")
     config, paths = _limited(options), paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711")
     if options.command and shutil.which(options.command[0]) is None:
         raise CommandError(f"{options.command[0]}: no such command, or not executable")
@@ -63,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    orders = Orders(frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run)
+    best = None if options.on_best is None else BestBy.of(options.on_best)
+    orders = Orders(frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run, best)
     guard = follow(paths, config, orders, clock=time.time, write=_write_event, stop=stop)
     if caught:
         return 128 + caught[0]

@@ -7,10 +7,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
+from verl_tui.runs.checkpoints import checkpoints
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
+
+
+class BestBy(NamedTuple):
+    """By which metric the best is looked for."""
+
+    metric: str = "reward"
+    """An indicator's id or the log's own key."""
+    lowest: bool | None = None
+    """Whether less is better; None: as the metric has it."""
+
+    @classmethod
+    def of(cls, text: str) -> BestBy:
+        """Return what `METRIC`, `METRIC:min` or `METRIC:max` names."""
+        metric, _, way = text.rpartition(":")
+        return cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
 
 
 class Checkpoint(NamedTuple):
@@ -33,6 +49,8 @@ class Best(NamedTuple):
     """The log's own key."""
     step: int
     value: float
+    lowest: bool
+    """Whether less is better."""
     checkpoint: Checkpoint | None
     """That of exactly this step."""
     nearest: Checkpoint | None
@@ -55,19 +73,21 @@ def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Bes
     sign = factor(metric, key)
     lowest = is_better_low(metric, key) if lowest is None else lowest
     way = -sign if lowest else sign
-    known = ((way * value, -step) for step, value in zip(series.steps, series.values, strict=True))
-    top, step = max((one for one in known if math.isfinite(one[0])), default=(math.nan, 0))
+    values = ((way * value, -step) for step, value in zip(series.steps, series.values, strict=True))
+    top, step = max((one for one in values if math.isfinite(one[0])), default=(math.nan, 0))
     if math.isnan(top):
         return None
     step = -step
-    exact = _checkpoint(run, series, sign, step) if step in run.checkpoints else None
-    near = min(run.checkpoints, key=lambda at: (abs(at - step), at), default=None)
-    last = max(run.checkpoints, default=None)
+    known = checkpoints(run)
+    exact = _checkpoint(run, series, sign, step) if step in known else None
+    near = min(known, key=lambda at: (abs(at - step), at), default=None)
+    last = max(known, default=None)
     return Best(
         metric,
         key,
         step,
         top * way * sign,
+        lowest,
         exact,
         None if near is None else _checkpoint(run, series, sign, near),
         None if last is None else _checkpoint(run, series, sign, last),
@@ -93,4 +113,4 @@ def _checkpoint(run: Run, series: Series, sign: float, step: int) -> Checkpoint:
     point = series.at(step)
     value = sign * point.value if point is not None and point.step == step and math.isfinite(point.value) else None
     complete = None if run.saved_step is None else step <= run.saved_step
-    return Checkpoint(step, run.checkpoints[step], value, complete)
+    return Checkpoint(step, checkpoints(run)[step], value, complete)

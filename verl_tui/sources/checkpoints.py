@@ -1,4 +1,4 @@
-"""Checkpoints on disk: directories named by their step (`global_step_N`, and what other trainers call them)."""
+"""Checkpoints on disk: directories and files named by their step (`global_step_N`), or as the best so far."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
 
 _NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
-_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_-](\d{1,15}))?$")
-"""What trainers keep as the best they had: `best_model`, `best_step_120`. The number is the step where there is one."""
+_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
+"""What trainers keep as the best they had: `best_model`, `best_step_120`, `best_2.920`. A whole number is the step."""
+_SUFFIX = re.compile(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
+"""Of a checkpoint that is a file."""
 TRACKER = "latest_checkpointed_iteration.txt"
 """verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`, not atomically)."""
 HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
@@ -83,6 +85,17 @@ def _number(tracker: Path) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+def _checkpoint(path: Path, *, is_folder: bool) -> _Found | None:
+    """Return a checkpoint by its name, None where it is none; of files only those whose name ends as theirs do."""
+    name = path.name if is_folder else _SUFFIX.sub("", path.name)
+    if not is_folder and name == path.name:
+        return None
+    if (step := checkpoint_step(name)) is not None:
+        return _Found(path, step, best=False)
+    best = _BEST.match(name)
+    return None if best is None else _Found(path, int(best[1]) if best[1] else None, best=True)
+
+
 def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
     """Return checkpoints and tracker files at most `depth` levels down; looks into no checkpoint, no other folder."""
     found: list[_Found] = []
@@ -93,13 +106,11 @@ def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
     except OSError:
         return found, trackers
     for entry, folder in known:
-        if not folder:
-            trackers += [Path(entry.path)] if entry.name == TRACKER else []
-        elif (step := checkpoint_step(entry.name)) is not None:
-            found.append(_Found(Path(entry.path), step, best=False))
-        elif (best := _BEST.match(entry.name)) is not None:
-            found.append(_Found(Path(entry.path), int(best[1]) if best[1] else None, best=True))
-        elif depth > 0 and (depth < _DEEPEST or entry.name in HOMES):
+        if entry.name == TRACKER and not folder:
+            trackers.append(Path(entry.path))
+        elif (one := _checkpoint(Path(entry.path), is_folder=folder)) is not None:
+            found.append(one)
+        elif folder and depth > 0 and (depth < _DEEPEST or entry.name in HOMES):
             deeper = _below(Path(entry.path), depth - 1)
             found += deeper[0]
             trackers += deeper[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family, place
+from verl_tui.runs.checkpoints import checkpoints
 from verl_tui.runs.targets import reached
 from verl_tui.text import one_line
 from verl_tui.tui.panels.overlaid import overlaid
@@ -265,7 +266,7 @@ def _marks(found: Plan, view: View) -> tuple[Mark, ...]:
         if finding.since_step is not None and finding.key is not None and found.shows(finding.key)
     }
     return (
-        *(Mark(step, "checkpoint") for step in sorted(view.run.checkpoints)),
+        *(Mark(step, "checkpoint") for step in sorted(checkpoints(view.run))),
         *(Mark(mark.step, "restart") for mark in view.run.restarts),
         *(Mark(step, "breach") for step in sorted(breaches)),
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
+from verl_tui.guard.bests import BestKeeper
+from verl_tui.guard.commands import event, start, variables
 from verl_tui.monitor import Monitor
 from verl_tui.reading import Reading
 from verl_tui.runs.state import State, state
@@ -19,8 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.config import Config
+    from verl_tui.guard.commands import Event, Process
     from verl_tui.health import Finding
     from verl_tui.monitor import News
+    from verl_tui.runs.best import BestBy
     from verl_tui.runs.run import Run
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
@@ -30,19 +31,6 @@ QUIET, TRIPPED = 0, 2
 _BETWEEN = 0.5
 """Seconds between two looks; without news they cost next to nothing, and a run may hang without a word."""
 _OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
-
-Event = dict[str, Any]
-"""One line of output: `event` says of what kind, `time` when, `run` whose."""
-
-
-class Process(Protocol):
-    """A command that was started."""
-
-    pid: int
-
-    def poll(self) -> int | None:
-        """Return the exit code, None while it runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +42,8 @@ class Orders:
     command: tuple[str, ...] = ()
     """Program and arguments, empty to only tell."""
     dry_run: bool = False
-
-
-def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
-    """Start a command beside us, with the facts in its environment; what it prints goes to standard error."""
-    # The user's own words are handed on as they are, through no shell.
-    return subprocess.Popen(
-        list(command), env={**os.environ, **facts}, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno()
-    )
+    best: BestBy | None = None
+    """Run the command at each new best by this metric, and only tell of findings that trip; None: when one trips."""
 
 
 def limited(
@@ -108,11 +90,15 @@ class Guard:
         self._acted: set[str] = set()
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()
+        self._bests = (
+            None if orders.best is None else BestKeeper(orders.best, orders.command, start, dry_run=orders.dry_run)
+        )
 
     @property
     def done(self) -> bool:
         """Whether every run has ended or was stopped, and no command is under way."""
-        return bool(self.monitor.runs) and self._over >= self.monitor.runs.keys() and not self._running
+        busy = self._running or (self._bests is not None and self._bests.busy)
+        return bool(self.monitor.runs) and self._over >= self.monitor.runs.keys() and not busy
 
     def tick(self, now: float) -> Iterator[Event]:
         """Judge, act, and yield what has happened.
@@ -123,15 +109,19 @@ class Guard:
         self.monitor.judge(now)
         for run in list(self.monitor.runs.values()):
             yield from self._look(run, now)
+            if self._bests is not None:
+                yield from self._bests.look(run, now)
         yield from self._commands(now)
+        if self._bests is not None:
+            yield from self._bests.work(now)
 
     def _look(self, run: Run, now: float) -> Iterator[Event]:
         current = state(run, now)
         if run.name not in self._states:
-            yield _event("watching", now, run, paths=list(run.paths))
+            yield event("watching", now, run, paths=list(run.paths))
         if self._states.get(run.name) is not current:
             self._states[run.name] = current
-            yield _event("state", now, run, state=current.value, step=run.step)
+            yield event("state", now, run, state=current.value, step=run.step)
         for finding in self.monitor.verdicts[run.name].findings:
             name = (run.name, finding.id, finding.key, finding.since_step)
             # What follows from another finding trips through that one, where that one trips at all.
@@ -142,14 +132,14 @@ class Guard:
                 yield from self._trip(run, finding, current, now)
         if current in _OVER and run.name not in self._over and run.name not in self._running:
             self._over.add(run.name)
-            yield _event("ended", now, run, state=current.value, step=run.step)
+            yield event("ended", now, run, state=current.value, step=run.step)
         elif current not in _OVER and run.name not in self._acted:
             self._over.discard(run.name)  # a resumed run is watched again
 
     def _trip(self, run: Run, finding: Finding, current: State, now: float) -> Iterator[Event]:
         self.tripped = True
         ended = current in _OVER
-        yield _event(
+        yield event(
             "tripped",
             now,
             run,
@@ -163,19 +153,19 @@ class Guard:
             ended=ended,
         )
         # What has ended needs no stopping: an archive must not set anything off.
-        if ended or run.name in self._acted or not self.orders.command:
+        if ended or run.name in self._acted or not self.orders.command or self._bests is not None:
             return
         self._acted.add(run.name)
         if self.orders.dry_run:
-            yield _event("command", now, run, argv=list(self.orders.command), pid=None, dry_run=True)
+            yield event("command", now, run, argv=list(self.orders.command), pid=None, dry_run=True)
             return
         try:
             process = self._start(self.orders.command, facts(run, finding, current))
         except OSError as error:
-            yield _event("problem", now, run, message=f"{self.orders.command[0]}: {(error.strerror or '').lower()}")
+            yield event("problem", now, run, message=f"{self.orders.command[0]}: {(error.strerror or '').lower()}")
             return
         self._running[run.name] = process
-        yield _event("command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False)
+        yield event("command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False)
 
     def _commands(self, now: float) -> Iterator[Event]:
         for name, process in list(self._running.items()):
@@ -184,33 +174,29 @@ class Guard:
                 continue
             del self._running[name]
             run = self.monitor.runs[name]
-            yield _event("command-ended", now, run, code=code)
+            yield event("command-ended", now, run, code=code)
             if code == 0 and name not in self._over:
                 self._over.add(name)
-                yield _event("ended", now, run, state="stopped", step=run.step)
+                yield event("ended", now, run, state="stopped", step=run.step)
 
 
 def facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
     """Return what a command should know, as environment variables."""
-    told: dict[str, object] = {
-        "RUN": run.name,
-        "PATHS": os.pathsep.join(run.paths),
-        "STATE": current.value,
-        "FINDING": finding.id,
-        "SEVERITY": finding.severity.word,
-        "STEP": finding.step,
-        "SINCE_STEP": finding.since_step,
-        "KEY": finding.key,
-        "MESSAGE": finding.message,
-        "EVIDENCE": "\n".join(finding.evidence),
-        "ADVICE": finding.advice,
-    }
-    return {f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "") for name, value in told.items()}
-
-
-def _event(kind: str, now: float, run: Run, **more: object) -> Event:
-    time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
-    return {"time": time, "event": kind, "run": run.name, **more}
+    return variables(
+        {
+            "RUN": run.name,
+            "PATHS": os.pathsep.join(run.paths),
+            "STATE": current.value,
+            "FINDING": finding.id,
+            "SEVERITY": finding.severity.word,
+            "STEP": finding.step,
+            "SINCE_STEP": finding.since_step,
+            "KEY": finding.key,
+            "MESSAGE": finding.message,
+            "EVIDENCE": "\n".join(finding.evidence),
+            "ADVICE": finding.advice,
+        }
+    )
 
 
 def follow(

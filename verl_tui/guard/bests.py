@@ -1,0 +1,115 @@
+"""Runs a command at each new best of a run, as a trainer that saves its best checkpoint would."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from verl_tui.guard.commands import event, variables
+from verl_tui.runs.best import best
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from verl_tui.guard.commands import Event, Process
+    from verl_tui.runs.best import Best, BestBy
+    from verl_tui.runs.run import Run
+
+
+class BestKeeper:
+    """Knows the best of each run so far, and its command: one at a time for each run, then for the newest best."""
+
+    def __init__(
+        self,
+        by: BestBy,
+        command: Sequence[str],
+        start: Callable[[Sequence[str], Mapping[str, str]], Process],
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        """Begin to watch.
+
+        Args:
+            by: The metric, and whether less of it is better.
+            command: Program and arguments, empty to only tell.
+            start: Starts a command with additional environment variables.
+            dry_run: Whether to say what would be run, and run nothing.
+        """
+        self._by = by
+        self._command = command
+        self._start = start
+        self._dry_run = dry_run
+        self._looked: dict[str, int] = {}
+        """Revision of each run that was looked at."""
+        self._best: dict[str, Best | None] = {}
+        self._waiting: dict[str, tuple[Run, Best]] = {}
+        self._running: dict[str, tuple[Run, Process]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a command is under way, or waits for one."""
+        return bool(self._running or self._waiting)
+
+    def look(self, run: Run, now: float) -> Iterator[Event]:
+        """Yield a new best of a run. The first look only says what was best before anybody watched."""
+        if self._looked.get(run.name) == run.revision:
+            return
+        self._looked[run.name] = run.revision
+        found, known = best(run, self._by.metric, lowest=self._by.lowest), self._best.get(run.name)
+        first = run.name not in self._best
+        self._best[run.name] = found if known is None or found is None else known
+        if found is None or (known is not None and not _is_better(found, known)):
+            return
+        self._best[run.name] = found
+        path = None if found.checkpoint is None else found.checkpoint.path
+        yield event(
+            "best", now, run, metric=found.metric, key=found.key, step=found.step, value=found.value, path=path,
+            before=first,
+        )  # fmt: skip
+        if self._command and not first:
+            self._waiting[run.name] = (run, found)
+
+    def work(self, now: float) -> Iterator[Event]:
+        """Start what waits, and yield what was started and what has ended."""
+        for name, (run, process) in list(self._running.items()):
+            if (code := process.poll()) is not None:
+                del self._running[name]
+                yield event("command-ended", now, run, code=code)
+        for name, (run, found) in list(self._waiting.items()):
+            if name not in self._running:
+                del self._waiting[name]
+                yield self._begin(run, found, now)
+
+    def _begin(self, run: Run, found: Best, now: float) -> Event:
+        argv = list(self._command)
+        if self._dry_run:
+            return event("command", now, run, argv=argv, pid=None, dry_run=True)
+        try:
+            process = self._start(argv, facts(run, found))
+        except OSError as error:
+            return event("problem", now, run, message=f"{argv[0]}: {(error.strerror or '').lower()}")
+        self._running[run.name] = (run, process)
+        return event("command", now, run, argv=argv, pid=process.pid, dry_run=False)
+
+
+def facts(run: Run, found: Best) -> dict[str, str]:
+    """Return what a command should know of a new best, as environment variables."""
+    exact, nearest = found.checkpoint, found.nearest
+    return variables(
+        {
+            "RUN": run.name,
+            "PATHS": os.pathsep.join(run.paths),
+            "METRIC": found.metric,
+            "KEY": found.key,
+            "STEP": found.step,
+            "VALUE": repr(found.value),
+            "PATH": None if exact is None else exact.path,
+            "NEAREST_STEP": None if nearest is None else nearest.step,
+            "NEAREST_PATH": None if nearest is None else nearest.path,
+        }
+    )
+
+
+def _is_better(found: Best, known: Best) -> bool:
+    """Tell whether a best is another one than that known: a run that starts anew may lose its best of before."""
+    return found.step != known.step and (found.value > known.value) is not found.lowest and found.value != known.value

@@ -1,0 +1,46 @@
+"""Commands that the guard starts beside itself, and the lines that it writes about them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.runs.run import Run
+
+Event = dict[str, Any]
+"""One line of output: `event` says of what kind, `time` when, `run` whose."""
+
+
+class Process(Protocol):
+    """A command that was started."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+        ...
+
+
+def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
+    """Start a command beside us, with the facts in its environment; what it prints goes to standard error."""
+    # The user's own words are handed on as they are, through no shell.
+    return subprocess.Popen(
+        list(command), env={**os.environ, **facts}, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno()
+    )
+
+
+def variables(facts: Mapping[str, object]) -> dict[str, str]:
+    """Return facts as environment variables `VERL_TUI_…`; what is not known is empty."""
+    return {f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "") for name, value in facts.items()}
+
+
+def event(kind: str, now: float, run: Run, **more: object) -> Event:
+    """Return one line of output."""
+    time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
+    return {"time": time, "event": kind, "run": run.name, **more}
