@@ -135,6 +135,10 @@ class EventKind(Enum):
     """A Python traceback: may be harmless (optional imports, clean-up at exit)."""
     FATAL = "fatal"
     """The driver itself died: Ray task error, out of memory, hydra's closing error line."""
+    STOPPED = "stopped"
+    """It was ended from outside: by a signal, a scheduler, the user."""
+    STAGE = "stage"
+    """What the run is at, between two steps: told where nothing more comes."""
     WARNING = "warning"
 
 
@@ -147,6 +151,18 @@ class Event:
     line: int
     """Line number in the source, from 1."""
     step: int | None = None
+    actor: str = ""
+    """The worker that said it, `AgentLoopWorker` or `rank 3`; empty for the driver, whose errors end the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A sign that the process lives and says nothing of its training: a time in a line, counters while it waits."""
+
+    time: float | None
+    """When, as the line states it."""
+    said: str = ""
+    """The counters, empty where it is only a time."""
 
 
 CONSOLE = "console"
@@ -186,7 +202,7 @@ class Restart:
     """Whether those samples are validation samples."""
 
 
-Record = Rows | Histogram | Sample | Dump | Progress | Event | Settings | Unreadable | Restart
+Record = Rows | Histogram | Sample | Dump | Progress | Event | Pulse | Settings | Unreadable | Restart
 
 
 @dataclass(frozen=True, slots=True)

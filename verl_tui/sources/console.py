@@ -41,6 +41,7 @@ PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[ra
 _BAR = re.compile(
     rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \["
 )
+_WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]*\|\s*[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]*\]")
 _TOTAL = re.compile(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
 """verl's trainers and the Trainer of transformers."""
 _PER_EPOCH = re.compile(rb"Size of train dataloader: (\d{1,15})(?!\d)")
@@ -109,6 +110,8 @@ class ConsoleDecoder:
     def _part(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
         """Read what stands between two carriage returns; `prefix` names the Ray actor that printed it."""
         inside = self._sample.holds(prefix)
+        if not inside and b"%|" in part and not (part := self._cut(out, prefix, part, number)).strip():
+            return
         if b"step:" in part and (found := STEP.search(part)):
             row = self._row(found, sure=inside)
             if row is not None:
@@ -134,6 +137,16 @@ class ConsoleDecoder:
             if event.kind is EventKind.STARTED:
                 self._settings.begin()
             out.append(event)
+
+    def _cut(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> bytes:
+        """Read the bars that something stands behind, or nothing; return what is left of the line."""
+        while (found := _WHOLE_BAR.search(part)) is not None:
+            before = part[: found.start()].rstrip()
+            if before and not before.endswith(b":"):
+                out.extend(self._events.read(prefix, before, number))
+            self._bar(out, part[: found.end()])
+            part = part[found.end() :]
+        return part
 
     def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
         """Take what a dict of metrics said."""

@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 
 _TROUBLE = (
     rb"Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
-    rb"|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred"
+    rb"|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred|SIG[A-Z]{2}|death signal"
+    rb"|Terminated|core dumped|Segmentation fault|CANCELLED|error: |CUDA OOM|override|is not in struct|primary config"
 )
 _MAY_FAIL = re.compile(_TROUBLE)
 _WORTH_A_LOOK = re.compile(
-    _TROUBLE + rb"|validation metrics|global_step|checkpoint|Ray instance|from scratch|queue termination"
+    _TROUBLE
+    + rb"|validation metrics|global_step|checkpoint|Ray instance|from scratch|queue termination|\(Pdb\)|ipdb>|generation"
+    rb"|\*\*\*\*\* Running|wandb: |in-flight prompts|max_token_len|Capturing|ready to fit|instance expiration"
 )
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
     (re.compile(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"), EventKind.FINISHED),
     (re.compile(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
+    # Printed at the end of every process that logged to W&B, of one that failed too.
+    (re.compile(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"), EventKind.EXITED),
     (re.compile(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"), EventKind.RESUMED),
     (re.compile(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),
     (
@@ -41,31 +46,60 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (
         re.compile(
             rb"grad_norm is not finite|Global reward scoring timed out|Unexpected error during scoring"
-            rb"|All samples are aborted, returning|A worker died or was killed"
+            rb"|All samples are aborted, returning|A worker died or was killed|\[torch_memory\] CUDA OOM on device"
+            rb"|Re-issued \d+ in-flight prompts|forced group exceeds max_token_len"
         ),
         EventKind.WARNING,
+    ),
+    (
+        re.compile(
+            rb"^\(Pdb\)|^ipdb>|^test_gen_batch meta info|^validation generation end|^\*\*\*\*\* Running \w+"
+            rb"|^Capturing [Cc][Uu][Dd][Aa] graph|all initialize finished, ready to fit|instance expiration approaching"
+        ),
+        EventKind.STAGE,
     ),
 )
 _LOGGING = re.compile(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")
 """What Python's logging puts before a message; an ERROR line is the logger's word, not the driver's end."""
 _GENERIC, _RAY, _CAUSE = 1, 2, 3
 """How much a fatal line says of the cause: that there was an error, that Ray reports one, which one."""
+_SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
+"""What bash and Slurm put before the way a process ended."""
+_STOPPED = re.compile(
+    rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
+    rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
+    rb"|^KeyboardInterrupt\b|" + _SHELL + rb"Terminated\b"
+)
+"""An end that came from outside: a signal, a scheduler, the user."""
 _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"^Error executing job with overrides"), _GENERIC),
     (re.compile(rb"^Job 'raysubmit_\w+' failed"), _GENERIC),
     (re.compile(rb"^\[ASYNC MAIN\] Component failed with error"), _GENERIC),
-    (re.compile(rb"^slurmstepd: error:|^Killed\s*$"), _CAUSE),
+    (re.compile(rb"^slurmstepd: error:"), _CAUSE),
+    (
+        re.compile(_SHELL + rb"(?:Killed|Segmentation fault|Aborted|Bus error)(?: \(core dumped\))?(?:\s*$|\s{4,})"),
+        _CAUSE,
+    ),
+    (re.compile(rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"), _CAUSE),
     (re.compile(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"), _CAUSE),
     (re.compile(rb"Watchdog caught collective operation timeout"), _CAUSE),
+    (re.compile(rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct|^Cannot find primary config"), _CAUSE),
     (re.compile(rb"^ray\.exceptions\.RayTaskError"), _RAY),
+    (re.compile(rb"^\W{0,8}Error:? +ray::"), _RAY),
     (re.compile(rb"^ray\.exceptions\.\w+"), _CAUSE),
 )
 _HARD = re.compile(rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access")
 """What takes a worker down for good; others hang, so nothing more may be printed."""
-_EXCEPTION = re.compile(rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died)\b(?::|\(|\s*$)")
+_EXCEPTION = re.compile(
+    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
+)
 _TRACEBACK = b"Traceback (most recent call last):"
+_BLOCK = re.compile(r"^(?:[✗✘✖❌×] *|\[ERROR\] +)Error:? ".encode())
+"""What command lines print instead of a traceback's head."""
 _CHAINED = (b"The above exception was the direct cause", b"During handling of the above exception, another")
 """Between the tracebacks of a chain; its last exception is the one that was not caught."""
+_RAY_TASK = b"ray.exceptions.RayTaskError"
+_WORKER = re.compile(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\d+)\]:")
 
 
 def may_fail(data: bytes) -> bool:
@@ -81,9 +115,9 @@ def told(part: bytes) -> EventKind | None:
     if not _WORTH_A_LOOK.search(part):
         return None
     part = _LOGGING.sub(b"", part)
-    if part.startswith((_TRACEBACK, *_CHAINED)) or _EXCEPTION.match(part):
+    if _opens(part) or part.startswith(_CHAINED) or _EXCEPTION.match(part):
         return EventKind.TRACEBACK
-    if _HARD.search(part) or any(pattern.search(part) for pattern, _ in _FATAL):
+    if _STOPPED.search(part) or _HARD.search(part) or any(pattern.search(part) for pattern, _ in _FATAL):
         return EventKind.FATAL
     return next((kind for pattern, kind in _MARKS if pattern.search(part)), None)
 
@@ -93,6 +127,8 @@ class EventReader:
 
     def __init__(self) -> None:
         self._known = 0
+        self._died = False
+        """Whether an exception of the driver has been told that nothing followed yet: signals are its consequence."""
         self._open: bytes | None = None
         """Actor whose traceback is being printed."""
         self._ignored: bytes | None = None
@@ -103,6 +139,7 @@ class EventReader:
     def step(self) -> None:
         """A step was printed: whatever happened before did not end the run."""
         self._known = 0
+        self._died = False
         self._open = None
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
@@ -122,12 +159,8 @@ class EventReader:
         if part.startswith(_CHAINED):
             self._open, self._chained = prefix, True
             return
-        if part.startswith(_TRACEBACK):
-            if self._ignored == prefix:
-                self._ignored = None
-            else:
-                self._open = prefix
-                yield _event(EventKind.TRACEBACK, part, number)
+        if _opens(part):
+            yield from self._opened(prefix, part, number)
             return
         for pattern, kind in _MARKS:
             if found := pattern.search(part):
@@ -135,7 +168,21 @@ class EventReader:
                 return
         yield from self._failure(prefix, part, number)
 
+    def _opened(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        if self._ignored == prefix:
+            self._ignored = None
+            return
+        self._open = prefix
+        if not _actor(prefix):
+            # What a worker's is about, its last line tells: there may be hundreds.
+            yield _event(EventKind.TRACEBACK, part, number)
+
     def _failure(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        actor = _actor(prefix)
+        if not prefix or actor.startswith("rank"):
+            if _STOPPED.search(part):
+                yield from self._stopped(part, number)
+                return
         if prefix and _HARD.search(part):
             yield _event(EventKind.TRACEBACK, part, number)
             return
@@ -146,15 +193,45 @@ class EventReader:
                     if told > self._known:
                         self._known = told
                         yield _event(EventKind.FATAL, part, number)
+                    if told == _RAY:
+                        self._open = prefix
                     return
-        if _EXCEPTION.match(part) and self._open == prefix:
-            self._open, chained, self._chained = None, self._chained, False
-            if not prefix and self._known and (self._known < _CAUSE or chained):
-                self._known = _CAUSE
-                yield _event(EventKind.FATAL, part, number)
-            else:
-                yield _event(EventKind.TRACEBACK, part, number)
+        if _EXCEPTION.match(part) and self._open == prefix and not part.startswith(_RAY_TASK):
+            yield from self._exception(prefix, part, number)
+
+    def _exception(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        """Yield the last line of a traceback."""
+        self._open, chained, self._chained = None, self._chained, False
+        self._died = self._died or not prefix
+        if not prefix and self._known and (self._known < _CAUSE or chained):
+            self._known = _CAUSE
+            yield _event(EventKind.FATAL, part, number)
+        else:
+            yield _event(EventKind.TRACEBACK, part, number, actor=_actor(prefix))
+
+    def _stopped(self, part: bytes, number: int) -> Iterator[Event]:
+        """Yield an end from outside, once, unless it only follows from an error."""
+        self._open = None
+        if not self._died and self._known < _CAUSE:
+            self._known = _CAUSE
+            yield _event(EventKind.STOPPED, part, number)
 
 
-def _event(kind: EventKind, text: bytes, number: int, step: bytes | None = None) -> Event:
-    return Event(kind, one_line(text[:2000].decode("utf-8", "replace"), 400), number, int(step) if step else None)
+def _opens(part: bytes) -> bool:
+    """Tell whether a line opens a traceback; it may stand behind whatever was printed without a line end."""
+    return part.startswith(_TRACEBACK) or part.rstrip().endswith(_TRACEBACK) or _BLOCK.match(part) is not None
+
+
+def _actor(prefix: bytes) -> str:
+    """Return who printed a line: a Ray actor's class, `rank 3`, nothing for the driver."""
+    found = _WORKER.match(prefix)
+    if found is None:
+        return ""
+    if found["rank"]:
+        return f"rank {found['rank'][4:].decode()}"
+    return one_line((found["actor"] or b"worker").decode("utf-8", "replace"), 60)
+
+
+def _event(kind: EventKind, text: bytes, number: int, step: bytes | None = None, *, actor: str = "") -> Event:
+    said = one_line(text[:2000].decode("utf-8", "replace"), 400)
+    return Event(kind, said, number, int(step) if step else None, actor)
