@@ -153,6 +153,8 @@ class Event:
     step: int | None = None
     actor: str = ""
     """The worker that said it, `AgentLoopWorker` or `rank 3`; empty for the driver, whose errors end the run."""
+    bare: bool = False
+    """Whether it says only that the run failed: any other line that tells why says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,22 @@ Record = Rows | Histogram | Sample | Dump | Progress | Event | Pulse | Settings 
 
 
 @dataclass(frozen=True, slots=True)
+class Writer:
+    """The process on this host that holds a log open for writing."""
+
+    pid: int
+    name: str
+    """What runs, as the process list has it; empty where it cannot be seen."""
+    gone: bool = False
+    """Whether it has ended, and nobody else holds the file."""
+
+    @property
+    def words(self) -> str:
+        """Name it: `python train.py (process 4711)`."""
+        return f"{self.name or 'a process'} (process {self.pid})"
+
+
+@dataclass(frozen=True, slots=True)
 class SourceStatus:
     """How a source is doing: the monitor watches itself."""
 
@@ -226,6 +244,10 @@ class SourceStatus:
     """Why the source is down (permission, vanished), None while it is up."""
     note: str | None = None
     """What should be known of its figures, e.g. that they are of a part only."""
+    writer: Writer | None = None
+    """Who writes it, None where that cannot be seen: another host, another container."""
+    unheld: bool = False
+    """Whether all of this host's processes were looked at, and none holds the file, which lies on this host's disk."""
 
 
 @dataclass(frozen=True, slots=True)

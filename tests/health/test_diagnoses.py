@@ -32,7 +32,7 @@ def test_crash_tells_line_text_step_and_what_helps() -> None:
     found = judge(run).findings[0]
     assert (found.id, found.severity, found.step) == ("crash", Severity.CRITICAL, 7)
     assert "CUDA out of memory" in found.message
-    assert found.evidence[0].startswith("line 812: ")
+    assert found.evidence[0].startswith("x:812: "), "with its file"
     assert "micro-batch" in (found.advice or "")
 
 
@@ -72,15 +72,16 @@ def test_hang_only_inside_its_window() -> None:
 
 
 def _timed(count: int, seconds: float, validation: float, every: int, **settings: int) -> Run:
-    """Return a run that tells how long its steps took, the last of them written at 0."""
+    """Return a run that tells how long its steps took, the last of them seen to be written at 0."""
     run = Run("r")
     if settings:
         run.apply(batch(Settings({f"trainer.{name}": value for name, value in settings.items()}, "x")), now=0.0)
     status = replace(STATUS, modified=0.0)
     columns = {"critic/score/mean": wave(count, 0.5, 0.1), "timing_s/step": [900.0, *[seconds] * (count - 1)]}
     validated = [step for step in range(1, count + 1) if step % every == 0]
-    run.apply(batch(rows(columns), status=status), now=0.0)
-    run.apply(batch(rows({"timing_s/testing": [validation] * len(validated)}, validated), status=status), now=0.0)
+    run.apply(batch(rows(columns), status=status, live=True), now=0.0)
+    testing = rows({"timing_s/testing": [validation] * len(validated)}, validated)
+    run.apply(batch(testing, status=status, live=True), now=0.0)
     return run
 
 

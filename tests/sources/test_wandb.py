@@ -230,7 +230,7 @@ def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
 def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
     exit_record = field(18, (field(1, code) if code else b"") + field(2, 60))
     found = drain(source(tmp_path, written([history(3, {"a": "1"}), exit_record])))
-    assert found[-1] == Event(kind, f"W&B: the run exited with code {code}", 2)
+    assert found[-1] == Event(kind, f"W&B: the run exited with code {code}", 2, bare=code != 0)
     run = read_run(tmp_path)
     assert state(run, run.last_record or 0.0) is how
 

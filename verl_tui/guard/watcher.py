@@ -127,7 +127,9 @@ class Guard:
             # What follows from another finding trips through that one, where that one trips at all.
             if finding.consequence_of in self.orders.ids:
                 continue
-            if finding.id in self.orders.ids and name not in self._told:
+            # An error that may still be caught is told on the screen; it stops nothing.
+            sure = finding.id != "crash" or current in _OVER
+            if finding.id in self.orders.ids and sure and name not in self._told:
                 self._told.add(name)
                 yield from self._trip(run, finding, current, now)
         if current in _OVER and run.name not in self._over and run.name not in self._running:

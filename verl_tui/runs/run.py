@@ -15,6 +15,7 @@ from verl_tui.records import (
     EventKind,
     Histogram,
     Progress,
+    Pulse,
     Record,
     Restart,
     Rows,
@@ -33,7 +34,6 @@ from verl_tui.runs.series import Series
 from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.source_state import SourceState, surest
 from verl_tui.runs.table import Table, precedence
-from verl_tui.times import trusted_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ class Run:
         """Sources that others go on from."""
         self._moments = Moments()
         self.last_record: float | None = None
-        """Time of the newest record in seconds since the epoch."""
+        """Time of the newest record of training in seconds since the epoch."""
         self.revision = 0
         """Grows with every change."""
         self._planned: tuple[int, int | None] = (-1, None)
@@ -152,7 +152,12 @@ class Run:
     def outcome(self) -> Event | None:
         """The event that tells how the run ended, unless some source shows that it went on."""
         valid = [state.ending for state in self.sources.values() if state.ending and self._holds(state, state.ending)]
-        return surest(valid)
+        found = surest(valid)
+        if found is None or not found.bare:
+            return found
+        # It has failed: what some log says of why is believed, wherever that log has got to.
+        told = (state.ending for state in self.sources.values() if state.ending and not state.ending.bare)
+        return surest(one for one in told if one.kind in (EventKind.STOPPED, EventKind.FATAL)) or found
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
         if ending.step is not None:
@@ -221,14 +226,19 @@ class Run:
             now: Time of arrival in seconds since the epoch; the time of records that were appended as we watched.
         """
         state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
+        if batch.live and batch.status.bytes_read > state.status.bytes_read:
+            state.life.grew = now
         state.status = batch.status
         arrival = now if batch.live else None
         newest = _newest(batch)
         for record in batch.records:
             if isinstance(record, Rows):
                 self._apply_rows(state, record, arrival, newest.get(record.progress))
+            elif isinstance(record, Pulse):
+                state.life.pulse(record)
             else:
                 self._take(state, record, arrival)
+        self.last_record = max((at for one in self.sources.values() if (at := one.last) is not None), default=None)
         self.revision += 1
         if len(self.sources) > 1:
             self._behind = {id(before) for before, _ in continued(self.sources.values())}
@@ -241,7 +251,7 @@ class Run:
                 self._apply_sample(state, record, arrival)
             case Dump():
                 self.samples.add_dump(record)
-                self._seen(None, record.modified)
+                state.life.progress(None, None, record.modified)
             case Unreadable():
                 state.unreadable.append(record)
             case Restart(step=None):
@@ -268,6 +278,8 @@ class Run:
         times = array("d", rows.times or [arrived if step == newest == least else _NAN for step in rows.steps])
         table.extend(rows, precedence(state.status.rank, state.status.ordinal, state.segment), times)
         if not rows.progress:
+            if rows.times:
+                state.life.figures(rows.times[-1])
             return
         if state.restarted is not None:
             self._restarts.append(RestartMark(rows.steps[0], state.restarted, state.status.path))
@@ -277,29 +289,33 @@ class Run:
             self._moments.stated.note(rows.steps, rows.times)
         else:
             self._moments.watched.note(rows.steps, times)
-        self._seen(arrival, trusted_time(rows.times[-1] if rows.times else None, state.status.modified))
+        state.life.progress(arrival, rows.times[-1] if rows.times else None, state.status.modified)
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
         step = sample.step if sample.step is not None else (state.step or self.step or 0)
         self.samples.add(sample, step)
-        self._seen(arrival, state.status.modified)
-
-    def _seen(self, arrival: float | None, written: float | None) -> None:
-        moment = arrival if arrival is not None else written
-        if moment is not None and (self.last_record is None or moment > self.last_record):
-            self.last_record = moment
+        state.life.progress(arrival, None, state.status.modified)
 
     def _apply_progress(self, state: SourceState, progress: Progress, arrival: float | None) -> None:
         if state.advance(progress):
-            self._seen(arrival, state.status.modified)
+            state.life.progress(arrival, None, state.status.modified)
 
     def _apply_event(self, state: SourceState, event: Event) -> None:
         if event.kind in _ABOUT_CHECKPOINTS:
             self._apply_checkpoint(event, state.step)
             return
         event = event if event.step is not None else replace(event, step=state.step)
-        self.events.append(event)
+        if event.kind is EventKind.STARTED and (state.ending is not None or self._complete):
+            state.begin_anew("another start behind an end")
+        if event.actor or event.kind is EventKind.WARNING:
+            state.troubles.add(event, state.step)
+        if event.kind is not EventKind.STAGE:
+            self.events.append(event)
         state.end(event)
+
+    @property
+    def _complete(self) -> bool:
+        return self.step is not None and self.total_steps is not None and self.step >= self.total_steps
 
     def _apply_checkpoint(self, event: Event, reached: int | None) -> None:
         step = event.step

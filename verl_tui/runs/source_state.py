@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress, Rows, SourceStatus, Unreadable
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.lapse import BAR, Lapse
+from verl_tui.runs.life import Life
+from verl_tui.runs.troubles import Troubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.table import Table
 
 _KEPT_UNREADABLE = 1000
-_WEIGHT = (EventKind.FINISHED, EventKind.FATAL, EventKind.EXITED, EventKind.TRACEBACK)
+_WEIGHT = (EventKind.FINISHED, EventKind.STOPPED, EventKind.FATAL, EventKind.EXITED, EventKind.TRACEBACK)
 """What tells how a run ended, the surest first."""
 
 
@@ -47,6 +49,12 @@ class SourceState:
     """Steps of one pass over the data, as far as this source tells."""
     ending: Event | None = None
     """What may tell how the run ended; forgotten when a further step follows."""
+    life: Life = field(default_factory=Life)
+    """When it last told of training, and what shows that the process lives."""
+    stage: Event | None = None
+    """The last stage that was printed, until a further step follows."""
+    troubles: Troubles = field(default_factory=Troubles)
+    """What workers reported and the run went on with."""
     restarted: str | None = None
     """Why the source started anew, until the first row of the new segment tells at which step."""
     tables: dict[tuple[tuple[str, ...], bool], Table] = field(default_factory=dict)
@@ -57,16 +65,23 @@ class SourceState:
     """Seconds that had passed at each of them, by the bar."""
     unreadable: deque[Unreadable] = field(default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE))
 
+    @property
+    def last(self) -> float | None:
+        """Time of its newest record of training, None where nothing tells."""
+        return self.life.last(self.status.modified)
+
     def tell(self, rows: Rows) -> None:
         """Note the steps of rows that show how far training is."""
         top = max(rows.steps)
+        # After its last step verl validates once more, and logs that as a step of its own.
+        closes = self.ending is not None and self.ending.kind is EventKind.FINISHED and _validates(rows)
         self.rows += len(rows.steps)
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
         if rows.times:
             self.began = rows.times[0] if self.began is None else min(rows.times[0], self.began)
             self.ended = rows.times[-1] if self.ended is None else max(rows.times[-1], self.ended)
-        self._reach(top)
+        self._reach(top, still=closes)
 
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
@@ -82,8 +97,13 @@ class SourceState:
 
     def end(self, event: Event) -> None:
         """Note an event that may tell how the run ended; of two that tell as much the newer holds."""
-        if event.kind in _WEIGHT:
-            self.ending = surest([event, *([self.ending] if self.ending is not None else [])])
+        if event.kind is EventKind.STAGE:
+            self.stage = event
+        if event.kind not in _WEIGHT:
+            return
+        if event.kind is EventKind.TRACEBACK and event.actor and not event.actor.startswith("rank"):
+            return  # a worker's error may have been caught: what comes of it, the driver tells
+        self.ending = surest([event, *([self.ending] if self.ending is not None else [])])
 
     def begin_anew(self, reason: str) -> None:
         """Begin a further segment: the source has started over."""
@@ -91,9 +111,10 @@ class SourceState:
             self.segment += 1
             self.restarted = reason
         self.rows = 0
-        self.step = self.ending = None
+        self.step = self.ending = self.stage = None
         self.tables = {}
         self.bar_steps, self.bar_elapsed = array("q"), array("d")
+        self.troubles.clear()
 
     def bar_clock(self) -> Clock:
         """Return when steps were reached by the progress bar, if the bar went on to the end of the file."""
@@ -105,12 +126,21 @@ class SourceState:
     def _is_later(self, step: int, elapsed: float) -> bool:
         return not self.bar_steps or (step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1])
 
-    def _reach(self, step: int) -> bool:
+    def _reach(self, step: int, *, still: bool = False) -> bool:
+        """Note a step; return whether it is a further one, which no ending survives unless it belongs to it."""
         if self.step is not None and step <= self.step:
             return False
         self.step = step
-        self.ending = None
+        self.stage = None
+        if still and self.ending is not None:
+            self.ending = replace(self.ending, step=step)
+        else:
+            self.ending = None
         return True
+
+
+def _validates(rows: Rows) -> bool:
+    return all(key.startswith(("val-", "val/", "test_score")) for key in rows.keys)
 
 
 def surest(endings: Iterable[Event]) -> Event | None:

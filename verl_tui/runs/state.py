@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from verl_tui.records import EventKind
+from verl_tui.runs.life import evidence, writer, written
 from verl_tui.runs.pace import ahead, expected, pace
+from verl_tui.runs.troubles import troubles
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -22,6 +25,13 @@ _STALL_LONGEST = 1.5
 _STALL_UNKNOWN = 900.0
 """Without a known pace, a quarter of an hour of silence counts as a stall: heuristic, longer than engines take to
 start and compile."""
+_LATE_FLOOR = 30.0
+_LATE_PACES = 2
+"""A step is overdue after twice the usual gap, the longest so far, and half a minute: heuristic."""
+_FRESH_LOG = 120.0
+_DOUBT = 2.0
+"""How many times as long it takes where the log was written to within the last two minutes: something is going on."""
+_CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed."""
 
@@ -41,10 +51,18 @@ class State(Enum):
 def remaining(run: Run, now: float) -> float | None:
     """Return the seconds until the last step, reckoned from the newest record on; None where it cannot be told.
 
-    Only a run that is going has an end to wait for.
+    Only a run that is going has an end to wait for, and only while records come.
     """
     coming = ahead(run)
-    return coming.seconds if coming is not None and state(run, now) is State.RUNNING else None
+    return coming.seconds if coming is not None and goes_on(run, now) else None
+
+
+def goes_on(run: Run, now: float) -> bool:
+    """Tell whether a run makes steps: it is running, no error waits for what follows it, and no step is overdue."""
+    due, quiet = expected(run), silence(run, now)
+    if state(run, now) is not State.RUNNING or run.outcome is not None:
+        return False
+    return due is None or quiet is None or quiet <= max(_LATE_FLOOR, _LATE_PACES * due.seconds, due.longest)
 
 
 def silence(run: Run, now: float) -> float | None:
@@ -64,31 +82,73 @@ def state(run: Run, now: float) -> State:
         run: The run.
         now: Seconds since the epoch.
     """
-    outcome = run.outcome
-    step, total = run.step, run.total_steps
-    quiet = silence(run, now)
+    over = _over(run)
+    if over is not None:
+        return over
+    outcome, holder = run.outcome, writer(run)
     written = last_write(run)
-    idle = max(0.0, now - written) if written is not None else quiet
-    if outcome is not None and outcome.kind in (EventKind.FINISHED, EventKind.EXITED):
-        return State.FINISHED
-    if outcome is not None and outcome.kind is EventKind.FATAL:
+    idle = max(0.0, now - written) if written is not None else silence(run, now)
+    if outcome is not None and ((holder is not None and holder.gone) or (idle is not None and idle > _QUIET_CRASH)):
         return State.CRASHED
-    if step is not None and total is not None and step >= total > 0:
-        return State.FINISHED
-    if outcome is not None and idle is not None and idle > _QUIET_CRASH:
-        return State.CRASHED
-    if step is None:
-        return State.ENDED if idle is not None and idle > _ENDED_AFTER else State.WAITING
-    if quiet is None:
-        return State.UNKNOWN
-    return _by_silence(run, quiet)
+    if holder is not None and holder.gone:
+        return _gone(run)
+    if run.step is None:
+        waits = idle is None or idle <= _ENDED_AFTER or holder is not None
+        return State.WAITING if waits else State.ENDED
+    quiet = silence(run, now)
+    return State.UNKNOWN if quiet is None else _by_silence(run, now, quiet)
 
 
-def _by_silence(run: Run, quiet: float) -> State:
-    usual = pace(run)
-    if quiet > max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0)):
+def _over(run: Run) -> State | None:
+    """Return how the run ended as it says itself, None where it does not."""
+    kind = run.outcome.kind if run.outcome is not None else None
+    step, total = run.step, run.total_steps
+    complete = step is not None and total is not None and step >= total > 0
+    if kind is EventKind.FINISHED:
+        return State.FINISHED
+    if kind is EventKind.FATAL:
+        return State.CRASHED
+    if complete:
+        return State.FINISHED
+    if kind is EventKind.STOPPED:
+        return State.ENDED if interrupted(run) else State.CRASHED
+    if kind is EventKind.EXITED:
+        # W&B ends so too where the trainer has crashed: without an error code, long before its last step.
+        return State.FINISHED if total is None or _nearly(run) else State.ENDED
+    return None
+
+
+def _nearly(run: Run) -> bool:
+    """Tell whether the last step but one was made: some bars are not painted once more at their end."""
+    return run.step is not None and run.total_steps is not None and run.step >= run.total_steps - 1 > 0
+
+
+def _gone(run: Run) -> State:
+    """Return the state of a run whose process is gone without a word."""
+    if _nearly(run):
+        return State.FINISHED
+    return State.CRASHED if troubles(run) else State.ENDED
+
+
+def interrupted(run: Run) -> bool:
+    """Tell whether the user stopped the run at its terminal."""
+    outcome = run.outcome
+    return outcome is not None and outcome.kind is EventKind.STOPPED and _CTRL_C.search(outcome.text) is not None
+
+
+def _by_silence(run: Run, now: float, quiet: float) -> State:
+    fresh = (at := written(run)) is not None and now - at <= _FRESH_LOG
+    if quiet <= patience(run) * (_DOUBT if fresh else 1.0):
+        return State.RUNNING
+    # A file's time alone may be that of a copy.
+    sign = evidence(run)
+    if sign is None:
         return State.ENDED
-    return State.STALLED if quiet > patience(run) else State.RUNNING
+    if sign.latest is None:
+        return State.STALLED
+    usual = pace(run)
+    long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
+    return State.ENDED if max(0.0, now - sign.latest) > long else State.STALLED
 
 
 def patience(run: Run) -> float:

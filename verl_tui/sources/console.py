@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from verl_tui.records import EventKind, Progress
+from verl_tui.records import EventKind, Progress, Pulse
 from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
 from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.console_settings import SettingsReader
 from verl_tui.sources.gather import Row
 from verl_tui.sources.lines import LineReader
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import one_line, safe, strip_ansi
+from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,12 @@ _BAR = re.compile(
     rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \["
 )
 _WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]*\|\s*[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]*\]")
+_STAMP = re.compile(rb"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_COUNTERS = re.compile(rb"[.,\d]*\]?:? ?(?P<said>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$")
+"""What verl's trainer of 0.9 counts once a minute while it waits (`ppo/v1/replay_buffer.py`)."""
+_NEAR = 90
+"""Bytes at the beginning of a line among which its time stands."""
+_TENS = len("2026-11-22 11:31:2")
 _TOTAL = re.compile(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
 """verl's trainers and the Trainer of transformers."""
 _PER_EPOCH = re.compile(rb"Size of train dataloader: (\d{1,15})(?!\d)")
@@ -74,6 +81,8 @@ class ConsoleDecoder:
         self._sample = SampleBlock()
         self._dicts = DictReader()
         self._step: int | None = None
+        self._told = b""
+        """The time last told, to ten seconds: lines come by the thousand."""
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget everything but the key names."""
@@ -112,15 +121,8 @@ class ConsoleDecoder:
         inside = self._sample.holds(prefix)
         if not inside and b"%|" in part and not (part := self._cut(out, prefix, part, number)).strip():
             return
-        if b"step:" in part and (found := STEP.search(part)):
-            row = self._row(found, sure=inside)
-            if row is not None:
-                self._trained(out, row.step)
-                if inside:
-                    self._sample.leave()
-                self._bar(out, part[: found.start()])
-                out.append(row)
-                return
+        if b"step:" in part and (found := STEP.search(part)) and self._step_line(out, found, inside=inside):
+            return
         if (sample := self._sample.feed(prefix, part, self._step)) is not None:
             out.append(sample)
         if inside or self._sample.holds(prefix):
@@ -137,6 +139,32 @@ class ConsoleDecoder:
             if event.kind is EventKind.STARTED:
                 self._settings.begin()
             out.append(event)
+        self._pulse(out, part)
+
+    def _step_line(self, out: list[Row | Record], found: re.Match[bytes], *, inside: bool) -> bool:
+        """Read a step line, and the bar before it; false where it only looks like one."""
+        row = self._row(found, sure=inside)
+        if row is None:
+            return False
+        self._trained(out, row.step)
+        if inside:
+            self._sample.leave()
+        self._bar(out, found.string[: found.start()])
+        out.append(row)
+        return True
+
+    def _pulse(self, out: list[Row | Record], part: bytes) -> None:
+        """Read the time at the beginning of a line, and the counters of a heartbeat behind it."""
+        found = _STAMP.search(part, 0, _NEAR) if b"20" in part[:_NEAR] else None
+        if found is None:
+            return
+        counters = _COUNTERS.match(part, found.end())
+        tens = found.group()[:_TENS]
+        if counters is None and tens == self._told:
+            return
+        self._told = tens
+        time = parse_time(found.group().decode().replace("T", " "))
+        out.append(Pulse(time, one_line(counters["said"].decode(), 120) if counters is not None else ""))
 
     def _cut(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> bytes:
         """Read the bars that something stands behind, or nothing; return what is left of the line."""

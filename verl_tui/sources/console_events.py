@@ -16,16 +16,25 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+def _one_of(words: str) -> re.Pattern[bytes]:
+    """Return a pattern of several words, put by their first letters: that most lines hold none is found out quicker."""
+    by_letter: dict[str, list[str]] = {}
+    for word in words.split("|"):
+        by_letter.setdefault(word[0], []).append(re.escape(word[1:]))
+    return re.compile("|".join(f"{re.escape(at)}(?:{'|'.join(rest)})" for at, rest in by_letter.items()).encode())
+
+
 _TROUBLE = (
-    rb"Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
-    rb"|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred|SIG[A-Z]{2}|death signal"
-    rb"|Terminated|core dumped|Segmentation fault|CANCELLED|error: |CUDA OOM|override|is not in struct|primary config"
+    "Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
+    "|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred|SIG|shutting down|got signal"
+    "|Terminated|core dumped|Segmentation fault|CANCELLED|rror: |CUDA OOM|Could not override|is not in struct"
 )
-_MAY_FAIL = re.compile(_TROUBLE)
-_WORTH_A_LOOK = re.compile(
-    _TROUBLE
-    + rb"|validation metrics|global_step|checkpoint|Ray instance|from scratch|queue termination|\(Pdb\)|ipdb>|generation"
-    rb"|\*\*\*\*\* Running|wandb: |in-flight prompts|max_token_len|Capturing|ready to fit|instance expiration"
+_MAY_FAIL = _one_of(_TROUBLE)
+_WORTH_A_LOOK = _one_of(
+    _TROUBLE + "|validation metrics|global_step|checkpoint|Ray instance|from scratch|queue termination|Pdb)|ipdb>"
+    "|generation end|test_gen_batch|Running |wandb: |in-flight prompts|forced group|Capturing|ready to fit"
+    "|instance expiration"
 )
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
@@ -71,6 +80,7 @@ _STOPPED = re.compile(
     rb"|^KeyboardInterrupt\b|" + _SHELL + rb"Terminated\b"
 )
 """An end that came from outside: a signal, a scheduler, the user."""
+_RAY_BLOCK = re.compile(rb"^\W{0,8}Error:? +ray::")
 _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"^Error executing job with overrides"), _GENERIC),
     (re.compile(rb"^Job 'raysubmit_\w+' failed"), _GENERIC),
@@ -83,9 +93,12 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"), _CAUSE),
     (re.compile(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"), _CAUSE),
     (re.compile(rb"Watchdog caught collective operation timeout"), _CAUSE),
-    (re.compile(rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct|^Cannot find primary config"), _CAUSE),
+    (
+        re.compile(rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct|^Cannot find primary config"),
+        _CAUSE,
+    ),
     (re.compile(rb"^ray\.exceptions\.RayTaskError"), _RAY),
-    (re.compile(rb"^\W{0,8}Error:? +ray::"), _RAY),
+    (_RAY_BLOCK, _RAY),
     (re.compile(rb"^ray\.exceptions\.\w+"), _CAUSE),
 )
 _HARD = re.compile(rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access")
@@ -94,7 +107,7 @@ _EXCEPTION = re.compile(
     rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
 )
 _TRACEBACK = b"Traceback (most recent call last):"
-_BLOCK = re.compile(r"^(?:[✗✘✖❌×] *|\[ERROR\] +)Error:? ".encode())
+_BLOCK = re.compile(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
 """What command lines print instead of a traceback's head."""
 _CHAINED = (b"The above exception was the direct cause", b"During handling of the above exception, another")
 """Between the tracebacks of a chain; its last exception is the one that was not caught."""
@@ -159,7 +172,7 @@ class EventReader:
         if part.startswith(_CHAINED):
             self._open, self._chained = prefix, True
             return
-        if _opens(part):
+        if _opens(part) and not (not prefix and _RAY_BLOCK.match(part)):
             yield from self._opened(prefix, part, number)
             return
         for pattern, kind in _MARKS:
@@ -179,10 +192,9 @@ class EventReader:
 
     def _failure(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
         actor = _actor(prefix)
-        if not prefix or actor.startswith("rank"):
-            if _STOPPED.search(part):
-                yield from self._stopped(part, number)
-                return
+        if (not prefix or actor.startswith("rank")) and _STOPPED.search(part):
+            yield from self._stopped(part, number)
+            return
         if prefix and _HARD.search(part):
             yield _event(EventKind.TRACEBACK, part, number)
             return
@@ -193,8 +205,7 @@ class EventReader:
                     if told > self._known:
                         self._known = told
                         yield _event(EventKind.FATAL, part, number)
-                    if told == _RAY:
-                        self._open = prefix
+                    self._open = prefix if told == _RAY else self._open
                     return
         if _EXCEPTION.match(part) and self._open == prefix and not part.startswith(_RAY_TASK):
             yield from self._exception(prefix, part, number)

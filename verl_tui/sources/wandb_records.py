@@ -208,7 +208,8 @@ class RecordDecoder:
 def _exit(data: bytes, span: _Span, number: int) -> Event:
     """Return the end of the run: W&B's word for it is the exit code."""
     code = next((signed(v) for f, _, v in fields(data, *span) if f == _EXIT_CODE and isinstance(v, int)), 0)
-    return Event(EventKind.FATAL if code else EventKind.EXITED, f"W&B: the run exited with code {code}", number)
+    kind = EventKind.FATAL if code else EventKind.EXITED
+    return Event(kind, f"W&B: the run exited with code {code}", number, bare=bool(code))
 
 
 def _plain(data: bytes, span: _Span, field: int) -> tuple[dict[str, float], tuple[_Span, ...]]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.runs.state import State
+from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.records import EventKind
+from verl_tui.runs.life import writer
+from verl_tui.runs.state import State, interrupted
+from verl_tui.runs.troubles import troubles
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -68,46 +72,141 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"Error executing job with overrides|HYDRA_FULL_ERROR",
             "Hydra ended the job: set HYDRA_FULL_ERROR=1 for the whole trace; the cause stands above this line.",
         ),
+        (
+            r"DUE TO TIME LIMIT",
+            "The job's time was up: ask for more, or resume from the newest checkpoint.",
+        ),
+        (
+            r"PREEMPT|SIGTERM|SIGHUP|SIGUSR|death signal|got signal|CANCELLED|^Terminated",
+            "Somebody or a scheduler ended it: look at the job's own log; resume from the newest checkpoint.",
+        ),
+        (
+            r"^Killed|oom.kill|: Killed|SIGKILL",
+            "It was killed from outside, mostly because the host's memory ran out: dmesg tells.",
+        ),
         (r"RayTaskError", "A Ray task failed: the exception's own message stands at the end of the traceback."),
     )
 )
+_ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
+_CONSEQUENCE = re.compile(
+    r"ChildFailedError|CalledProcessError|Sync replay buffer selected terminal groups|Received an empty list as keys"
+    r"|RayTaskError|^Traceback|^Error executing job|^Job 'raysubmit_|Component failed with error"
+    r"|ActorDiedError|RayActorError|WorkerCrashedError|SignalException"
+)
+"""Last words of a driver that only report that something else has failed."""
+_BY_USER = "Nothing is wrong with it: Ctrl+C ended it."
 _OTHERWISE = "Read the log from this line upwards: the first error names the cause, what follows is the wreckage."
 
 
 class Crash(Diagnosis):
-    """A traceback or a fatal message, and no step after it."""
+    """A traceback, a fatal message or a signal, and no step after it."""
 
     alive = True  # a traceback alone means something only after some silence
     sentences = True
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
-        """Tell how the run crashed, if it did."""
+        """Tell how the run crashed, or what may yet come to that."""
         run, event = moment.run, moment.run.outcome
-        if moment.state is not State.CRASHED or event is None:
+        if event is not None and event.kind in _ENDS and moment.state is not State.FINISHED:
+            finding = self._finding(moment, event)
+        elif moment.state is State.CRASHED:
+            finding = self._without_a_word(moment)
+        else:
             self.remember(None, run.step)
             return None if run.events else NotJudged(self.rule.id, "no source tells of the run's life")
-        finding = self._finding(run, event)
-        self.remember(finding, finding.step)
+        self.remember(finding if moment.state is State.CRASHED else None, finding.step)
         return finding
 
-    def _finding(self, run: Run, event: Event) -> Finding:
-        text = one_line(event.text)
+    def _finding(self, moment: Moment, event: Event) -> Finding:
+        run = moment.run
         step = event.step if event.step is not None else run.step
-        where = "before the first step" if step is None else f"at step {step}"
-        related = [other for other in run.events if other.kind is event.kind and other.line != event.line]
-        evidence = [f"line {event.line}: {text}"]
-        evidence += [f"line {other.line}: {one_line(other.text, 120)}" for other in related[-3:]]
+        event = _better(run, event)
+        path = next((path for path, state in run.sources.items() if state.ending is event), "")
+        worker = blamed(run, event)
+        headline = one_line(event.text) if worker is None else worker.words
+        evidence = [*(worker.lines if worker is not None else ()), _line(path, event)]
+        same = [one for one in run.events if one.kind is event.kind and one.line != event.line and not one.actor]
+        evidence += [_line(path, one) for one in same[-3:] if worker is None]
         evidence.append("no step came after it")
+        severity, verb, help = _said(moment, event, " ".join((headline, *(one.text for one in (event, *same)))))
         return Finding(
             self.rule.id,
-            self.rule.severity,
-            f"the run crashed {where}: {text}",
+            severity,
+            f"{verb} {_where(step)}: {headline}",
             step=step,
             since_step=step,
             evidence=tuple(evidence),
-            advice=advice(" ".join(other.text for other in (event, *related))),
+            advice=help,
             source=self.rule.source,
         )
+
+    def _without_a_word(self, moment: Moment) -> Finding:
+        """Tell of a process that is gone and left nothing but its workers' errors."""
+        run = moment.run
+        worker = _most(run)
+        holder = writer(run)
+        gone = "the run is gone" if holder is None else f"its process is gone: {holder.words}"
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"the run crashed {_where(run.step)}: {gone if worker is None else worker.words}",
+            step=run.step,
+            since_step=run.step,
+            evidence=(*(worker.lines if worker is not None else ()), gone, "no step came after it"),
+            advice=advice(worker.words if worker is not None else ""),
+            source=self.rule.source,
+        )
+
+
+class Blamed(NamedTuple):
+    """Workers' errors that the driver's end follows from."""
+
+    words: str
+    lines: tuple[str, ...]
+
+
+def _better(run: Run, event: Event) -> Event:
+    """Return the exception that a log ends with, where the event says only that the run failed."""
+    told = (state.ending for state in run.sources.values() if event.bare and state.ending and not state.ending.bare)
+    return next((one for one in told if one.kind is EventKind.TRACEBACK), event)
+
+
+def blamed(run: Run, event: Event) -> Blamed | None:
+    """Return the workers' error that the driver's last words follow from; None where these name the cause."""
+    return _most(run) if _CONSEQUENCE.search(event.text) or event.bare else None
+
+
+def _most(run: Run) -> Blamed | None:
+    """Return the most frequent error of the workers, of equals the first."""
+    path, worst = next(iter(troubles(run)), ("", None))
+    if worst is None:
+        return None
+    first, actor = worst.first, worst.first.actor
+    if actor.startswith("rank"):
+        headline = f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}".rstrip(": ")
+    else:
+        headline = f"{first.text} ({actor}" + (f", {worst.count:,} times)" if worst.count > 1 else ")")
+    return Blamed(one_line(headline), (_line(path, first),))
+
+
+def _line(path: str, event: Event) -> str:
+    name = one_line(PurePath(path).name, 60)
+    return f"{name}:{event.line}: {one_line(event.text, 160)}" if name else f"line {event.line}: {one_line(event.text)}"
+
+
+def _where(step: int | None) -> str:
+    return "before the first step" if step is None else f"at step {step}"
+
+
+def _said(moment: Moment, event: Event, text: str) -> tuple[Severity, str, str]:
+    """Return how bad an end is, how it is said, and what helps."""
+    if event.kind is EventKind.STOPPED:
+        if interrupted(moment.run):
+            return Severity.INFO, "the run was interrupted by its user", _BY_USER
+        return Severity.CRITICAL, "the run was stopped from outside", advice(text)
+    if moment.state is State.CRASHED:
+        return Severity.CRITICAL, "the run crashed", advice(text)
+    return Severity.WARNING, "an error that nothing has followed yet", advice(text)
 
 
 def advice(text: str) -> str:

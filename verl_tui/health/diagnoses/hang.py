@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.moment import minutes
+from verl_tui.runs.life import evidence, phase
 from verl_tui.runs.pace import expected
 from verl_tui.runs.state import State, last_write, patience, silence
 
@@ -14,17 +15,17 @@ if TYPE_CHECKING:
     from verl_tui.health.moment import Moment
 
 _FRESH_LOG = 120.0
-"""A log that grew within two minutes is not silent: verl's trainer counts its samples every 60 s while it waits."""
+"""A log that grew within two minutes is not silent."""
 _FRESH_GPUS = 30.0
 _IDLE = 5.0
 """Percent of utilisation up to which a GPU does nothing: heuristic."""
 _DOUBT = 2.0
-"""How many times as long it takes where the log still grows or GPUs still work: something is going on."""
+"""How many times as long it takes where GPUs still work: something is going on."""
 _ELSEWHERE = {
     State.WAITING: "the run has made no step yet",
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
-    State.ENDED: "no end marker and long silent: an old log, not a hang",
+    State.ENDED: "no end marker and long silent, or only a file's time to go by: an old log or a copy, not a hang",
     State.UNKNOWN: "no record tells when it was written",
 }
 
@@ -48,23 +49,25 @@ class Hang(Diagnosis):
         run, quiet = moment.run, silence(moment.run, moment.now) or 0.0
         log_silent, log_words = _log(moment)
         gpus_idle, gpu_words = _gpus(moment)
-        if (log_silent is False or gpus_idle is False) and quiet < _DOUBT * patience(run):
-            what = "the log still grows" if log_silent is False else "GPUs still work"
-            return NotJudged(self.rule.id, f"no step for {minutes(quiet)}, but {what}")
+        if gpus_idle is False and quiet < _DOUBT * patience(run):
+            return NotJudged(self.rule.id, f"no step for {minutes(quiet)}, but GPUs still work")
         due = expected(run)
         if due is None:
             beside, usual = "the usual gap is not known", []
         else:
             beside = f"{quiet / due.seconds:,.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
+        sign, at = evidence(run), phase(run)
+        lived = "" if sign is None else f"it was alive: {sign.words}"
         held = ["no step", *(["the log is silent"] if log_silent else []), *(["GPUs are idle"] if gpus_idle else [])]
+        said = f"{len(held)} of 3 signs held: {', '.join(held)}"
         return Finding(
             self.rule.id,
             self.rule.severity,
             f"no step for {minutes(quiet)} since step {run.step}: {beside}",
             step=run.step,
             since_step=run.step,
-            evidence=(f"{len(held)} of 3 signs held: {', '.join(held)}", *usual, log_words, gpu_words),
+            evidence=tuple(filter(None, (said, lived, at, *usual, log_words, gpu_words))),
             advice=self.rule.advice,
             source=self.rule.source,
         )

@@ -8,9 +8,8 @@ from weakref import WeakKeyDictionary
 
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
-from verl_tui.runs.pace import ahead
 from verl_tui.runs.remember import while_unchanged
-from verl_tui.runs.state import State, silence, state
+from verl_tui.runs.state import remaining, silence, state
 from verl_tui.times import age, duration
 from verl_tui.tui.selection import LETTERS
 from verl_tui.tui.widgets import palette
@@ -128,7 +127,7 @@ def _last(run: Run, indicator: str) -> tuple[str, str]:
 def _entry(view: View, run: Run, standing: Standing) -> RunEntry:
     step, total = run.step, run.total_steps
     now = state(run, view.now)
-    left = ahead(run) if now is State.RUNNING else None
+    left = remaining(run, view.now)
     quiet = silence(run, view.now)
     return RunEntry(
         name=run.name,
@@ -137,7 +136,7 @@ def _entry(view: View, run: Run, standing: Standing) -> RunEntry:
         state=now,
         steps=steps_told(run),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
-        eta="" if left is None else duration(left.seconds),
+        eta="" if left is None else duration(left),
         age="" if quiet is None else age(quiet),
         reward=run.present(run.indicators.get("reward")),
     )

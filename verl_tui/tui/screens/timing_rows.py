@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.runs.pace import ahead, due, kinds, pace
-from verl_tui.runs.state import State, state
+from verl_tui.runs.pace import Due, ahead, due, kinds, pace
+from verl_tui.runs.state import State, goes_on, state
 from verl_tui.runs.timing import breakdown, bubble, history, throughput, waiting
 from verl_tui.times import duration
 from verl_tui.tui.widgets.numbers import compact, percent_done
@@ -198,7 +198,7 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
     if not kinds(run) and (known := pace(run)) is not None:
         yield [("a step ", "label"), (_seconds(known.seconds), "value"), (f"  {known.origin}", "dim")]
     yield from ([(line, role)] for text, role in _end(run, now) for line in wrapped(text, width))
-    coming = due(run)
+    coming = due(run) if state(run, now) in (State.RUNNING, State.STALLED, State.WAITING) else Due(None, None)
     words = [f"{name} at step {at}" for name, at in zip(coming._fields, coming, strict=True) if at is not None]
     if words:
         yield [("next ", "label"), (" · ".join(words), "value")]
@@ -217,6 +217,9 @@ def _end(run: Run, now: float) -> Iterator[tuple[str, str]]:
             else f"{current.value}: no end in sight",
             "dim",
         )
+        return
+    if not goes_on(run, now):
+        yield "no end in sight: records have stopped coming", "dim"
         return
     coming = ahead(run)
     if coming is None:

@@ -1,0 +1,182 @@
+"""How a console tells of its run's end: errors, signals, failed starts, and what only looks like an end."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.sources.console import ConsoleDecoder
+from verl_tui.sources.lines import LineReader
+
+BAR = "\r 41%|████      | 41/100 [00:01<00:01, 33.86it/s]"
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'
+RANKS = "".join(
+    f"[rank{rank}]: {line}\n"
+    for rank, text in ((3, "torch.OutOfMemoryError: CUDA out of memory."), (1, "RuntimeError: NCCL communicator"))
+    for line in (*TRACE.splitlines(), text)
+)
+ENDS = {EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED, EventKind.FINISHED, EventKind.EXITED}
+
+
+def records(text: str) -> list[object]:
+    reader = LineReader(ConsoleDecoder())
+    return [*reader.feed(text.encode()), *reader.finish()]
+
+
+def events(text: str) -> list[Event]:
+    return [one for one in records(text) if isinstance(one, Event)]
+
+
+def last(text: str) -> tuple[EventKind, str, int]:
+    found = [one for one in events(text) if one.kind in ENDS][-1]
+    return found.kind, found.text, found.line
+
+
+def test_a_traceback_behind_a_bar_that_is_painted_once_more() -> None:
+    text = f"{BAR}{TRACE}RuntimeError: judge endpoint returned 503\n{BAR}"
+    assert last(text) == (EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 4)
+    bars = [one for one in records(text) if isinstance(one, Event) and one.line == 1]
+    assert [one.kind for one in bars] == [EventKind.TRACEBACK], "it is told at its first line"
+
+
+@pytest.mark.parametrize(
+    ("bar", "line"),
+    [
+        (BAR, "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***"),
+        (BAR, "*** SIGTERM received at time=1795344697 on cpu 1 ***"),
+        ("\rTrain:  31%|███       | 31/100 [00:05<00:13,  5.25it/s, loss=0.1]", "Killed"),
+        (
+            "\rTraining Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]",
+            "Error executing job with overrides: []",
+        ),
+    ],
+)
+def test_bars_are_cut_off_before_every_kind_of_line(bar: str, line: str) -> None:
+    (found,) = events(bar + line + "\n")
+    assert found.text == line
+
+
+def test_a_bar_before_a_step_line_is_still_a_bar() -> None:
+    text = "Training Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]Killed\n"
+    assert Progress(11, 30, 13.0) in records(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("*** SIGTERM received at time=1795344697 on cpu 1 ***", EventKind.STOPPED),
+        (
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO PREEMPTION ***",
+            EventKind.STOPPED,
+        ),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.", EventKind.FATAL),
+        ("train.sh: line 12:  4711 Killed                  python train.py", EventKind.FATAL),
+        ("train.sh: line 12:  4711 Terminated              python train.py", EventKind.STOPPED),
+        ("srun: error: n1: task 0: Killed", EventKind.FATAL),
+        ("Segmentation fault (core dumped)", EventKind.FATAL),
+        ("*** SIGSEGV received at time=1 on cpu 1 ***", EventKind.FATAL),
+        ("Fatal Python error: Bus error", EventKind.FATAL),
+        (
+            "W1122 10:00:00.000 7 agent/server/api.py:719] Received 15 death signal, shutting down workers",
+            EventKind.STOPPED,
+        ),
+        ("train.py: error: unrecognized arguments: --stepz 3", EventKind.FATAL),
+        ("Could not override 'trainer.x'.", EventKind.FATAL),
+    ],
+)
+def test_ends_that_are_no_exception(line: str, kind: EventKind) -> None:
+    assert last(line + "\n") == (kind, " ".join(line.split()), 1)
+
+
+def test_ctrl_c_is_an_end_from_outside() -> None:
+    assert last(f"{TRACE}KeyboardInterrupt\n") == (EventKind.STOPPED, "KeyboardInterrupt", 4)
+    ranked = "".join(f"[rank0]: {line}\n" for line in (*TRACE.splitlines(), "KeyboardInterrupt"))
+    assert last(ranked)[:2] == (EventKind.STOPPED, "KeyboardInterrupt")
+
+
+def test_signals_to_other_ranks_follow_from_an_error() -> None:
+    text = f"{TRACE}NameError: name 'x' is not defined\n*** SIGTERM received at time=1 on cpu 1 ***\n"
+    assert last(text)[:2] == (EventKind.TRACEBACK, "NameError: name 'x' is not defined")
+
+
+def test_a_worker_that_is_ended_with_ray_says_nothing_of_the_run() -> None:
+    assert events("(WorkerDict pid=7) *** SIGTERM received at time=1 on cpu 1 ***\n") == []
+
+
+def test_a_block_without_a_traceback() -> None:
+    text = (
+        "✗ Error: ray::TaskRunner.run() (pid=27, ip=10.0.0.2, actor_id=5)\n"
+        '  File "main_ppo.py", line 9, in run\n'
+        "ValueError: Total available GPUs 0 is less than total desired GPUs 8\n"
+    )
+    assert last(text) == (EventKind.FATAL, "ValueError: Total available GPUs 0 is less than total desired GPUs 8", 3)
+    plain = "✗ Error: training failed\n  in train\nKeyError: 'prompt'\n"
+    assert last(plain)[:2] == (EventKind.TRACEBACK, "KeyError: 'prompt'")
+
+
+def test_errors_of_ranks_and_actors_carry_who_said_it() -> None:
+    assert [(one.actor, one.text) for one in events(RANKS)] == [
+        ("rank 3", "torch.OutOfMemoryError: CUDA out of memory."),
+        ("rank 1", "RuntimeError: NCCL communicator"),
+    ]
+    worker = "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "
+    text = [
+        *TRACE.splitlines(),
+        "ray.exceptions.RayTaskError(RuntimeError): ray::RewardLoopWorker.compute_score() (pid=2)",
+        '  File "reward.py", line 9, in score',
+        "RuntimeError: judge endpoint returned 503",
+    ]
+    (found,) = events("".join(f"{worker}{line}\n" for line in text))
+    assert (found.actor, found.text) == ("AgentLoopWorkerTQ", "RuntimeError: judge endpoint returned 503")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[torch_memory] CUDA OOM on device 0: snapshot written",
+        "INFO:2026-11-22 11:31:22,673:Re-issued 12 in-flight prompts",
+        "WARNING:2026-11-22 11:31:22,673:A forced group exceeds max_token_len 4096",
+    ],
+)
+def test_lines_of_trouble_of_verl_0_9_1(line: str) -> None:
+    assert [one.kind for one in events(line + "\n")] == [EventKind.WARNING]
+
+
+def test_heartbeats_and_times_are_signs_of_life() -> None:
+    text = "".join(
+        f"(TaskRunnerV1 pid=7) INFO:2026-11-22 11:{minute}:22,673:pending: 0, running: 8, finished: 0, failure: 0\n"
+        for minute in (31, 32)
+    )
+    first, second = (one for one in records(text) if isinstance(one, Pulse))
+    assert first.said == second.said == "pending: 0, running: 8, finished: 0, failure: 0"
+    assert (second.time or 0) - (first.time or 0) == 60.0
+    lines = "".join(f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n" for second in (37, 38, 39, 40))
+    assert len([one for one in records(lines) if isinstance(one, Pulse)]) == 2, "one for ten seconds is enough"
+
+
+@given(st.data())
+def test_any_cut_gives_the_same(data: st.DataObject) -> None:
+    text = (
+        BAR
+        + TRACE
+        + "RuntimeError: no\n"
+        + BAR
+        + "\n"
+        + RANKS
+        + "INFO:2026-11-22 11:31:22,673:pending: 0, running: 8\n"
+    )
+    whole = text.encode()
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=6)))
+    reader = LineReader(ConsoleDecoder())
+    pieces = [whole[a:b] for a, b in itertools.pairwise([0, *cuts, len(whole)])]
+    assert [record for piece in pieces for record in reader.feed(piece)] == records(text)
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_raise(noise: bytes) -> None:
+    reader = LineReader(ConsoleDecoder())
+    reader.feed(noise + b"\n" + BAR.encode() + noise + b"Traceback (most recent call last):\n" + noise + b"\n")

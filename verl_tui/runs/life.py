@@ -1,0 +1,179 @@
+"""When a source last told of training, and what shows that its process lived on: only the first is progress.
+
+System figures, heartbeats and bars painted anew keep a file growing while nothing is trained. Times that a log states
+may be of another zone, so they are only subtracted from each other: the time of a file's last change is that of the
+newest stamp in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.text import one_line
+from verl_tui.times import age, trusted_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.records import Pulse, Writer
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
+
+AGREE = 120.0
+"""Seconds by which the newest stamp in a log and its file's time may differ and still be of one moment: heuristic,
+twice the minute from one heartbeat of verl to the next. A copy has another time."""
+
+
+@dataclass(slots=True)
+class Life:
+    """What one source tells of time."""
+
+    arrived: float | None = None
+    """When progress arrived while we watched."""
+    read: float | None = None
+    """When progress was written, of what lay there before: by its file's time, or a time that lies far back."""
+    stamp: float | None = None
+    """The newest time that the source states, of whatever."""
+    since: float | None = None
+    """The first time that it states for or after the last progress."""
+    grew: float | None = None
+    """When it last grew while we watched."""
+    said: str = ""
+    """Counters of the last heartbeat since the last progress."""
+    stood: float | None = None
+    """Since when they stand still, as the log states it."""
+    beats: int = 0
+    """Heartbeats with these counters."""
+    idle: float | None = None
+    """The newest time of what goes on whether anything is trained or not: system figures, counters that stand still."""
+
+    def progress(self, arrival: float | None, stated: float | None, modified: float | None) -> None:
+        """Note a record of training.
+
+        Args:
+            arrival: When it came, None where it lay there before.
+            stated: When it was written as it states it.
+            modified: Time of its file's last change.
+        """
+        stated = None if stated is None or isnan(stated) else stated
+        if arrival is not None:
+            self.arrived = arrival
+        elif (written := trusted_time(stated, modified)) is not None:
+            self.read = written if self.read is None else max(self.read, written)
+        self.since = stated
+        self.said, self.stood, self.beats = "", None, 0
+        self.note(stated)
+
+    def note(self, stated: float | None) -> None:
+        """Note a time that stands in the source."""
+        if stated is not None and not isnan(stated) and (self.stamp is None or stated > self.stamp):
+            self.stamp = stated
+
+    def figures(self, stated: float | None) -> None:
+        """Note the time of figures that are taken whether anything is trained or not."""
+        self.note(stated)
+        self.idle = self.stamp
+
+    def pulse(self, pulse: Pulse) -> None:
+        """Note a sign of life."""
+        self.note(pulse.time)
+        if self.since is None:
+            self.since = pulse.time
+        if pulse.said and pulse.said == self.said:
+            self.beats += 1
+            self.idle = pulse.time if pulse.time is not None else self.idle
+        elif pulse.said:
+            self.said, self.stood, self.beats = pulse.said, pulse.time, 1
+
+    def last(self, modified: float | None) -> float | None:
+        """Return the time of the newest record of training, None where there is none or nothing tells."""
+        if self.arrived is not None or self.read is None:
+            return self.arrived
+        newest = trusted_time(self.stamp, modified)
+        if self.since is None or self.stamp is None or newest is None:
+            return self.read
+        return min(self.read, newest - max(0.0, self.stamp - self.since))
+
+    def agrees(self, modified: float | None) -> bool:
+        """Tell whether the newest time that stands in the source is that of its file: of a copy it is not."""
+        return self.stamp is not None and modified is not None and abs(modified - self.stamp) <= AGREE
+
+    def explained(self) -> bool:
+        """Tell whether the source grows by what goes on without training alone."""
+        return self.idle is not None and self.stamp is not None and self.stamp - self.idle <= AGREE
+
+    def stands(self) -> bool:
+        """Tell whether a heartbeat went on while its counters stood still."""
+        return self.beats > 1
+
+
+class Evidence(NamedTuple):
+    """What shows that a run was alive here and now, and not a copy of what once ran."""
+
+    words: str
+    latest: float | None
+    """When it last showed; None while a process holds the file."""
+
+
+def writer(run: Run) -> Writer | None:
+    """Return the process that writes a run's log, one that lives before one that is gone; None where none is known."""
+    known = [state.status.writer for state in run.sources.values() if state.status.writer is not None]
+    return min(known, key=lambda one: one.gone, default=None)
+
+
+def evidence(run: Run) -> Evidence | None:
+    """Return the best evidence that a run lives or lived just now, None where there is only a file's time."""
+    return next(iter(sorted(_signs(run), key=lambda sign: -(sign.latest or float("inf")))), None)
+
+
+def written(run: Run) -> float | None:
+    """Return when something was last written that may be of a step that takes long: not of what only goes on."""
+    times = (s.status.modified for s in run.sources.values() if not s.life.explained())
+    return max((at for at in times if at is not None), default=None)
+
+
+def _signs(run: Run) -> Iterator[Evidence]:
+    for path, state in run.sources.items():
+        name, life = one_line(PurePath(path).name, 60), state.life
+        holder = state.status.writer
+        if holder is not None and not holder.gone:
+            yield Evidence(f"{holder.words} holds {name} open for writing", None)
+        if life.arrived is not None:
+            yield Evidence("steps came while we watched", life.arrived)
+        if life.grew is not None:
+            yield Evidence(f"{name} grew while we watched", life.grew)
+        if life.agrees(state.status.modified) and not state.status.unheld:
+            yield Evidence(f"the times in {name} agree with the file's own", state.status.modified)
+
+
+def phase(run: Run) -> str | None:
+    """Say what is last known of what the run is at: a heartbeat, a printed stage, a timer; None where nothing is."""
+    beats = [state for state in run.sources.values() if state.life.said]
+    if beats:
+        return _heartbeat(beats[0])
+    stages = [state.stage for state in run.sources.values() if state.stage is not None]
+    if stages:
+        return f"the last stage printed: {one_line(stages[-1].text, 120)} (line {stages[-1].line})"
+    return _timer(run)
+
+
+def _timer(run: Run) -> str | None:
+    """Name the longest timed part of the last step: what waits is mostly one that takes long."""
+    parts = [
+        (series.values[-1], key)
+        for key in run.keys
+        if key.startswith("timing_s/") and key != "timing_s/step" and (series := run.present(key)) is not None
+    ]
+    seconds, key = max(parts, default=(0.0, ""))
+    return f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s" if seconds > 0 else None
+
+
+def _heartbeat(state: SourceState) -> str:
+    life = state.life
+    if not life.stands() or life.stood is None or life.stamp is None:
+        return f"the last heartbeat: {life.said}"
+    still = age(life.stamp - life.stood)
+    return f"the heartbeat goes on, its counters have stood still for {still}: {life.said}"
