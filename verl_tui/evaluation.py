@@ -64,7 +64,8 @@ _LEAST_BEAT = 24
 _STRETCH, _FEW_DIFFERENT = 32, 8
 """A stretch with so few different characters may be one; prose has twice as many."""
 _NO_COMPONENT = re.compile(
-    r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn|length|len|tokens?)",
+    r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn|length|len|tokens?|"
+    r"advantages?|logprobs?)",
     re.IGNORECASE,
 )
 """Numbers beside a sample that measure nothing of it."""

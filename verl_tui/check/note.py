@@ -250,11 +250,13 @@ def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_Line]:
 
 def _trouble(sources: Iterable[SourceState]) -> Iterator[_Line]:
     told = more = 0
+    notes: set[str] = set()
     for source in sources:
         path = one_line(source.status.path, 1000)
         if source.status.problem:
             yield _Line(4, Text(f"{path}: {source.status.problem}"))
-        if source.status.note:
+        if source.status.note and source.status.note not in notes:
+            notes.add(source.status.note)
             yield _Line(4, Text(f"{path}: {source.status.note}", "dim"))
         lines = list(islice(source.unreadable, _TOLD_UNREADABLE - told))
         for line in lines:

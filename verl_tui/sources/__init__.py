@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.sources import (
+    completions,
     console,
     filelogger,
     llama_factory,
     metrics_csv,
+    parquet,
     rollouts,
     samples,
     swift,
@@ -32,6 +34,8 @@ FORMATS: tuple[Format, ...] = (
     trainer_state,
     swift,
     llama_factory,
+    completions,
+    parquet,
     samples,
     tutorial,
     console,

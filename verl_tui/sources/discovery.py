@@ -29,7 +29,7 @@ MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
 _MOST_NAMED = 3
 """Files named in one sentence."""
-_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ""}
+_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ""}
 _EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)")
 """What the app itself has written, samples, tables and its screen as text: read only where it is named."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)

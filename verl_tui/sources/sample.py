@@ -28,6 +28,8 @@ _SCORE = ("score", "reward", "acc", "accuracy")
 _STEP = ("global_step", "step", "global_steps")
 _CONVERSATION = ("conversations", "messages")
 _KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP})
+_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *_SCORE, *_STEP, "uid", "messages", "conversations"}
+_NUMBERED = re.compile(r"(?P<field>.+?)(?P<number>_\d+)?")
 _UID = re.compile(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
 
@@ -98,6 +100,12 @@ def read_fact(record: Mapping[str, Any], index: int, *, validation: bool = False
         numbers or _NOTHING,
         validation,
     )
+
+
+def plain_field(name: str) -> str:
+    """Return the name of a table's column as fields of samples are written: `Ground Truth` is `ground_truth`."""
+    found = _NUMBERED.fullmatch(plain := name.strip().lower().replace(" ", "_"))
+    return plain if found is not None and found["field"] in _FIELDS else name
 
 
 def group_of(prompt: str) -> str | None:

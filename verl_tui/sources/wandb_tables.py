@@ -1,27 +1,31 @@
 """W&B tables of samples on disk: `files/media/table/<name>_<W&B's step>_<hash>.table.json`, `{"columns", "data"}`.
 
 verl's `val/generations` has one row a validation, `step, input_1, output_1, score_1, input_2, …`, and is written anew
-with all rows at each (verl/utils/tracking.py, `ValidationGenerationsLogger`). Other trainers write one sample a row,
-mostly of one step (TRL: `step, prompt, completion` and rewards). So where an earlier table of that name lies beside it,
-only the rows of a table's last step are news. A row without a step is of W&B's step.
+with all rows at each (verl/utils/tracking.py, `ValidationGenerationsLogger`). Other trainers write one sample a row
+(TRL: `step, prompt, completion` and rewards), of one step or all so far. So of a table that begins with the rows of an
+earlier one of that name beside it only the further rows are news, and one logged twice counts once. Columns are known
+in any capitalisation. A row without a step is of W&B's step.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from verl_tui.records import Restart, Unreadable
 from verl_tui.sources.jsonl import integer, loads
-from verl_tui.sources.sample import read_sample
+from verl_tui.sources.rewards import RewardSum
+from verl_tui.sources.sample import plain_field, read_sample
+from verl_tui.sources.tail import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, Sample
 
 name = "W&B table"
 rank = 4
@@ -31,7 +35,7 @@ _LARGEST = 256 * 2**20
 _SAMPLES_A_TABLE = 4096
 """Samples kept of one table."""
 _STEPS = ("step", "global_step")
-_NAME = re.compile(r"^(?P<key>.+)_(?P<step>\d+)_[0-9a-f]+\.table\.json$")
+_NAME = re.compile(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
 _COLUMNS = re.compile(rb'"columns"\s*:\s*(\[[^\]]*\])')
 _NUMBERED = re.compile(r"^(?P<field>\w+?)_(?P<number>\d+)$")
 _VALIDATION = re.compile(r"val|eval|test", re.IGNORECASE)
@@ -59,14 +63,18 @@ def reader(path: Path) -> TableReader:
 class TableReader:
     """Waits for the whole table: JSON is complete when it can be read."""
 
-    note: str | None = None
-
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._rewards = RewardSum(path=path)
         self._data: list[bytes] = []
         self._size = 0
         self._done = False
         """Whether the table has been read or given up."""
+
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were added."""
+        return self._rewards.note
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the samples, once the file is whole."""
@@ -105,21 +113,22 @@ class TableReader:
         validation = _VALIDATION.search(key) is not None
         found = [
             sample
-            for row in rows
+            for row in _news(self._path, key, step, rows)
             if isinstance(row, list)
             for at, record in _records(columns, row)
-            if (sample := read_sample(record, step if at is None else at, validation=validation)) is not None
+            if (sample := self._sample(record, step if at is None else at, validation=validation)) is not None
         ]
-        last = found[-1].step if found and _is_continued(self._path, key, step) else None
-        kept = [sample for sample in found if last is None or sample.step == last]
-        yield from kept[:_SAMPLES_A_TABLE]
+        yield from found[:_SAMPLES_A_TABLE]
+
+    def _sample(self, record: dict[str, Any], step: int | None, *, validation: bool) -> Sample | None:
+        return read_sample(self._rewards.complete(record), step, validation=validation)
 
 
 def _records(columns: list[Any], row: list[Any]) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Yield the records of a row with their step: one, or as many as its columns are numbered."""
     plain: dict[str, Any] = {}
     numbered: dict[str, dict[str, Any]] = {}
-    for column, value in zip(map(str, columns), row, strict=False):
+    for column, value in zip(map(plain_field, map(str, columns)), row, strict=False):
         found = _NUMBERED.match(column)
         if found is None:
             plain[column] = value
@@ -142,10 +151,58 @@ def _told(path: Path) -> tuple[str, int | None]:
     return name, step
 
 
-def _is_continued(path: Path, key: str, step: int | None) -> bool:
-    """Tell whether an earlier table of the same name lies beside one."""
+def _news(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
+    """Return the rows of a table that no earlier one beside it holds: one that grows is written anew as a whole."""
+    earlier = _earlier(path, key, step)
+    if earlier is None:
+        return rows
+    if _content(earlier) == _content(path):
+        return []
     try:
-        others = [_told(other) for other in path.parent.iterdir() if other.name.endswith(".table.json")]
+        stat = earlier.stat()
+        known = _rows(earlier, stat.st_size, stat.st_mtime)
+    except (OSError, ValueError):
+        return rows
+    return rows[len(known) :] if known and rows[: len(known)] == known else rows
+
+
+def _earlier(path: Path, key: str, step: int | None) -> Path | None:
+    """Return the last table before one, of the same name or the same content."""
+    try:
+        others = [(other, *_told(other)) for other in path.parent.iterdir() if other.name.endswith(".table.json")]
     except OSError:
-        return False
-    return any(name == key and at is not None and step is not None and at < step for name, at in others)
+        return None
+    before = [
+        (at, other.name, other)
+        for other, name, at in others
+        if name == key and at is not None and step is not None and at < step
+    ]
+    twins = [
+        (at or 0, other.name, other)
+        for other, _, at in others
+        if _content(other) == _content(path) and (at or 0, other.name) < (step or 0, path.name)
+    ]
+    found = max(twins or before, default=None, key=lambda entry: entry[:2])
+    return found[2] if found is not None else None
+
+
+def _content(path: Path) -> str:
+    """Return what stands for a table's content: W&B ends its file's name with a hash of it."""
+    found = _NAME.match(path.name)
+    return found["hash"] if found else path.name
+
+
+@lru_cache(maxsize=2)
+def _rows(path: Path, size: int, modified: float) -> list[Any]:
+    """Return the rows of another table.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no JSON, or no table, or too large.
+    """
+    if size > _LARGEST:
+        raise ValueError("too large")
+    with opened(path) as file:
+        table = loads(file.read())
+    rows = table.get("data") if isinstance(table, dict) else None
+    return rows if isinstance(rows, list) else []
