@@ -174,7 +174,45 @@ def _refit_fault(world: World, onset: int, chance: random.Random) -> None:
     world.change("token_mult_prob_error", onset, lambda i, known: known if i else high)
 
 
-@failure("corrupted-requests")
+@failure("first-step", "verl")
+def _first_step(world: World, _: int, chance: random.Random) -> int:
+    kl = world.columns["actor/kl_loss"]
+    kl[0] = chance.choice((chance.uniform(0.7, 0.9), chance.uniform(1.2, 4.0)))
+    return 1
+
+
+@failure("weights-not-synced", "verl", "other")
+def _old_weights(world: World, onset: int, chance: random.Random) -> int:
+    key = {"verl": "val-core/openai/gsm8k/acc/mean@1", "other": "eval_reward"}[world.dialect]
+    world.put({"verl": "actor/lr", "other": "learning_rate"}[world.dialect], 1e-6)
+    value = chance.uniform(0.2, 0.8)
+    world.change(key, onset, lambda _, __: value)
+    return next(i + 1 for i, known in enumerate(world.columns[key]) if known == value)
+
+
+@failure("entropy-explosion")
+def _entropy_explodes(world: World, onset: int, chance: random.Random) -> None:
+    length, times = chance.randint(15, 60), chance.uniform(4, 10)
+    reward, fall = KEYS["reward"][world.dialect], chance.uniform(0.3, 0.55)
+    world.change(KEYS["entropy"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, times))
+    if chance.random() < 0.5 or world.dialect == "tutorial":
+        world.change(reward, onset, lambda i, known: known * ramp(i, 2 * length, 1.0, 1 - fall))
+    else:
+        flat = world.columns[reward][onset - 2] or 0.0
+        world.change(reward, onset, lambda _, __: flat + chance.gauss(0, 0.02))
+        world.change(KEYS["length"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, 2.0))
+
+
+@failure("host-memory", "verl")
+def _leak(world: World, onset: int, chance: random.Random) -> None:
+    each = chance.uniform(0.5, 2.0)
+    world.put("perf/cpu_memory_used_gb", 180, 1.0)
+    if chance.random() < 0.5:
+        world.put("perf/cpu_memory_total_gb", 500.0)
+    world.change("perf/cpu_memory_used_gb", onset, lambda i, known: known + each * i)
+
+
+@failure("corrupted-requests", "verl", "other")
 def _corrupted(world: World, onset: int, chance: random.Random) -> None:
     world.put("vllm:corrupted_requests", 0.0)
     count = chance.randint(1, 9)

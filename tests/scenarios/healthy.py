@@ -144,6 +144,29 @@ def _rare(chance: random.Random) -> World:
     return world
 
 
+@healthy("raised upper clip: entropy doubles as it learns")
+def _explores(chance: random.Random) -> World:
+    world = verl(500, chance)
+    world.put("actor/entropy", lambda t: 0.3 * math.exp(-20 * t) + 0.2 + 0.45 * t, 0.01, low=0.01)
+    world.put("response_length/mean", lambda t: 320 + 500 * t, 12)
+    world.put("critic/score/mean", lambda t: 0.2 + 0.55 * t, 0.02, low=0.0)
+    world.put("timing_s/gen", lambda t: 20 + 30 * t, 1.5, low=1.0)
+    world.put("perf/total_num_tokens", lambda t: 1e6 * (1 + 1.5 * t), 2e4)
+    return world
+
+
+@healthy("entropy is spent early, memory jumps and is given back")
+def _spends(chance: random.Random) -> World:
+    world = verl(600, chance)
+    world.put("actor/entropy", lambda t: 0.25 + 0.7 * math.exp(-18 * t), 0.01, low=0.01)
+    world.put("actor/lr", 1e-6)
+    jump, back = chance.randint(80, 200), chance.randint(350, 500)
+    world.put("perf/cpu_memory_used_gb", lambda t: 132 + 8 * t + 40 * (1 - math.exp(-60 * t)), 0.6)
+    world.change("perf/cpu_memory_used_gb", jump, lambda _, known: known + 50)
+    world.change("perf/cpu_memory_used_gb", back, lambda _, known: known - 50)
+    return world
+
+
 @healthy("TRL, several rewards")
 def _trl(chance: random.Random) -> World:
     return other(chance.randint(300, 900), chance)

@@ -168,6 +168,19 @@ def test_any_actor_may_print_steps(actor):
     assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
 
 
+MEMORY = (
+    "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which is much\n"
+)
+WORKERS = "1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons\n"
+
+
+def test_what_rays_memory_monitor_says_is_a_warning():
+    decoder = console.ConsoleDecoder()
+    lines = [MEMORY, f"\x1b[33m(raylet)\x1b[0m [2026 E 9 9] node_manager.cc:3069: {WORKERS}", "uses 3.5GB / 4GB\n"]
+    found = [record for n, line in enumerate(lines, 1) for record in decoder.decode(line.encode(), n)]
+    assert [(event.kind, event.line) for event in found] == [(EventKind.WARNING, 1), (EventKind.WARNING, 2)]
+
+
 @pytest.mark.parametrize(
     ("tail", "expected"),
     [
@@ -181,6 +194,9 @@ def test_any_actor_may_print_steps(actor):
         ("'Final validation metrics: None'\nTraceback (most recent call last):\nOSError: at exit\n", State.FINISHED),
         ("[rank7]:[E1 X.cpp:616] [Rank 7] Watchdog caught collective operation timeout: WorkNCCL\n", State.CRASHED),
         ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n", State.CRASHED),
+        (f"ray.exceptions.OutOfMemoryError: {MEMORY}", State.CRASHED),
+        (MEMORY, State.ENDED),
+        (f"(raylet) [2026-11-02 10:00:00,1 E 9 9] (raylet) node_manager.cc:3069: {WORKERS}", State.ENDED),
     ],
 )  # fmt: skip
 def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):

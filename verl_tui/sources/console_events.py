@@ -29,6 +29,7 @@ _TROUBLE = (
     "Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
     "|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred|SIG|shutting down|got signal"
     "|Terminated|core dumped|Segmentation fault|CANCELLED|rror: |CUDA OOM|Could not override|is not in struct"
+    "|memory pressure|GB / "
 )
 _MAY_FAIL = _one_of(_TROUBLE)
 _WORTH_A_LOOK = _one_of(
@@ -66,6 +67,11 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
             rb"|^Capturing [Cc][Uu][Dd][Aa] graph|all initialize finished, ready to fit|instance expiration approaching"
         ),
         EventKind.STAGE,
+    ),
+    (
+        # Ray's memory monitor. The exception that it raises in the driver is no warning any more.
+        re.compile(rb"^(?!ray\.exceptions\.).*(?:killed due to memory pressure|was [\d.]{1,12}GB / [\d.]{1,12}GB \()"),
+        EventKind.WARNING,
     ),
 )
 _LOGGING = re.compile(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")

@@ -9,7 +9,10 @@ from verl_tui.health.diagnoses.crash import Crash
 from verl_tui.health.diagnoses.dead_groups import DeadGroups
 from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
 from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
+from verl_tui.health.diagnoses.entropy_explosion import EntropyExplosion
+from verl_tui.health.diagnoses.first_step import FirstStep
 from verl_tui.health.diagnoses.hang import Hang
+from verl_tui.health.diagnoses.host_memory import HostMemory
 from verl_tui.health.diagnoses.length_explosion import LengthExplosion
 from verl_tui.health.diagnoses.not_finite import NotFinite
 from verl_tui.health.diagnoses.plateau import Plateau
@@ -18,6 +21,7 @@ from verl_tui.health.diagnoses.repetition import Repetition
 from verl_tui.health.diagnoses.restart import Restart
 from verl_tui.health.diagnoses.reward_hacking import RewardHacking
 from verl_tui.health.diagnoses.slow_phase import SlowPhase
+from verl_tui.health.diagnoses.weights_not_synced import WeightsNotSynced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +33,9 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "policy-collapse": PolicyCollapse,
     "hang": Hang,
     "not-finite": NotFinite,
+    "first-step": FirstStep,
+    "weights-not-synced": WeightsNotSynced,
+    "entropy-explosion": EntropyExplosion,
     "entropy-collapse": EntropyCollapse,
     "reward-hacking": RewardHacking,
     "length-explosion": LengthExplosion,
@@ -37,6 +44,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "component-imbalance": ComponentImbalance,
     "engine-mismatch": EngineMismatch,
     "slow-phase": SlowPhase,
+    "host-memory": HostMemory,
     "plateau": Plateau,
     "restart": Restart,
 }

@@ -1,0 +1,218 @@
+"""What experts look at: the first record, weights that stay old, entropy that explodes, the host's memory."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from planted import OTHER, STATUS, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+
+from verl_tui.health.finding import Finding, Severity
+from verl_tui.records import Event, EventKind
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
+    chance = random.Random(seed)
+    return [value + chance.gauss(0.0, size) for value in values]
+
+
+def find(id: str, run: Run) -> Finding | None:
+    verdict = judge(run)
+    assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
+    return next((one for one in verdict.findings if one.id == id), None)
+
+
+# -- first-step --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [(1.4, "the configuration is wrong"), (0.81, "the chat templates differ"), (0.0004, ""), (0.2, ""), (math.nan, "")],
+)
+@pytest.mark.parametrize(("key", "beside"), [("actor/kl_loss", VERL), ("train/kl_loss", OTHER)])
+def test_the_first_record(first: float, words: str, key: str, beside: Mapping[str, float]) -> None:
+    found = find("first-step", planted({key: [first, *[0.001] * 9]}, beside))
+    assert (found is not None) is bool(words)
+    if found is not None:
+        assert words in found.message
+        assert (found.since_step, found.key) == (1, key)
+
+
+def test_a_log_that_begins_later_tells_nothing_of_the_first_step() -> None:
+    run = planted({"actor/kl_loss": [1.4] * 5}, steps=[51, 52, 53, 54, 55])
+    assert "first-step" not in ids(judge(run))
+    assert "begins with step 51" in (reason(judge(run), "first-step") or "")
+
+
+def test_kl_that_grows_later_is_no_first_step() -> None:
+    assert find("first-step", planted({"actor/kl_loss": [0.001, 0.02, 1.5, 3.0]})) is None
+
+
+# -- weights-not-synced ------------------------------------------------------------------------------------------------
+
+CORE = "val-core/gsm8k/acc/mean@1"
+
+
+def validated(values: Sequence[float], rate: float = 1e-6, more: Mapping[str, Sequence[float]] | None = None) -> Run:
+    """Return a run that validates every ten steps, from step 0 on."""
+    run = planted({"actor/lr": [rate] * (10 * len(values)), "critic/score/mean": wave(10 * len(values), 0.5, 0.1)})
+    at = [10 * i for i in range(len(values))]
+    run.apply(batch(rows({CORE: values, **(more or {})}, at, 10_000)), now=0.0)
+    return run
+
+
+def test_the_same_validation_three_times() -> None:
+    found = find("weights-not-synced", validated([0.61, *[0.5178165276724791] * 3]))
+    assert found is not None
+    assert (found.since_step, found.step, found.key) == (10, 30, CORE)
+    assert "0.5178165276724791 to the last digit in 3 validations" in found.message
+    assert any("1e-06" in sentence for sentence in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        validated([0.5178165276724791] * 2),  # too few to tell
+        validated([0.5178165276724791, 0.5178165276724791, 0.5181956027293404]),
+        validated([0.0] * 6),  # never right
+        validated([1.0] * 6),
+        validated([0.3] * 6),  # three of ten: comes again by chance
+        validated([0.5178165276724791] * 4, rate=0.0),  # nothing is learnt
+        validated([0.5178165276724791] * 4, more={"val-core/math/acc/mean@1": [0.1234567, 0.1334567, 0.14, 0.13]}),
+        validated([math.nan] * 4),
+    ],
+)
+def test_what_is_no_proof_of_old_weights(run: Run) -> None:
+    assert find("weights-not-synced", run) is None
+
+
+def test_without_a_learning_rate_old_weights_are_not_judged() -> None:
+    run = planted({"val-core/gsm8k/acc/mean@1": [0.5178165276724791] * 4})
+    assert reason(judge(run), "weights-not-synced") == "the log has no learning rate"
+
+
+# -- entropy-explosion -------------------------------------------------------------------------------------------------
+
+CALM = noisy([0.3] * 200, 0.01)
+WILD = [*CALM[:140], *[0.3 + 0.05 * i for i in range(60)]]
+FALLS = [*noisy([0.6] * 140, 0.02), *noisy([0.6 - 0.006 * i for i in range(60)], 0.02, 2)]
+LEVEL = noisy([0.6] * 200, 0.02)
+GROWS = [*noisy([400.0] * 140, 5), *[400 + 10.0 * i for i in range(60)]]
+KEYS = {
+    "verl": ("actor/entropy", "response_length/mean", "critic/score/mean", VERL),
+    "tutorial": ("ppo/entropy", "rollout/response_length_mean", "rollout/reward_mean", TUTORIAL),
+    "other": ("entropy", "completions/mean_length", "reward", OTHER),
+}
+
+
+@pytest.mark.parametrize("dialect", KEYS)
+@pytest.mark.parametrize(("length", "reward"), [(None, FALLS), (GROWS, LEVEL), (GROWS, FALLS)])
+def test_entropy_that_explodes(dialect: str, length: list[float] | None, reward: list[float]) -> None:
+    entropy, long, score, beside = KEYS[dialect]
+    columns = {entropy: WILD, score: reward, **({long: length} if length else {})}
+    found = find("entropy-explosion", planted(columns, beside))
+    assert found is not None
+    assert found.key == entropy
+    assert 130 <= (found.since_step or 0) <= 150
+
+
+@pytest.mark.parametrize(
+    ("entropy", "length", "reward"),
+    [
+        (
+            WILD,
+            GROWS,
+            noisy([0.3 + 0.002 * i for i in range(200)], 0.02),
+        ),  # a raised upper clip: it explores and learns
+        (WILD, noisy([400.0] * 200, 5), LEVEL),  # nothing goes wrong beside it
+        (CALM, GROWS, FALLS),
+        # Most of it is spent in the first twelfth, and then some of it comes back.
+        ([1.2 * math.exp(-i / 8) + 0.25 + 0.002 * i for i in range(200)], GROWS, LEVEL),
+        ([value / 100 for value in WILD[:170]], GROWS, LEVEL),  # of next to nothing
+        (noisy([0.3] * 200, 0.12), GROWS, FALLS),
+    ],
+)
+def test_entropy_that_does_not_explode(entropy: list[float], length: list[float], reward: list[float]) -> None:
+    count = len(entropy)
+    columns = {"actor/entropy": entropy, "response_length/mean": length[:count], "critic/score/mean": reward[:count]}
+    assert find("entropy-explosion", planted(columns)) is None
+
+
+# -- host-memory -------------------------------------------------------------------------------------------------------
+
+LEAK = noisy([200 + 2.0 * i for i in range(60)], 1.0)
+PACE = {"timing_s/step": 60.0, **VERL}
+
+
+def test_memory_that_grows_says_when_the_node_is_full() -> None:
+    run = planted({"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [503.5] * 60}, PACE)
+    found = find("host-memory", run)
+    assert found is not None
+    assert found.severity is Severity.WARNING
+    assert "in 81 steps (≈ 81 min) it reaches 478 GB, 95 % of the node" in found.message
+    assert (found.since_step, found.step, found.key) == (1, 60, "perf/cpu_memory_used_gb")
+
+
+def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
+    columns = {"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [400.0] * 60}
+    run = Run("r")
+    run.apply(batch(rows(columns, times=[60.0 * (i - 60) for i in range(60)])), now=0.0)
+    found = find("host-memory", run)
+    assert found is not None
+    assert found.severity is Severity.CRITICAL
+    old = judge(run, now=1e9)
+    assert [one.severity for one in old.findings if one.id == "host-memory"] == [Severity.WARNING]
+    run.apply(batch(Event(EventKind.FINISHED, "Final validation metrics: {}", 900)), now=0.0)
+    assert find("host-memory", run) is None
+
+
+def test_without_the_nodes_size_no_hours_are_told() -> None:
+    found = find("host-memory", planted({"perf/cpu_memory_used_gb": LEAK}, PACE))
+    assert found is not None
+    assert "how much the node has is not known" in found.message
+    assert "≈" not in found.message
+
+
+def test_wandbs_share_of_the_host() -> None:
+    found = find("host-memory", planted({"system/memory_percent": [40 + 0.5 * i for i in range(60)]}, PACE))
+    assert found is not None
+    assert "it reaches 95 %" in found.message
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "settings"),
+    [
+        (noisy([200.0] * 60, 2.0), 503.0, None),
+        ([*noisy([132.0] * 30, 0.5), *noisy([182.0] * 30, 0.5)], 503.0, None),  # one jump
+        (noisy([150 + 60 * (1 - math.exp(-i / 10)) for i in range(60)], 0.5), 503.0, None),  # a cache that fills up
+        ([200.0 + 40 * (i % 12) / 12 for i in range(60)], 503.0, None),  # a saw: each checkpoint gives it back
+        (noisy([131 + 0.004 * i for i in range(300)], 0.1), 503.0, None),  # days ahead
+        (noisy([131 + 0.02 * i for i in range(300)], 0.1), None, None),  # not worth a word where the size is not known
+        (LEAK, 503.0, {"trainer.total_training_steps": 100}),  # the run ends before
+        (LEAK[:30], 503.0, None),
+    ],
+)
+def test_memory_that_is_no_leak(used: list[float], total: float | None, settings: dict[str, int] | None) -> None:
+    columns = {"perf/cpu_memory_used_gb": used, **({"perf/cpu_memory_total_gb": [total] * len(used)} if total else {})}
+    assert find("host-memory", planted(columns, PACE, settings)) is None
+
+
+def test_what_ray_says_of_memory() -> None:
+    run = Run("r")
+    run.apply(batch(rows({"critic/score/mean": [0.5] * 5}), status=replace(STATUS, modified=0.0)), now=0.0)
+    text = (
+        "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which exceeds"
+    )
+    run.apply(batch(Event(EventKind.WARNING, text, 812)), now=0.0)
+    found = find("host-memory", run)
+    assert found is not None
+    assert found.severity is Severity.WARNING
+    assert "479.66 of 503.51 GB were in use" in found.message
+    assert found.evidence[0].startswith("line 812: Memory on the node")

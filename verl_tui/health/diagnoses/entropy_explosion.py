@@ -1,0 +1,107 @@
+"""Entropy climbs far beyond its own past while responses grow or the reward falls: the policy turns to noise."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column
+from verl_tui.health.finding import NotJudged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.moment import Moment
+
+_NOW = 2
+"""Newest blocks that must be beyond."""
+_PAST = 40
+"""Blocks that make its own past."""
+_TIMES, _OVER = 2.0, 1.5
+"""Beyond twice its own past it explodes (users' reports), below half as much again it is over (heuristic)."""
+_LEAST = 0.1
+"""Nats a token below which a doubling is no explosion: heuristic."""
+_LONGER = 1.2
+"""Responses have grown if they are a fifth longer: heuristic."""
+_LESS, _MORE = 0.1, 0.05
+"""A reward has fallen by a tenth of its size, risen by a twentieth: heuristic."""
+
+
+class _Explosion(NamedTuple):
+    since: int
+    usual: float
+    signs: tuple[str, ...]
+
+
+class EntropyExplosion(BlockDiagnosis):
+    """Entropy above twice its own past and above where the run began, with length up or reward down.
+
+    With a rising reward it is exploration (a raised upper clip): no alarm.
+    """
+
+    size: ClassVar[int] = 5
+    needs: ClassVar[int] = 8
+    _found: _Explosion | None = None
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at entropy, beside response length and reward."""
+        names = ("entropy", "response_length", "reward")
+        entropy, length, reward = (moment.indicators.get(name) for name in names)
+        if entropy is None:
+            return NotJudged(self.rule.id, "the log has no entropy")
+        if length is None and reward is None:
+            return NotJudged(self.rule.id, "the log has neither response length nor reward")
+        return Inputs((entropy, length, reward))
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Compare the newest blocks with those before."""
+        if self.spans.open is None:
+            self._found = _explosion(blocks)
+        found = self._found
+        if found is None or not blocks[-1].levels[0] >= _OVER * found.usual:
+            return None
+        now, last = blocks[-1].levels[0], blocks[-1].last
+        return Told(
+            found.since,
+            f"rose to {number(now)}, {number(now / found.usual)} times its own past",
+            f"entropy rose to {number(now)} at step {last}, {number(now / found.usual)} times what it was before step "
+            f"{found.since} ({number(found.usual)}), while {' and '.join(found.signs)}",
+            (
+                f"{inputs.keys[0]}: usual {number(found.usual)}, {number(now)} at step {last} (mean of {self.size} "
+                "points)",
+                *found.signs,
+            ),
+            inputs.keys[0],
+        )
+
+
+def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
+    past = blocks[-_NOW - _PAST : -_NOW]
+    entropy, now = column(past, 0), column(blocks[-_NOW:], 0)
+    if len(entropy) < _NOW or len(now) < _NOW:
+        return None
+    usual = median(entropy)
+    # A run begins with high entropy: a return to where it began is no explosion.
+    most = max(_LEAST, _TIMES * usual, *column(blocks[:3], 0))
+    if usual <= 0 or min(now) < most:
+        return None
+    signs = _signs(past, blocks[-1])
+    since = next((block.first for block in reversed(past) if block.levels[0] < _OVER * usual), past[-1].first)
+    return _Explosion(since, usual, signs) if signs else None
+
+
+def _signs(past: Sequence[Block], now: Block) -> tuple[str, ...]:
+    """Return what goes wrong beside it, in words; nothing where the reward rises."""
+    signs = []
+    length, reward = column(past, 1), column(past, 2)
+    if reward:
+        usual, size = median(reward), max(abs(max(reward)), abs(min(reward)))
+        if now.levels[2] >= usual + _MORE * size:
+            return ()
+        if now.levels[2] <= usual - _LESS * size:
+            signs.append(f"the reward fell from {number(usual)} to {number(now.levels[2])}")
+    if length and now.levels[1] >= _LONGER * median(length) > 0:
+        signs.append(f"responses grew from {number(median(length))} to {number(now.levels[1])}")
+    return tuple(signs)

@@ -1,0 +1,175 @@
+"""The host's memory fills up, step by step; at 95 % of the node Ray kills workers."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.conditions.trend import trend
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.limits import figure
+from verl_tui.health.moment import minutes
+from verl_tui.runs.state import State
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.moment import Moment
+    from verl_tui.records import Event
+
+_USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
+_SHARE = ("system/memory_percent", "system/memory")
+"""W&B's figure of the host: percent in use."""
+_TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
+_KILLED = re.compile(r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \(")
+_OF = re.compile(r"was ([\d.]+)GB / ([\d.]+)GB \(")
+_FULL = 0.95
+"""Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
+_MOST = 200
+"""Newest points that tell the slope."""
+_PARTS = 4
+_EACH = 1 / 3
+"""Every quarter must have grown by a third of an even share: one jump, or a cache that fills up, is no leak."""
+_SURE = 8.0
+_GROWN, _GROWN_GB = 0.25, 20.0
+"""Where the node's size is not known: a quarter and 20 GB more is worth a word: heuristic."""
+_SOON, _AHEAD = 3600.0, 86400.0
+"""Below an hour it is critical; more than a day ahead is too far to tell: heuristic."""
+
+
+class _Growth(NamedTuple):
+    """A steady growth."""
+
+    key: str
+    since: int
+    step: int
+    first: float
+    now: float
+    each: float
+    """Growth a step."""
+    full: float | None
+    """What Ray lets be used, None where the node's size is not known."""
+    unit: str
+
+
+class HostMemory(Diagnosis):
+    """Memory of the host grows steadily, or Ray has killed workers for want of it."""
+
+    alive: ClassVar[bool] = True  # what has ended fills no memory
+    sentences: ClassVar[bool] = True
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self._looked: tuple[int, _Growth | NotJudged | None] = (-1, None)
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Look at the growth, and at what Ray said."""
+        run = moment.run
+        if self._looked[0] != run.revision:
+            self._looked = (run.revision, self._growth(moment))
+        killed = [event for event in run.events if _KILLED.search(event.text)]
+        growth = self._looked[1]
+        finding = None
+        if killed:
+            finding = self._killed(moment, killed)
+        elif isinstance(growth, _Growth) and moment.state is not State.FINISHED:
+            finding = self._filling(moment, growth)
+        self.remember(finding, run.step)
+        if finding is None and isinstance(growth, NotJudged):
+            return growth
+        return finding
+
+    def _growth(self, moment: Moment) -> _Growth | NotJudged | None:
+        names = moment.names
+        key = next((names[name] for name in (*_USED, *_SHARE) if name in names), None)
+        series = moment.run.present(key)
+        if key is None or series is None:
+            return NotJudged(self.rule.id, "the log has no memory of the host")
+        if len(series) < self.rule.window:
+            return NotJudged(self.rule.id, f"needs {self.rule.window} points, has {len(series)}")
+        share = key in {names.get(name) for name in _SHARE}
+        values, steps = list(series.values[-_MOST:]), series.steps[-_MOST:]
+        if not all(map(math.isfinite, values)) or not _steady(values):
+            return None
+        each = trend(values).change / max(1, steps[-1] - steps[0])
+        full = 100 * _FULL if share else _full(moment)
+        return _Growth(key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else "GB")
+
+    def _filling(self, moment: Moment, growth: _Growth) -> Finding | None:
+        rise = (
+            f"the host's memory grows steadily, from {number(growth.first)} {growth.unit} at step {growth.since} to "
+            f"{number(growth.now)} {growth.unit}"
+        )
+        severity = self.rule.severity
+        if growth.full is None:
+            if growth.now - growth.first < max(_GROWN_GB, _GROWN * growth.first):
+                return None
+            words = f"{rise}; how much the node has is not known, so neither is when it is full"
+        else:
+            left = max(0.0, growth.full - growth.now) / growth.each
+            seconds = left * moment.pace.seconds if moment.pace is not None else None
+            total = moment.run.total_steps
+            if total is not None and growth.step + left > total:
+                return None
+            if seconds is not None and seconds > _AHEAD:
+                return None
+            when = f" (≈ {minutes(seconds)})" if seconds is not None else ""
+            words = f"{rise}: in {math.ceil(left):,} steps{when} it reaches {number(growth.full)} {growth.unit}"
+            words += ", 95 % of the node, where Ray kills workers"
+            going = moment.state in (State.RUNNING, State.STALLED)
+            if going and seconds is not None and seconds < _SOON:
+                severity = Severity.CRITICAL
+        pace = f", {number(growth.each * 3600 / moment.pace.seconds)} {growth.unit} an hour" if moment.pace else ""
+        evidence = f"{growth.key}: {number(growth.each)} {growth.unit} a step over steps {growth.since}–{growth.step}"
+        return self._told(words, severity, growth.step, growth.since, (evidence + pace,), growth.key)
+
+    def _killed(self, moment: Moment, events: Sequence[Event]) -> Finding:
+        known = next((found for event in reversed(events) if (found := _OF.search(event.text))), None)
+        full = f": {known[1]} of {known[2]} GB were in use" if known else ""
+        step = next((event.step for event in reversed(events) if event.step is not None), None)
+        return self._told(
+            f"Ray killed workers because the host's memory was full{full}",
+            self.rule.severity,
+            moment.run.step if step is None else step,
+            step,
+            tuple(f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]),
+            None,
+        )
+
+    def _told(
+        self,
+        words: str,
+        severity: Severity,
+        step: int | None,
+        since: int | None,
+        evidence: tuple[str, ...],
+        key: str | None,
+    ) -> Finding:
+        rule = self.rule
+        return Finding(rule.id, severity, words, step, since, evidence, rule.advice, rule.source, key)
+
+
+def _steady(values: Sequence[float]) -> bool:
+    """Return whether values rise beyond doubt, and in every part of their course."""
+    line = trend(values)
+    if line.change <= 0 or line.t < _SURE:
+        return False
+    size = len(values) // _PARTS
+    parts = [values[-(i + 1) * size : len(values) - i * size] for i in range(_PARTS)]
+    return all(trend(part).change >= _EACH * line.change / _PARTS for part in parts)
+
+
+def _full(moment: Moment) -> float | None:
+    """Return how many GB of the node Ray lets be used, None where its size is not known."""
+    for name in _TOTAL:
+        series = moment.run.present(moment.names.get(name))
+        point = series.last_finite if series is not None else None
+        if point is not None and point.value > 0:
+            return _FULL * point.value
+    stated = figure(moment.run, ("cpu_memory_total_gb", "wandb.memory_total_gb"))
+    return _FULL * stated[1] if stated is not None else None
