@@ -10,6 +10,7 @@ from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family, place
 from verl_tui.runs.checkpoints import checkpoints
+from verl_tui.runs.rates import generation_latency, steps_per_minute
 from verl_tui.runs.targets import reached
 from verl_tui.text import one_line
 from verl_tui.tui.panels.overlaid import overlaid
@@ -183,7 +184,7 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
         envelope=_envelope(found, run, axis),
         band=_band(found, view),
         target=target,
-        notes=notes,
+        notes=notes or _rate(found, run),
         marks=tuple(Mark(at, mark.role) for mark in _marks(found, view) if (at := along(mark.step)) is not None),
         cursor=None if view.cursor is None else along(view.cursor),
         axis=axis.axis,
@@ -256,6 +257,15 @@ def _target(found: Plan, view: View) -> tuple[float | None, tuple[str, ...]]:
     said = f"target {compact(wanted[name])}"
     notes = (said,) if at is None else (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
     return wanted[name] * factor(name, found.key), notes
+
+
+def _rate(found: Plan, run: Run) -> tuple[str, ...]:
+    """Return what the times in a chart come to: steps per minute, the 95th percentile of generation."""
+    if found.indicator == "step_time" and (rate := steps_per_minute(run)) is not None:
+        return (f"{compact(rate.value)} {rate.unit}",)
+    if found.indicator == "generation_time" and (latency := generation_latency(run)) is not None:
+        return (f"p95 {compact(latency.value)} {latency.unit}",)
+    return ()
 
 
 def _marks(found: Plan, view: View) -> tuple[Mark, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity
+from verl_tui.runs.rates import steps_per_minute
 from verl_tui.runs.state import State, remaining, silence, state
 from verl_tui.times import age, duration
 from verl_tui.tui.why import standing
@@ -137,6 +138,8 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
         yield [Form(86, ((f"reading {view.monitor.loaded():.0%}", "dim"),))]
     if (left := remaining(run, view.now)) is not None:
         yield [Form(38, ((f"ETA {duration(left)}", ""),))]
+        if (rate := steps_per_minute(run)) is not None:
+            yield [Form(9, ((f"{compact(rate.value)} {rate.unit}", "dim"),))]
     if (quiet := silence(run, view.now)) is not None:
         yield [Form(10, ((f"last record {age(quiet)}" + (" ago" if quiet >= 10 else ""), "dim"),)),
                Form(14, ((age(quiet), "dim"),))]  # fmt: skip

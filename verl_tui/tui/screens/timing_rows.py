@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.runs.pace import Due, ahead, due, kinds, pace
+from verl_tui.runs.rates import rates
 from verl_tui.runs.state import State, goes_on, state
 from verl_tui.runs.timing import breakdown, bubble, history, throughput, waiting
 from verl_tui.times import duration
@@ -48,7 +49,7 @@ def timing_rows(view: View, width: int) -> list[Pieces]:
     parts = (
         _where(run, found, width, ascii_only=view.ascii),
         _progress(run, view.now, width),
-        _figures("yield", list(throughput(run, found)), width, ascii_only=view.ascii),
+        _figures("yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii),
         _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii),
         _each_step(run, found, width, ascii_only=view.ascii),
     )
