@@ -92,10 +92,12 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
 def test_what_it_yields() -> None:
     shown = texts(view_of(validating()), 110)
     start = shown.index("yield")
-    assert shown[start + 1 : start + 4] == [
-        "throughput per GPU      100 tokens/s/GPU  perf/throughput",
-        "throughput of all GPUs  800 tokens/s      perf/throughput × 8 GPUs",
-        "MFU actor               0.0%              0: unknown model or GPU",
+    assert shown[start + 1 : start + 6] == [
+        "steps per minute         1.5 steps/min     timing_s/step",
+        "generation latency, p95  20.0 s            timing_s/gen, of the last 43",
+        "throughput per GPU       100 tokens/s/GPU  perf/throughput",
+        "throughput of all GPUs   800 tokens/s      perf/throughput × 8 GPUs",
+        "MFU actor                0.0%              0: unknown model or GPU",
     ]
     start = shown.index("generating and waiting")
     assert shown[start + 1] == "time spent generating  43.5%  timing_s/gen"
