@@ -15,6 +15,7 @@ from verl_tui.sources import (
     samples,
     swift,
     tensorboard,
+    trackio,
     trainer_state,
     tutorial,
     wandb,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMATS: tuple[Format, ...] = (
     tensorboard,
+    trackio,
     wandb,
     wandb_tables,
     rollouts,

@@ -17,6 +17,7 @@ from verl_tui.sources.grouping import WANDB, Folder, FoundFile, FoundRun, groupe
 from verl_tui.sources.paths import is_file, is_folder
 from verl_tui.sources.rollouts import dump_step, is_dump
 from verl_tui.sources.settings import NAMES as SETTINGS
+from verl_tui.sources.trackio import RunNames
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
 _MOST_NAMED = 3
 """Files named in one sentence."""
-_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ""}
+_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db", ""}
 _EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)")
 """What the app itself has written, samples, tables and its screen as text: read only where it is named."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -58,6 +59,7 @@ class Finder:
         self._recognised: dict[Path, tuple[int, Format | None]] = {}
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
+        self._trackio = RunNames()
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories looked at below the path that is being looked at."""
         self._closed: dict[Path, str] = {}
@@ -83,7 +85,9 @@ class Finder:
                     self._look(path, folders, problems, waiting)
                 except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
                     problems.append(f"{one_line(str(path))}: {_why(error)}")
-        return Discovery(tuple(named(folders)), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting)))
+        return Discovery(
+            tuple(self._trackio.apart(named(folders))), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting))
+        )
 
     def _expand(self, spec: str) -> list[Path]:
         expanded = os.path.expanduser(spec)  # noqa: PTH111 - pathlib normalises the pattern away

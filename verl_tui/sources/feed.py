@@ -16,6 +16,8 @@ from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
+from verl_tui.sources.trackio import is_trackio
+from verl_tui.sources.trackio_runs import TrackioSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -256,6 +258,8 @@ def _source(file: FoundFile, ordinal: int) -> Source:
         return SettingsSource(file.path, ordinal)
     if file.format is rollouts and plain(file.path) == file.path:
         return DumpSource(file.path, ordinal)
+    if is_trackio(file):
+        return TrackioSource(file.path, ordinal)
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
     return FileSource(file.path, file.format, ordinal)

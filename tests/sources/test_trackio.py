@@ -1,0 +1,246 @@
+"""Databases of trackio: the trainer's steps, live beside a writer, settings, devices, samples, and bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import read_run, read_runs, values
+
+from verl_tui.records import Rows, Sample
+from verl_tui.sources.feed import Feed, explain
+from verl_tui.sources.trackio_runs import TrackioSource
+
+if TYPE_CHECKING:
+    from verl_tui.records import Record
+
+MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+SCHEMA = """
+CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT, timestamp TEXT, run_name TEXT, step INTEGER,
+                      metrics TEXT);
+CREATE TABLE configs (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT, run_name TEXT, config TEXT, created_at TEXT);
+CREATE TABLE system_metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT, timestamp TEXT, run_name TEXT,
+                             metrics TEXT);
+"""
+
+
+class Writer:
+    """Writes a database as trackio does, and keeps it open as a training does."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = sqlite3.connect(path)
+        self.database.execute("PRAGMA journal_mode = WAL")
+        self.database.executescript(SCHEMA)
+        self.second = 0
+
+    def log(self, step: int, run: str = "tiny", **metrics: Any) -> None:
+        self._add("metrics", run, {"step": step, "metrics": json.dumps(metrics).encode()})
+
+    def system(self, run: str = "tiny", **metrics: Any) -> None:
+        self._add("system_metrics", run, {"metrics": json.dumps(metrics).encode()})
+
+    def config(self, run: str = "tiny", **config: Any) -> None:
+        self._insert("configs", {"run_name": run, "config": json.dumps(config).encode()})
+
+    def _add(self, table: str, run: str, cells: dict[str, Any]) -> None:
+        self.second += 1
+        time = f"2026-11-22T10:{self.second // 60:02d}:{self.second % 60:02d}+00:00"
+        self._insert(table, {"timestamp": time, "run_name": run, **cells})
+
+    def _insert(self, table: str, cells: dict[str, Any]) -> None:
+        holes = ", ".join("?" * len(cells))
+        self.database.execute(f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({holes})", tuple(cells.values()))
+        self.database.commit()
+
+
+def training(path: Path) -> Writer:
+    writer = Writer(path)
+    writer.config(max_steps=50, reward_weights=[1.0, 2.0], _Username="me")
+    for step in (10, 20):
+        for seconds in (1.0, 3.0):
+            writer.log(step // 10, **{"profiling/generate": seconds})
+        writer.log(step // 10, **{"train/loss": 1.0 / step, "train/kl": "NaN", "train/global_step": step})
+    return writer
+
+
+def drained(source: TrackioSource) -> list[Record]:
+    records, more = [], True
+    while more:
+        found, more = source.read()
+        records.extend(found)
+    return records
+
+
+def test_steps_are_the_trainers(tmp_path: Path) -> None:
+    training(tmp_path / "p.db")
+    run = read_run(tmp_path)
+    assert run.name == "tiny"
+    assert values(run, "train/loss") == {10: 0.1, 20: 0.05}
+    assert repr(values(run, "train/kl")) == "{10: nan, 20: nan}"
+    assert values(run, "profiling/generate")[10] == 2.0, "several measurements a step"
+    assert run.settings["max_steps"] == 50
+    assert not any("Username" in key for key in run.settings)
+
+
+def test_a_run_that_never_states_the_trainers_step_has_its_own(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "p.db")
+    for step in range(3):
+        writer.log(step, loss=float(step))
+    assert values(read_run(tmp_path), "loss") == {0: 0.0, 1: 1.0, 2: 2.0}
+
+
+def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    writer = training(tmp_path / "p.db")
+    source = TrackioSource(tmp_path / "p.db" / "tiny")
+    drained(source)
+    assert drained(source) == []
+    writer.log(3, **{"train/loss": 0.5, "train/global_step": 30})
+    (rows,) = drained(source)
+    assert isinstance(rows, Rows)
+    assert list(rows.steps) == [30]
+    writer.database.close()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    drained(TrackioSource(tmp_path / "p.db" / "tiny"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_system_figures_are_of_the_step_of_their_time_and_devices_are_devices(tmp_path: Path) -> None:
+    writer = training(tmp_path / "p.db")
+    writer.system(
+        **{"cpu/utilization": 50.0, "gpu/0/utilization": 90, "gpu/0/allocated_memory": 2.0, "gpu/0/power": 300}
+    )
+    run = read_run(tmp_path)
+    assert values(run, "system/cpu/utilization") == {20: 50.0}
+    assert values(run, "system/gpu.0.gpu") == {20: 90.0}
+    assert values(run, "system/gpu.0.memoryAllocatedBytes") == {20: 2.0**31}
+
+
+def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> None:
+    writer = training(tmp_path / "p.db")
+    rows = [{"step": "20", "prompt": "p", "completion": "c", "Right": 1.0, "Short": 0.25, "advantage": 0.1}]
+    for table in (rows, rows, [*rows, {**rows[0], "Right": 0.0}]):
+        writer.log(3, completions={"_type": "trackio.table", "_value": table})
+    source = TrackioSource(tmp_path / "p.db" / "tiny")
+    samples = [record for record in drained(source) if isinstance(record, Sample)]
+    assert [(sample.step, sample.score) for sample in samples] == [(20, 1.5), (20, 0.5)]
+    assert source.status().note == "the reward of a sample is 1 × Right + 2 × Short: no total is stated"
+
+
+def test_every_run_of_a_project_is_a_run(tmp_path: Path) -> None:
+    writer = training(tmp_path / "p.db")
+    writer.log(1, run="other/run", loss=1.0)
+    runs = read_runs(tmp_path)
+    assert set(runs) == {"tiny", "other/run"}
+    assert values(runs["tiny"], "train/loss") == {10: 0.1, 20: 0.05}
+    assert values(runs["other/run"], "loss") == {1: 1.0}
+
+
+def test_beside_a_console_it_is_one_run_with_it(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step:1 - actor/pg_loss:0.5\n")
+    (tmp_path / "trackio").mkdir()
+    training(tmp_path / "trackio" / "p.db")
+    assert {"train/loss", "actor/pg_loss"} <= set(read_run(tmp_path).keys)
+
+
+def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
+    writer = training(tmp_path / "p.db")
+    writer.database.execute("PRAGMA journal_mode = DELETE")
+    writer.database.execute("PRAGMA locking_mode = EXCLUSIVE")
+    source = TrackioSource(tmp_path / "p.db" / "tiny")
+    (tmp_path / "p.db-wal").write_bytes(b"log")
+    writer.database.execute("BEGIN EXCLUSIVE")
+    assert drained(source) == []
+    assert source.status().problem == "locked by another program: read as soon as it lets go"
+    writer.database.rollback()
+    writer.database.close()
+    (tmp_path / "p.db-wal").unlink(missing_ok=True)
+    assert drained(source)
+    assert source.status().problem is None
+
+
+def test_a_half_copied_database_is_said(tmp_path: Path) -> None:
+    writer = training(tmp_path / "p.db")
+    for step in range(300):
+        writer.log(step, loss=0.5, text="x" * 200)
+    writer.database.close()
+    data = (tmp_path / "p.db").read_bytes()
+    (tmp_path / "p.db").write_bytes(data[: len(data) // 2])
+    (state,) = (state for state in read_run(tmp_path / "p.db").sources.values() if "trackio" in state.status.format)
+    assert state.status.problem is not None
+    assert state.status.problem.startswith("damaged, or copied while it was written: ")
+
+
+def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "bookmarks.db")
+    database.execute("CREATE TABLE metrics (id INTEGER)")
+    database.commit()
+    feed = Feed([str(tmp_path / "bookmarks.db")])
+    discovery = feed.scan()
+    assert not discovery.runs
+    assert "is a binary file, not a log" in explain(discovery)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 20_000))
+def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
+    path = tmp_path / "p.db"
+    path.unlink(missing_ok=True)
+    writer = training(path)
+    writer.system(**{"cpu/utilization": 50.0})
+    writer.database.close()
+    whole = path.read_bytes()
+    at %= len(whole)
+    path.write_bytes(whole[:at] + data + whole[at + len(data) :])
+    drained(TrackioSource(path / "tiny"))
+    read_runs(path)
+    path.write_bytes(whole[:at])
+    drained(TrackioSource(path / "tiny"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(
+    cells=st.lists(
+        st.one_of(
+            st.binary(max_size=30),
+            st.text(max_size=10),
+            st.integers(-(2**63), 2**63 - 1),
+            st.none(),
+            st.dictionaries(
+                st.sampled_from(["loss", "train/global_step", "t", "h"]),
+                st.one_of(
+                    st.floats(),
+                    st.integers(),
+                    st.text(max_size=5),
+                    st.just({"_type": "trackio.table", "_value": [{"prompt": "p", "completion": "c"}, 5]}),
+                    st.just({"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}),
+                ),
+            ).map(json.dumps),
+        ),
+        max_size=6,
+    )
+)
+def test_any_cell_does_no_harm(tmp_path: Path, cells: list[Any]) -> None:
+    path = tmp_path / "p.db"
+    path.unlink(missing_ok=True)
+    writer = Writer(path)
+    for cell in cells:
+        sql = "INSERT INTO metrics (timestamp, run_name, step, metrics) VALUES (?, 'tiny', ?, ?)"
+        writer.database.execute(sql, (cell, cell, cell))
+    writer.database.commit()
+    source = TrackioSource(path / "tiny")
+    drained(source)
+    assert source.status().problem is None
+    writer.database.close()
+
+
+@pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
+def test_a_real_one_against_its_console() -> None:
+    run = read_run(MADE / "t116_trackio_live/trackio")
+    assert list(values(run, "train/loss")) == list(range(1, 45))
+    assert values(run, "train/global_step") == {step: float(step) for step in range(1, 45)}

@@ -1,0 +1,143 @@
+"""trackio's databases: `<project>.db`, SQLite in WAL mode, with all runs of a project (Hugging Face's local tracker).
+
+They lie in `$TRACKIO_DIR`, else in `~/.cache/huggingface/trackio` (trackio/utils.py, `_get_trackio_dir`). A run within
+is named by a path below its database: `huggingface.db/tiny-grpo`. How a run is read: `verl_tui.sources.trackio_runs`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from verl_tui.records import Unreadable
+from verl_tui.sources.paths import is_file
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.grouping import FoundFile, FoundRun
+
+name = "trackio database"
+rank = 4
+anchor = True
+
+SUFFIX = ".db"
+_MAGIC = b"SQLite format 3\0"
+_TABLES = {"metrics", "configs"}
+_BUSY = 0.2
+"""Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file is a database of trackio, as far as can be told while another program holds it."""
+    if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):
+        return False
+    try:
+        with closing(connect(path)) as database:
+            found = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except (sqlite3.Error, OSError):
+        return b"run_name" in head and b"metrics" in head
+    return found >= _TABLES
+
+
+def reader(path: Path) -> NoReader:
+    """Return what reads no bytes: a database is asked, not read from end to end."""
+    return NoReader()
+
+
+class NoReader:
+    """Says that a database has to lie uncompressed on a disk."""
+
+    note: str | None = None
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return why there is nothing."""
+        return (Unreadable(1, "a database is read only where it lies as a file of its own", ""),)
+
+    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a database for reading.
+
+    Where no writer has left a log of changes beside it, SQLite is told that nothing changes: it would create files.
+
+    Raises:
+        sqlite3.Error: It is none, or is locked.
+        OSError: It is gone.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=_BUSY)
+
+
+def database_of(path: Path) -> tuple[Path, str]:
+    """Return the database in which a run lies, and what the run is called; the path itself where it names none."""
+    for above in path.parents:
+        if above.suffix.lower() == SUFFIX and is_file(above):
+            return above, str(path.relative_to(above))
+    return path, ""
+
+
+class RunNames:
+    """The names of the runs in databases; asks only for what has been added since."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, dict[str, None]]] = {}
+        """By database: the last row looked at, and the names in the order of their last rows."""
+
+    def of(self, path: Path) -> list[str]:
+        """Return the names of a database's runs, that written last at the end; those known where it cannot be read."""
+        last, names = self._known.get(path, (0, {}))
+        try:
+            with closing(connect(path)) as database:
+                configured = [row[0] for row in database.execute("SELECT run_name FROM configs ORDER BY id")]
+                added = database.execute(
+                    "SELECT run_name, max(id) FROM metrics WHERE id > ? GROUP BY run_name ORDER BY max(id)", (last,)
+                ).fetchall()
+        except (sqlite3.Error, OSError):
+            return list(names)
+        for run in configured:
+            names.setdefault(str(run))
+        for run, at in added:
+            names.pop(str(run), None)
+            names[str(run)] = None
+            last = max(last, at)
+        self._known[path] = last, names
+        return list(names)
+
+    def apart(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
+        """Yield runs with those of a project apart: the run that was written last belongs to the logs beside it."""
+        for run in runs:
+            files, more = [], []
+            for file in run.files:
+                names = self.of(file.path) if is_trackio(file) else []
+                files.append(_within(file, names[-1]) if names else file)
+                more += [(_within(file, each), each) for each in names[:-1]]
+            alone = [file for file in files if file.format is not None and file.format.anchor]
+            only = len(alone) == 1 and is_trackio(alone[0])
+            name = database_of(alone[0].path)[1] if only else ""
+            yield replace(run, name=one_line(name, 120) or run.name, files=tuple(files))
+            for file, each in more:
+                yield replace(run, name=one_line(each, 120), directory=file.path, files=(file,))
+
+
+def is_trackio(file: FoundFile) -> bool:
+    """Tell whether a file is of this format."""
+    return file.format is not None and file.format.name == name
+
+
+def _within(file: FoundFile, run: str) -> FoundFile:
+    return replace(file, path=file.path / (run.replace("\0", "") or "unnamed"))
