@@ -68,8 +68,18 @@ def values(run: Run, key: str) -> dict[int, float]:
     return dict(zip(series.steps, series.values, strict=True))
 
 
-def feed_in_pieces(path: Path, format_: Format, data: bytes, cuts: list[int]) -> tuple[Run, list[Record]]:
-    """Write data piece by piece, reading after each; return the run and all records."""
+def feed_in_pieces(
+    path: Path, format_: Format, data: bytes, cuts: list[int], *, to_the_end: bool = False
+) -> tuple[Run, list[Record]]:
+    """Write data piece by piece, reading after each; return the run and all records.
+
+    Args:
+        path: Where to write it.
+        format_: Its format.
+        data: What the file holds in the end.
+        cuts: Where to cut it.
+        to_the_end: Whether nothing more is waited for at the end.
+    """
     path.write_bytes(b"")
     source = FileSource(path, format_, chunk=97)
     run, records = Run("r"), []
@@ -78,6 +88,8 @@ def feed_in_pieces(path: Path, format_: Format, data: bytes, cuts: list[int]) ->
         with path.open("ab") as file:
             file.write(data[start:stop])
         found = drain_all(source)
+        if to_the_end and stop == edges[-1]:
+            found.extend(source.finish())
         records.extend(without_figures(found))
         run.apply(Batch("r", source.status(), tuple(found)), NOW)
     return run, records

@@ -33,6 +33,8 @@ class Rows:
     """True where a repeated step means several measurements to be averaged, false where the last one wins."""
     progress: bool = True
     """False where the rows tell of steps without showing that training has reached them: figures of samples."""
+    reckoned: bool = False
+    """True where the log states no steps: they were found from what stands around the rows."""
 
 
 @dataclass(frozen=True, slots=True)

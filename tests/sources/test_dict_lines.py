@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, values
+from log_reading import drain, feed_in_pieces, read_run, values
 
-from verl_tui.records import Event, EventKind
+from verl_tui.records import Event, EventKind, Rows
 from verl_tui.runs.state import State, state
 from verl_tui.sources import console
 from verl_tui.sources.gather import Row
+from verl_tui.sources.source import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def bar(at: int, total: int) -> str:
@@ -62,7 +67,44 @@ OPENRLHF = """\
 (T pid=3) INFO 11-02 10:00:09 ppo.py:91] ✨ Global step 2: {'policy_loss': -0.25, 'reward': 0.5, 'kl': 1e-3}
 INFO 11-02 10:00:15 ppo.py:91] ✨ Global step 3: {'policy_loss': -0.125, 'reward': 0.75, 'kl': 2e-3}
 """
-CONSOLES = {"trl": TRL, "slime": SLIME, "openrlhf": OPENRLHF}
+
+
+def repainted(at: int, total: int = 40) -> str:
+    """Return what is left of a dict that is kept back: the bar is cleared and painted again."""
+    return f"{bar(at, total)}{CLEAR}{bar(at, total)}"
+
+
+def kept_back(steps: Iterable[int], words: Iterable[str] = ()) -> str:
+    """Return dicts that come all at once."""
+    return "".join(f"{{'loss': {at / 8}, 'epoch': {at / 400:.2f}}}\n" for at in steps) + "".join(words)
+
+
+EVALUATED = "{'eval_loss': 0.25, 'epoch': 0.05}\n"
+SAVING = (
+    "Writing model shards:   0%|          | 0/1 [00:00<?, ?it/s]\rWriting model shards: 100%|##| 1/1 [00:00<00:00]\n"
+)
+BUFFERED = (
+    bar(0, 40)
+    + "".join(map(repainted, range(2, 10, 2)))
+    # The tenth step's dict makes the buffer overflow: what it held comes in the middle of the clearing.
+    + f"{bar(10, 40)}{CLEAR}{kept_back(range(2, 10, 2))}{bar(10, 40)}"
+    + "".join(map(repainted, range(12, 22, 2)))
+    # Another bar flushes all of it. That of the evaluation is repainted too, and takes its leave.
+    + kept_back(range(10, 22, 2))
+    + f"{bar(0, 8)}{bar(8, 8)}{CLEAR}\n{CLEAR}{bar(20, 40)}\n{bar(8, 8)}\n\r{' ' * 40}"
+    + "".join(map(repainted, range(22, 30, 2)))
+    + kept_back((), [EVALUATED])
+    + kept_back(range(22, 30, 2))
+    + SAVING
+    + "".join(map(repainted, range(30, 42, 2)))
+    + f"{CLEAR}{bar(40, 40)}\n"
+    + kept_back(range(30, 42, 2))
+    + "{'train_runtime': 91.5, 'train_loss': 0.125, 'epoch': 0.1}\n"
+)
+CAPTURED = (
+    f"{bar(0, 40)[1:]}warning\n{bar(5, 40)[1:]}\n{kept_back(range(1, 16))}{bar(17, 40)[1:]}\n{kept_back((16, 17, 18))}"
+)
+CONSOLES = {"trl": TRL, "buffered": BUFFERED, "captured": CAPTURED, "slime": SLIME, "openrlhf": OPENRLHF}
 
 
 @pytest.mark.parametrize("name", CONSOLES)
@@ -128,10 +170,107 @@ def test_bars_that_tqdm_leaves_out(tmp_path: Path) -> None:
     end = f"{{'loss': 7.5, 'epoch': 0.75}}\n{bar(60, 80)}{CLEAR}{{'reward': 1, 'epoch': 0.75}}\n{bar(60, 80)}\n"
     path.write_text(bar(0, 80) + bar(45, 80) + dicts + after + end)
     run = read_run(path)
-    # Only of the second one nothing tells yet how far apart they are.
-    assert values(run, "loss") == {45: 50 / 8, 55: 55 / 8, 60: 60 / 8}
+    assert values(run, "loss") == {45: 45 / 8, 50: 50 / 8, 55: 55 / 8, 60: 60 / 8}
     assert values(run, "reward") == {60: 1.0}, "a second dict of one step"
     assert (run.step, run.total_steps, run.restarts) == (60, 80, [])
+
+
+def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cleared(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(BUFFERED)
+    run = read_run(path)
+    assert values(run, "loss") == {at: at / 8 for at in range(2, 42, 2)}
+    assert values(run, "eval_loss") == {20: 0.25}
+    assert (run.step, run.total_steps, run.restarts) == (40, 40, [])
+    assert state(run, 0.0) is State.FINISHED
+    assert [source.status.note for source in run.sources.values()] == [None, None]
+
+
+def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(tmp_path: Path) -> None:
+    """W&B keeps bars and dicts of a console in the order in which it saw them last."""
+    path = tmp_path / "output.log"
+    path.write_text(CAPTURED)
+    run = read_run(path)
+    assert values(run, "loss") == {at: at / 8 for at in range(1, 19)}
+    assert (run.step, run.total_steps, run.restarts) == (18, 40, [])
+    said = run.sources[str(path)].status.note
+    assert said is not None
+    assert said.startswith("the steps of 18 records are estimated")
+
+
+def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    source = FileSource(path, console)
+    shown = []
+    for text in (bar(0, 20), bar(5, 20), CLEAR, "{'loss': 0.5, 'epoch': 0.1}\n", bar(5, 20)):
+        with path.open("a") as file:
+            file.write(text)
+        shown.append([list(one.steps) for one in drain(source) if isinstance(one, Rows)])
+    assert shown == [[], [], [], [], [[5]]]
+
+
+def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(f"{bar(0, 20)}\n{{'loss': 0.5, 'epoch': 0.1}}\nTraceback (most recent call last):\nKeyError: 1\n")
+    assert values(read_run(path), "loss") == {1: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("written", "step", "total"),
+    [
+        ("{'loss': '0.5', 'epoch': '0.1', 'global_step/max_steps': '10/438', 'elapsed_time': '1s'}", 10, 438),
+        ("{'loss': 0.5, 'step': 10}", 10, None),
+        ("{'train/loss': 0.5, 'train/global_step': 10, 'epoch': 0.1}", 10, None),
+        ("{'loss': 0.5, 'current_steps': 10, 'total_steps': 438}", 10, 438),
+        ("{'actor_loss': 0.5, 'iteration': 10}", 10, None),
+        ("{'reward_mean': 0.5, 'iter': '10'}", 10, None),
+    ],
+)
+def test_a_stated_step_is_believed_before_any_bar(tmp_path: Path, written: str, step: int, total: int | None) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(f"{trained(4)}{bar(6, 20)}{CLEAR}{written}\n{bar(6, 20)}\n{written.replace('10', '12')}\n")
+    run = read_run(path)
+    (key,) = {key for key in run.keys if key.startswith(("loss", "train/", "actor", "reward_"))} - {
+        "reward",
+        "loss",
+    } or {"loss"}
+    assert [at for at in values(run, key) if at > 4] == [step, 12]
+    assert total is None or run.total_steps in (20, total)
+    assert not {"step", "iter", "iteration", "current_steps", "max_steps"} & set(run.keys)
+
+
+def test_none_is_a_value_that_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("{'loss': '0.5', 'reward': None, 'epoch': '0.1'}\n")
+    run = read_run(path)
+    assert math.isnan(values(run, "reward")[1])
+    assert values(run, "loss") == {1: 0.5}
+
+
+def test_a_resumed_training_goes_on_where_its_bar_says(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(TRL + bar(0, 30) + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15)) + "\n")
+    run = read_run(path)
+    assert [mark.step for mark in run.restarts] == [12]
+    assert values(run, "loss") == {at: at / 8 for at in (*range(2, 12, 2), *range(11, 15), *range(16, 21, 2))}
+    assert (run.step, run.total_steps) == (14, 30)
+
+
+def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(kept_back(range(4, 24, 4)) + kept_back(range(12, 32, 4)))
+    run = read_run(path)
+    assert [mark.step for mark in run.restarts] == [3]
+    assert values(run, "loss") == {1: 0.5, 2: 1.0, 3: 1.5, 4: 2.0, 5: 2.5, 6: 3.0, 7: 3.5}
+
+
+def test_what_the_trainer_says_of_its_steps_is_believed(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    said = "  Total optimization steps = 1,200\n  Continuing training from global step 100\n"
+    path.write_text(f"logging_steps=10,\n{said}{kept_back((4, 8))}")
+    run = read_run(path)
+    assert list(values(run, "loss")) == [110, 120]
+    assert run.total_steps == 1200
 
 
 def test_slime(tmp_path: Path) -> None:
@@ -210,8 +349,8 @@ def test_checkpoints_are_seen(tmp_path: Path) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) -> None:
     path, data = tmp_path / "train.log", CONSOLES[name].encode()
-    whole, _ = feed_in_pieces(path, console, data, [])
-    pieces, _ = feed_in_pieces(path, console, data, cuts)
+    whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
+    pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
     assert pieces.keys == whole.keys
     assert {key: repr(values(pieces, key)) for key in pieces.keys} == {
         key: repr(values(whole, key)) for key in whole.keys
@@ -225,5 +364,5 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) 
 def test_any_flipped_byte_is_survived(tmp_path: Path, name: str, at: int, byte: int) -> None:
     data = bytearray(CONSOLES[name].encode())
     data[at % len(data)] = byte
-    run, _ = feed_in_pieces(tmp_path / "train.log", console, bytes(data), [])
+    run, _ = feed_in_pieces(tmp_path / "train.log", console, bytes(data), [], to_the_end=True)
     assert run.keys

@@ -43,6 +43,9 @@ _BAR = re.compile(
     rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \["
 )
 _WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]*\|\s*[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]*\]")
+_CLEARED = 10
+"""Spaces at least that clear a bar."""
+_ENDS = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.TRACEBACK, EventKind.FATAL}
 _STAMP = re.compile(rb"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _COUNTERS = re.compile(rb"[.,\d]*\]?:? ?(?P<said>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$")
 """What verl's trainer of 0.9 counts once a minute while it waits (`ppo/v1/replay_buffer.py`)."""
@@ -72,8 +75,6 @@ def reader(path: Path) -> LineReader:
 class ConsoleDecoder:
     """Decodes a console log line by line."""
 
-    note: str | None = None
-
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._events = EventReader()
@@ -83,6 +84,17 @@ class ConsoleDecoder:
         self._step: int | None = None
         self._told = b""
         """The time last told, to ten seconds: lines come by the thousand."""
+        self._number = 0
+        self._prefix = b""
+        self._blank = False
+        """Whether a bar seems to have been cleared."""
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of steps that are only estimated."""
+        if not self._dicts.counted:
+            return None
+        return f"the steps of {self._dicts.counted:,} records are estimated: the console states none, they were counted"
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget everything but the key names."""
@@ -103,18 +115,59 @@ class ConsoleDecoder:
             return None
         return self.decode(line, number)
 
-    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
-        """Return the records of one line."""
+    def early(self, line: bytes) -> int:
+        """Return how many bytes of a line that has no end yet can be decoded: those up to its last bar."""
+        if self._sample.begun:
+            return 0
+        at = line.rfind(b"%|")
+        found = _WHOLE_BAR.match(line, max(0, len(line[:at].rstrip(b"0123456789")))) if at >= 0 else None
+        return found.end() if found is not None else 0
+
+    def held(self) -> Sequence[Row | Record]:
+        """Return what only waits for lines that may never come."""
         out: list[Row | Record] = []
-        prefix = b""
-        for written in strip_ansi(line).split(b"\r"):
-            found = PREFIX.match(written)
+        self._take(out, self._dicts.settle())
+        return out
+
+    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
+        """Return the records of one line, or of a part of it that begins behind a bar."""
+        out: list[Row | Record] = []
+        line = strip_ansi(line)
+        if b"\r" in line or self._blank or number == self._number:
+            self._between_returns(out, line, number)
+            return out
+        found = PREFIX.match(line)
+        self._number, self._prefix = number, found.group() if found is not None else b""
+        if part := line[found.end() :] if found is not None else line:
+            self._part(out, self._prefix, part, number)
+        return out
+
+    def _between_returns(self, out: list[Row | Record], line: bytes, number: int) -> None:
+        """Read the parts of a line between its carriage returns: each took the place of the one before."""
+        behind = number == self._number
+        prefix = self._prefix if behind else b""
+        for written in line.split(b"\r"):
+            found = PREFIX.match(written) if not behind else None
             if found is not None:
                 prefix = found.group()
             part = written[found.end() :] if found is not None else written
-            if part:
+            # Behind a bar are the last signs of a longer one.
+            if part.strip() if behind else self._is_said(out, part):
                 self._part(out, prefix, part, number)
-        return out
+            behind = False
+        self._number, self._prefix = number, prefix
+
+    def _is_said(self, out: list[Row | Record], part: bytes) -> bool:
+        """Tell whether something is said between two carriage returns; note where bars are cleared."""
+        if part.isspace():
+            self._blank = len(part) >= _CLEARED
+            return False
+        if self._blank:
+            self._blank = False
+            # A bar that follows at once was not cleared: it takes the place of another one that has ended.
+            if b"%|" not in part:
+                self._take(out, self._dicts.cleared())
+        return bool(part)
 
     def _part(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
         """Read what stands between two carriage returns; `prefix` names the Ray actor that printed it."""
@@ -127,9 +180,15 @@ class ConsoleDecoder:
             out.append(sample)
         if inside or self._sample.holds(prefix):
             return
-        if b"{'" in part and (said := self._dicts.read(part, number)):
+        if b"{'" in part and (said := self._dicts.read(part, number)) is not None:
             self._take(out, said)
-            return
+        else:
+            self._line(out, prefix, part, number)
+
+    def _line(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
+        """Read what is neither metrics nor part of a sample."""
+        if self._dicts.watching:
+            self._take(out, self._dicts.other())
         held = self._settings.holds(prefix, part)
         out.extend(self._settings.read(prefix, part, number))
         if held:
@@ -138,6 +197,8 @@ class ConsoleDecoder:
         for event in self._events.read(prefix, part, number):
             if event.kind is EventKind.STARTED:
                 self._settings.begin()
+            elif event.kind in _ENDS:
+                self._take(out, self._dicts.settle())  # it was printed before, and is to be told before
             out.append(event)
         self._pulse(out, part)
 
@@ -179,8 +240,11 @@ class ConsoleDecoder:
     def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
         """Take what a dict of metrics said."""
         for item in said:
-            if isinstance(item, Row):
-                self._trained(out, item.step)
+            step = item.step if isinstance(item, Row | Progress) else None
+            # What a buffer kept back may come after an end, and does not undo it; bars are always of now.
+            late = isinstance(item, Row) and step is not None and self._step is not None and step < self._step
+            if step not in (None, self._step) and not late:
+                self._trained(out, step)
             out.append(item)
 
     def _trained(self, out: list[Row | Record], step: int) -> None:
@@ -221,10 +285,9 @@ class ConsoleDecoder:
                     # verl's supervised fine-tuning and OpenRLHF start a new bar each epoch, and its time anew.
                     epoch, epochs = int(bar.group(2)), int(bar.group(3))
                     out.append(Progress((epoch - 1) * total + at, epochs * total))
-            if (progress := self._dicts.bar(part)) is not None:
-                out.append(progress)
-        elif b"logging_steps" in part:
-            self._dicts.every(part)
+            self._take(out, self._dicts.bar(part))
+        elif b"ing" in part and self._dicts.words(part):
+            pass
         elif b"Total " in part and (found := _TOTAL.search(part)):
             out.append(Progress(total=int(found.group(1).replace(b",", b"") or 0) or None))
         elif b"train dataloader" in part and (found := _PER_EPOCH.search(part)):

@@ -22,6 +22,11 @@ class SampleBlock:
         self._field: str | None = None
         self._count = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether a sample has begun and not ended."""
+        return self._field is not None
+
     def holds(self, prefix: bytes) -> bool:
         """Tell whether a line of this actor is part of a sample: a model wrote it."""
         return self._field is not None and prefix == self._prefix

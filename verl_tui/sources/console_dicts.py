@@ -1,11 +1,8 @@
-"""Metrics that other trainers print as a Python dict: Hugging Face's (TRL), slime's, OpenRLHF's.
+"""Metrics that other trainers print as a Python dict: Hugging Face's (TRL, ms-swift, …), slime's, OpenRLHF's.
 
-Hugging Face (`transformers/trainer_callback.py`, `ProgressCallback.on_log`) writes `{'loss': 0.1, …, 'epoch': 0.01}`
-without a step, after the bar of the training has moved on and before it is drawn again: its step is that of the bar
-last seen. tqdm leaves out bars of quick steps, and most of a training that was resumed; the bar after a dict is always
-drawn, so where the one before a dict lags behind, the distance of the dicts before it tells. Without any bar
-(`disable_tqdm`) the dicts are counted: their step is their number, times `logging_steps` where the console states it.
-Newer versions print all values as strings.
+Hugging Face (`transformers/trainer_callback.py`, `ProgressCallback.on_log`) writes `{'loss': 0.1, …, 'epoch': 0.01}`,
+mostly without a step: `verl_tui.sources.console_steps` finds it. Versions from 5 on print all values as strings, and
+None for what is not a number. ms-swift states `'global_step/max_steps': '10/438'`, others `step` or the like.
 
 slime prints `rollout N: {…}`, `step N: {…}`, `perf N: {…}`, `eval N: {…}` (`backends/megatron_utils/{data,model}.py`,
 `ray/rollout.py`). Its step counts updates, several a rollout: they are averaged as one step of the rollout before
@@ -14,33 +11,47 @@ them, as verl does it. OpenRLHF prints `Global step N: {…}` (`trainer/ppo_trai
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress
+from verl_tui.sources.console_steps import Printed, Steps
 from verl_tui.sources.gather import Row
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
+    from verl_tui.sources.console_steps import Settled
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = re.compile(
     r"'(?P<key>[^'\n]{1,300})': (?:"
+    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
     rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})(?(call)(?:, [^()]*)?\))(?(quote)')"
-    r"|'[^'\n]*'|\"[^\"\n]*\"|None|True|False|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
+    r"|'[^'\n]*'|\"[^\"\n]*\"|True|False|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
     r")(?=, '|\}$)"
 )
 _NAMED = re.compile(rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $")
 _NAME = 40
 """Bytes before a dict that may name it."""
-_BAR = re.compile(rb"\s*\d+%\|[^|]*\|\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) \[")
-"""A bar without a name, as that of the training is."""
+_BAR = re.compile(rb"\s*(?:Train: *)?\d+%\|[^|]*\|\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) \[")
+"""A bar without a name, as that of the training is; ms-swift's has one."""
 _ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """What tqdm says behind a bar's `[`."""
 _EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
+_CONTINUED = re.compile(rb"Continuing training from global step (\d{1,15})(?!\d)")
+_OF, _ALL = "global_step/max_steps", "max_steps"
+"""Both halves of what ms-swift writes as `10/438`."""
+_STEPS = ("global_step", _OF, "step", "current_steps", "train/global_step", "iteration", "iter")
+"""Names under which dicts state their step."""
+_TOTALS = (_ALL, "total_steps")
+_PLACES = frozenset({*_STEPS, *_TOTALS})
+_MOST_STEPS = 10**15
+_METRIC = re.compile(r"loss|reward|grad_norm|learning_rate|accuracy")
+"""What a dict must tell of beside its step, to be one of metrics."""
 _NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}
 """What keys of slime begin with, beside those of a user's own."""
 _TRAINED = {"loss", "reward", "learning_rate", "grad_norm"}
@@ -66,66 +77,97 @@ def elapsed(part: bytes, at: int) -> float | None:
 
 
 class DictReader:
-    """Reads the dicts of one console; remembers the bars, since Hugging Face's dicts state no step."""
+    """Reads the dicts of one console, and the bars that tell the steps of those that state none."""
 
     def __init__(self) -> None:
-        self._drawn: tuple[int, int] | None = None
-        """Place and length of the bar last drawn: before a dict of training, that of the training."""
-        self._at: int | None = None
-        """Where the bar of the training stands."""
-        self._total: int | None = None
-        """Its length."""
-        self._told: float | None = None
-        """The epoch of the last dict of training, until the bar behind it tells its step."""
-        self._last: tuple[int, float] | None = None
-        """Step and epoch of the last dict of training, as the bar behind it told."""
-        self._stride = 0
-        """Steps between the last two of them."""
-        self._count = 0
-        """Dicts of training so far."""
-        self._every = 1
-        """Steps between two of them, where the console states it."""
+        self._steps = Steps()
         self._rollout: int | None = None
+        self.counted = 0
+        """Dicts whose steps were only counted."""
+        self.seen = False
+        """Whether there was a dict of Hugging Face's kind."""
 
-    def read(self, part: bytes, number: int) -> tuple[Row | Record, ...]:
-        """Return what a line with a dict in it says; nothing where it is none of these."""
+    def read(self, part: bytes, number: int) -> Sequence[Row | Record] | None:
+        """Return what a line with a dict in it says; None where it is none of these."""
         at = part.find(b"{'")
         # Most lines with a brace are something else, and long: this is to be found out quickly.
         if not part.rstrip().endswith(b"}"):
-            return ()
+            return None
         if part.startswith(b": ", at - 2):
             named = _NAMED.search(part[max(0, at - _NAME) : at])
-            return self._named(named, part[at:]) if named is not None else ()
+            return self._named(named, part[at:]) or None if named is not None else None
         before = part[:at].rstrip()
-        metrics = _numbers(part[at:]) if not before or before.endswith(b"]") else {}
-        if "epoch" not in metrics or not _is_training(metrics):
-            return ()
-        if "train_runtime" in metrics:
-            text = one_line(part[:2000].decode("utf-8", "replace"), 400)
-            return (Event(EventKind.FINISHED, text, number),)
-        step = self._step(metrics)
-        progress = (Progress(self._at, self._total),) if self._total is not None else ()
-        return (*progress, Row(step, tuple(metrics), tuple(metrics.values())))
+        found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
+        written = {key: math.nan if value is None else value for key, value in found.items()}
+        step, total = _stated(written)
+        if not _is_metrics(written, stated=step is not None):
+            return None
+        return self._printed(written, step, total, part, number)
 
-    def bar(self, part: bytes) -> Progress | None:
-        """Take a line with a bar; return how far the training is, once it is known which bar tells."""
+    @property
+    def watching(self) -> bool:
+        """Whether it matters what is printed next: the bars have been cleared for it."""
+        return self._steps.cleared
+
+    def bar(self, part: bytes) -> Sequence[Row | Record]:
+        """Take a line that ends with a bar; return what that settles, and how far the training is."""
         found = _BAR.match(part)
         if found is None:
-            return None
-        self._drawn = int(found["at"]), int(found["total"])
-        if self._drawn[1] != self._total:
-            return None
-        self._at = self._drawn[0]
-        if self._told is not None:
-            if self._last is not None and self._at > self._last[0]:
-                self._stride = self._at - self._last[0]
-            self._last, self._told = (self._at, self._told), None
-        return Progress(self._at, self._total, elapsed(part, found.end()))
+            return ()
+        at, total = int(found["at"]), int(found["total"])
+        out = self._rows(self._steps.bar(at, total))
+        if total == self._steps.total:
+            out.insert(0, Progress(at, total, elapsed(part, found.end())))
+        return out
 
-    def every(self, part: bytes) -> None:
-        """Take a line that names `logging_steps`."""
-        if found := _EVERY.search(part):
-            self._every = max(1, int(found.group(1)))
+    def cleared(self) -> Sequence[Row | Record]:
+        """Take the clearing of the bars; return what that settles."""
+        return self._rows(self._steps.clearing())
+
+    def other(self) -> Sequence[Row | Record]:
+        """Take text that is neither a dict nor a bar; return what that settles."""
+        return self._rows(self._steps.other())
+
+    def settle(self) -> Sequence[Row | Record]:
+        """Return the dicts that only wait for a bar, at their likeliest steps."""
+        return self._rows(self._steps.settle())
+
+    def words(self, part: bytes) -> bool:
+        """Take a line that may tell of steps in words; return whether it does."""
+        if b"logging_steps" in part and (found := _EVERY.search(part)):
+            self._steps.every = max(1, int(found.group(1)))
+        elif b"Continuing training" in part and (found := _CONTINUED.search(part)):
+            self._steps.resumed(int(found.group(1)))
+        else:
+            return False
+        return True
+
+    def _printed(
+        self, written: Mapping[str, float], step: int | None, total: int | None, part: bytes, number: int
+    ) -> Sequence[Row | Record]:
+        """Take a dict of metrics."""
+        self.seen = True
+        ended = "train_runtime" in written
+        metrics = {} if ended else {key: value for key, value in written.items() if key not in _PLACES}
+        training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
+        keys = tuple(metrics)
+        new = Printed(keys, tuple(metrics.values()), training, written.get("epoch"), step)
+        out = self._rows(self._steps.printed(new))
+        if step is not None and not ended:
+            out.insert(0, Progress(step, total))
+        if ended:
+            text = one_line(part[:2000].decode("utf-8", "replace"), 400)
+            out.append(Event(EventKind.FINISHED, text, number))
+        return out
+
+    def _rows(self, settled: Sequence[Settled]) -> list[Row | Record]:
+        """Return the rows of dicts whose steps have become known."""
+        self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
+        return [
+            Row(one.step, one.printed.keys, one.printed.values, reckoned=one.printed.step is None)
+            for one in settled
+            if one.printed.keys
+        ]
 
     def _named(self, found: re.Match[bytes], written: bytes) -> tuple[Row | Record, ...]:
         what, step, metrics = found["what"], int(found["step"]), _numbers(written)
@@ -142,41 +184,45 @@ class DictReader:
             step = self._rollout
         return (Row(step, tuple(metrics), tuple(metrics.values()), mean=update),)
 
-    def _step(self, metrics: Mapping[str, float]) -> int:
-        """Return the step of a dict without one."""
-        if _TRAINED & metrics.keys():
-            self._count += 1
-            if self._drawn is not None and self._is_of_training(*self._drawn):
-                self._turn_to(*self._drawn)
-            self._told = metrics["epoch"]
-            if self._last is not None and self._at is not None and self._told > self._last[1]:
-                return max(self._at, self._last[0] + self._stride)
-        return self._at if self._at is not None else self._count * self._every
 
-    def _turn_to(self, at: int, total: int) -> None:
-        """Take the bar before a dict as that of the training, which may be another one, or may have been resumed."""
-        if total != self._total:
-            self._last, self._stride = None, 0
-        elif self._last is not None and at < self._last[0]:
-            self._last = None
-        self._at, self._total = at, total
-
-    def _is_of_training(self, at: int, total: int) -> bool:
-        """Tell whose bar stands before a dict of training: an evaluation before it has left a full one."""
-        return self._total in (None, total) or at < total
+def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
+    """Tell whether a dict is one of a training's metrics, and says where it belongs."""
+    if not (stated or "epoch" in written):
+        return False
+    return bool(_TRAINED & written.keys()) or _is_evaluation(written) or (stated and any(map(_METRIC.search, written)))
 
 
-def _is_training(metrics: Mapping[str, float]) -> bool:
-    return bool(_TRAINED & metrics.keys()) or any(key.startswith(("eval_", "train_")) for key in metrics)
+def _is_evaluation(written: Mapping[str, float]) -> bool:
+    return any(key.startswith(("eval_", "train_", "test_")) for key in written)
+
+
+def _stated(written: Mapping[str, float]) -> tuple[int | None, int | None]:
+    """Return the step that a dict states, and the number of all steps."""
+    step = next((written[key] for key in _STEPS if key in written), None)
+    total = next((written[key] for key in _TOTALS if key in written), None)
+    return _whole(step), _whole(total)
+
+
+def _whole(value: float | None) -> int | None:
+    return int(value) if value is not None and 0 <= value < _MOST_STEPS and value == int(value) else None
 
 
 def _numbers(written: bytes) -> dict[str, float]:
     """Return the numbers of a flat dict as `repr` writes it; nothing where any of it is something else."""
+    return {key: value for key, value in _dict(written).items() if value is not None}
+
+
+def _dict(written: bytes) -> dict[str, float | None]:
+    """Return the numbers of a flat dict as `repr` writes it, and None where it does."""
     text = written.decode("utf-8", "replace").rstrip()
-    numbers: dict[str, float] = {}
+    numbers: dict[str, float | None] = {}
     at = 1
     while found := _PAIR.match(text, at):
         if found["number"] is not None:
             numbers[safe(found["key"], 300)] = float(found["number"])
+        elif found["none"] is not None:
+            numbers[safe(found["key"], 300)] = None
+        elif found["of"] is not None and found["key"] == _OF:
+            numbers[_OF], numbers[_ALL] = float(found["of"]), float(found["all"])
         at = found.end() + 2
     return numbers if at == len(text) + 1 else {}

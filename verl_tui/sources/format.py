@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,6 +56,19 @@ class Decoder(Protocol):
 
     def restart(self) -> Iterable[Row | Record]:
         """Forget everything: the file starts anew. Return what is to be told instead of a new segment, if anything."""
+        ...
+
+
+@runtime_checkable
+class PatientDecoder(Decoder, Protocol):
+    """A decoder of which some records wait for later lines, and which need not wait for the ends of all lines."""
+
+    def early(self, line: bytes) -> int:
+        """Return how many bytes of a line that has no end yet mean the same whatever follows."""
+        ...
+
+    def held(self) -> Iterable[Row | Record]:
+        """Return the records that only wait for lines that may never come."""
         ...
 
 

@@ -27,6 +27,8 @@ class Row:
     """Whether a repeated step is one more measurement to be averaged."""
     progress: bool = True
     """Whether it shows that training has reached its step."""
+    reckoned: bool = False
+    """Whether the record states no step: it was found from what stands around it."""
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class Gather:
     """
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[tuple[str, ...], bool, bool], _Pending] = {}
+        self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _Pending] = {}
         self._order = 0
         self._out: list[Record] = []
 
@@ -71,7 +73,7 @@ class Gather:
         return tuple(out)
 
     def _add_row(self, row: Row) -> None:
-        kind = row.keys, row.mean, row.progress
+        kind = row.keys, row.mean, row.progress, row.reckoned
         table = self._tables.get(kind)
         if table is None:
             table = self._tables[kind] = _Pending()
@@ -89,7 +91,7 @@ class Gather:
         self._order += 1
 
     def _flush(self) -> None:
-        for (keys, mean, progress), table in self._tables.items():
+        for (keys, mean, progress, reckoned), table in self._tables.items():
             rows = table.rows
             if not rows:
                 continue
@@ -98,7 +100,7 @@ class Gather:
             if any(row.time is not None for row in rows):
                 times = tuple(float("nan") if row.time is None else row.time for row in rows)
             steps = array("q", [row.step for row in rows])
-            self._out.append(Rows(keys, steps, columns, table.orders, times, mean, progress))
+            self._out.append(Rows(keys, steps, columns, table.orders, times, mean, progress, reckoned))
             table.rows, table.orders = [], []
 
 

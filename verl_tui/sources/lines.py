@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.format import PatientDecoder
 from verl_tui.sources.gather import Gather
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class LineReader:
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
+        self._patient = decoder if isinstance(decoder, PatientDecoder) else None
         self._gather = Gather()
         self._line = 0
         """Complete lines so far."""
@@ -50,19 +52,20 @@ class LineReader:
             add(decode(line, number))
         if rest and not self._skipping:
             self._keep(rest)
+            if self._patient is not None and b"]" in rest:
+                self._decode_early(self._patient)
         return self._gather.take()
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = b"".join(self._partial)
-        if not partial.strip():
-            return ()
-        records = self._decoder.last(partial, self._line + 1)
-        if records is None:
-            return ()
-        # Its content has been taken as it stood, only what comes after it counts.
-        self._drop_partial()
-        self._gather.add(records)
+        records = self._decoder.last(partial, self._line + 1) if partial.strip() else None
+        if records is not None:
+            # Its content has been taken as it stood, only what comes after it counts.
+            self._drop_partial()
+            self._gather.add(records)
+        if self._patient is not None:
+            self._gather.add(self._patient.held())
         return self._gather.take()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
@@ -72,6 +75,13 @@ class LineReader:
         self._skipping = False
         self._gather.add(self._decoder.restart() or (Restart(reason),))
         return self._gather.take()
+
+    def _decode_early(self, decoder: PatientDecoder) -> None:
+        """Take as much of a line without an end as is certain: a bar may be the last thing on it for hours."""
+        line = b"".join(self._partial)
+        if sure := decoder.early(line):
+            self._gather.add(decoder.decode(line[:sure], self._line + 1))
+            self._partial, self._partial_size = [line[sure:]], len(line) - sure
 
     def _keep(self, rest: bytes) -> None:
         self._partial.append(rest)
