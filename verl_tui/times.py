@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from math import isnan
+from math import isnan, nan
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _ZONES = 26 * 3600.0
 """Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
+LATEST = 1e11
+"""Seconds since the epoch, in the year 5138, beyond which a stated time is none: calendars end with the year 9999, and
+milliseconds are larger."""
+
+
+def dated(times: Sequence[float]) -> Sequence[float]:
+    """Return the moments that a calendar has, nan in place of all others; nothing where it has none of them."""
+    if not times or (min(times) >= 0 and max(times) < LATEST):  # never so where the first is nan
+        return times
+    known = [time if 0 <= time < LATEST else nan for time in times]
+    return () if all(map(isnan, known)) else known
 
 
 def parse_time(text: object) -> float | None:
     """Return seconds since the epoch of an ISO 8601 timestamp or a number; a time without a zone is local time."""
     if isinstance(text, int | float) and not isinstance(text, bool):
-        return float(text) if 1e8 < text < 1e11 else None
+        return float(text) if 1e8 < text < LATEST else None
     if not isinstance(text, str):
         return None
     try:

@@ -12,6 +12,7 @@ from watching import dashboard, settle, showing, until
 
 from verl_tui.tui import key_by_key
 from verl_tui.tui.key_by_key import KeyByKey
+from verl_tui.tui.screens.metrics import MetricsScreen
 
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
@@ -74,6 +75,23 @@ async def test_keys_behind_one_that_closes_a_screen_are_for_the_one_below(demo: 
         assert app._paused
 
 
+async def test_what_is_typed_into_the_palette_is_found_before_enter_takes_it(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await together(pilot, "ctrl+p", *"all metrics", "enter")
+        await until(pilot, lambda: isinstance(app.screen, MetricsScreen))
+
+
+async def test_keys_behind_a_command_of_the_palette_are_for_what_it_opens(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await together(pilot, "ctrl+p", *"all metrics", "enter", "slash", *"kl")
+        assert isinstance(app.screen, MetricsScreen)
+        assert typed(app) == "kl"
+
+
 class Leaving(Static, can_focus=True):
     """Goes away with the first key, and so does what comes behind that."""
 
@@ -115,18 +133,20 @@ async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next
 
 
 async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = list[None]()
+    looks, looked = list[None](), Event()
     monkeypatch.setattr(key_by_key, "_LOOK", 0.001)
     app = OfOne(Slow())
     look = app._look_at_heard
 
     async def counted() -> None:
         looks.append(await look())
+        if len(looks) > 3:
+            looked.set()
 
     monkeypatch.setattr(app, "_look_at_heard", counted)
     async with app.run_test() as pilot:
         type_in(app, *"abcd")
-        await until(pilot, lambda: len(looks) > 3)
+        await looked.wait()  # a pause of the pilot's would wait for the key that is being waited for
         assert app.heard == 0
         app.enough.set()
         await until(pilot, lambda: app.heard == 3)

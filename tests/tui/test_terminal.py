@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 from emulated import check_cells, emulated, emulator
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.events import AppBlur, AppFocus, Resize
 from textual.geometry import Region, Size
+from textual.widgets import Input
 from watching import dashboard, loaded, press, settle, showing, text, until, write_run
 
 from verl_tui.config import Config
@@ -331,3 +332,44 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
         await settle(pilot)
         await press(pilot, "pagedown")
         assert not isinstance(app.screen, CommandPalette)
+
+
+async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "ctrl+p")
+        for _ in range(2):
+            app.screen.query_one(Input).post_message(Input.Submitted(app.screen.query_one(Input), ""))
+        await settle(pilot)
+        assert app.screen is dashboard(app)
+
+
+async def test_the_palette_opens_again_while_it_closes(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot)
+        app.action_command_palette()
+        for _ in range(3):
+            await settle(pilot)
+            closed = app.screen
+            closed.dismiss()
+            closed.dismiss()
+            app.action_command_palette()
+            assert isinstance(app.screen, CommandPalette)
+            assert app.screen is not closed
+        await settle(pilot)
+
+
+async def test_a_page_of_the_palette_is_turned_where_it_has_one(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "ctrl+p")
+        found = app.screen.query_one(CommandList)
+        found.display = False
+        found.clear_options().add_options(["one", "two"])
+        await settle(pilot)
+        await press(pilot, "pagedown", "pageup")  # as long as there is nowhere to show them
+        found.display = True
+        await settle(pilot)
+        await press(pilot, "pagedown")
+        assert found.highlighted == 1

@@ -11,6 +11,7 @@ from verl_tui.records import Dump, Progress, Record, Rows, Sample
 from verl_tui.runs.clock import Clock, reckoned
 from verl_tui.runs.lapse import TIMERS
 from verl_tui.runs.state import last_write
+from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,13 +26,13 @@ _BURST = 0.1
 """Seconds a step below which files did not come one by one: they were copied."""
 _GAPS = 200
 """Gaps between steps that make the usual one."""
-_EARLIEST, _LATEST = 1e8, 1e11
-"""Seconds since the epoch beyond which a stated time is none, as in `verl_tui.times.parse_time`."""
+_EARLIEST = 1e8
+"""Seconds since the epoch before which a stated time is none, as in `verl_tui.times.parse_time`."""
 
 
 def stated(time: float) -> bool:
     """Tell whether a time that a row states can be one."""
-    return _EARLIEST < time < _LATEST
+    return _EARLIEST < time < LATEST
 
 
 class Stretch(NamedTuple):

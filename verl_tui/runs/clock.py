@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING
+
+from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ class Clock:
         return len(self.steps)
 
     def note(self, steps: Sequence[int], times: Sequence[float]) -> None:
-        """Take in moments, in the order in which they were written; those that are not finite say nothing."""
+        """Take in moments, in the order in which they were written; those that no calendar has say nothing."""
         if self.steps and len(steps) and steps[-1] == self.steps[-1] and not times[-1] > self.times[-1]:
             return  # most metrics of a step tell the same
         for step, time in zip(steps, times, strict=True):
@@ -42,7 +43,7 @@ class Clock:
                 if not time > self.times[-1] or (step == self.steps[-1] and len(self.steps) == at + 1):
                     continue
                 del self.steps[at:], self.times[at:]
-            if math.isfinite(time) and (not self.times or time >= self.times[-1]):
+            if 0 <= time < LATEST and (not self.times or time >= self.times[-1]):
                 self.steps.append(step)
                 self.times.append(time)
 

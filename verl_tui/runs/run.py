@@ -34,6 +34,7 @@ from verl_tui.runs.series import Series
 from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.source_state import SourceState, surest
 from verl_tui.runs.table import Table, precedence
+from verl_tui.times import dated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -266,6 +267,8 @@ class Run:
                 self._apply_event(state, record)
 
     def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None, newest: int | None) -> None:
+        if (stated := dated(rows.times)) is not rows.times:
+            rows = replace(rows, times=stated)
         table = state.tables.get((rows.keys, rows.mean))
         if table is None:
             table = state.tables[rows.keys, rows.mean] = Table(rows.keys, mean=rows.mean)

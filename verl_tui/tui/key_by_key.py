@@ -8,6 +8,7 @@ has gone from there up to the app. Of `/kl` in one piece the letters would be ke
 from __future__ import annotations
 
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _LOOK = 0.1
 """Seconds between two looks whether a key is lost."""
+_LONG = 1.0
+"""Seconds after which a key is not waited for any more where its screen is still at work; it may never rest."""
 
 
 class KeyByKey(App[ReturnType]):
@@ -30,10 +33,10 @@ class KeyByKey(App[ReturnType]):
     class Heard(Message):
         """Goes behind a key, from what had the focus up to the app."""
 
-        def __init__(self, event: Event, at: DOMNode) -> None:
-            """Make it for a key that was heard there."""
+        def __init__(self, event: Event, at: DOMNode, since: float) -> None:
+            """Make it for a key that was heard there, at that time of a clock that never goes back."""
             super().__init__()
-            self.event, self.at = event, at
+            self.event, self.at, self.since = event, at, since
 
     def __init__(self) -> None:
         """Make the app."""
@@ -59,10 +62,10 @@ class KeyByKey(App[ReturnType]):
     async def _hear(self, event: Event) -> None:
         at = self.focused or self.screen
         await super().on_event(event)
-        self._follow(event, at)
+        self._follow(event, at, monotonic())
 
-    def _follow(self, event: Event, at: DOMNode) -> None:
-        self._heard = self.Heard(event, at)
+    def _follow(self, event: Event, at: DOMNode, since: float) -> None:
+        self._heard = self.Heard(event, at, since)
         if not at.post_message(self._heard):
             self.call_later(self._hear_next)
 
@@ -71,14 +74,23 @@ class KeyByKey(App[ReturnType]):
         self.call_later(self._hear_out, heard)  # the key may have left something for later, as to move the focus
 
     async def _hear_out(self, heard: Heard) -> None:
-        """Go on once the focus stays where it is: a screen that was opened gives it away when it is there."""
+        """Go on once the focus stays where it is and the screen rests.
+
+        A screen that was opened gives the focus away when it is there; of a key comes a message, and of that another.
+        """
         if heard is not self._heard:
             return
         at = self.focused or self.screen
-        if at is heard.at:
+        if at is heard.at and (not self._at_work() or monotonic() - heard.since > _LONG):
             await self._hear_next()
         else:
-            self._follow(heard.event, at)
+            self._follow(heard.event, at, heard.since)
+
+    def _at_work(self) -> bool:
+        """Tell whether the screen in front has messages to take, or searches for what was typed."""
+        screen = self.screen
+        searches = any(worker.node is screen and not worker.is_finished for worker in self.workers)
+        return searches or any(node.message_queue_size for node in screen.walk_children(with_self=True))
 
     async def _look_at_heard(self) -> None:
         """Go on where a key is lost: what had the focus is gone, with what was to come from there."""

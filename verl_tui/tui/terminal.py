@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
-from textual.command import CommandPalette
 from textual.filter import Monochrome, NoColor
 
 from verl_tui.text import one_line
@@ -17,6 +16,7 @@ from verl_tui.tui.by_name import ByName
 from verl_tui.tui.cells import Cells
 from verl_tui.tui.key_by_key import KeyByKey
 from verl_tui.tui.keymap import keymap
+from verl_tui.tui.screens import palette
 from verl_tui.tui.state_file import StateFile
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 _TEXTUALS = {"Theme": "other colours, for this start and the next ones"}
 """What is offered of Textual's own commands: help, zoom, pictures and the end are ours."""
-_PALETTE_ROWS = 5
-"""Rows without which Textual's palette has none for what it offers, and fails when a page of that is turned."""
 _SETTLED = 0.3
 """Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
 
@@ -149,8 +147,6 @@ class TerminalApp(KeyByKey[int]):
 
         The terminal has lost what stood beyond the least of its sizes; Textual sees no change.
         """
-        if event.size.height < _PALETTE_ROWS and isinstance(self.screen, CommandPalette):
-            self.screen.dismiss()
         if self._dom_ready and event.size == self.screen.outer_size:
             self._repaint_soon()
 
@@ -167,10 +163,10 @@ class TerminalApp(KeyByKey[int]):
 
     def action_command_palette(self) -> None:
         """Ask what to do, in words that a narrow terminal has room for."""
-        if self.size.height < _PALETTE_ROWS:
-            self.notify(f"the palette needs {_PALETTE_ROWS} rows", markup=False)
-        elif not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(placeholder="what to do", id="--command-palette"))
+        if self.size.height < palette.ROWS:
+            self.notify(f"the palette needs {palette.ROWS} rows", markup=False)
+        elif not isinstance(self.screen, palette.Palette):
+            self.push_screen(palette.Palette())
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer everything that a key does, and what Textual brings that fits."""

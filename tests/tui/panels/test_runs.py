@@ -351,3 +351,8 @@ async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
             plain = style.color is not None and style.color.is_default
             assert style.color != style.bgcolor or plain
             assert not (plain and style.bgcolor is not None and not style.bgcolor.is_default)
+
+
+@pytest.mark.parametrize("width", range(1, 8))
+async def test_a_list_of_one_run_may_be_as_narrow_as_can_be(width: int) -> None:
+    assert await shown(make_view(make_run("grpo")), (width, 6))

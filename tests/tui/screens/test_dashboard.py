@@ -20,16 +20,19 @@ from watching import (
     write_run,
 )
 
-from verl_tui.records import Gpu, GpuReading
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.records import Batch, Gpu, GpuReading, Rows, SourceStatus
+from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 LAYOUTS = {
@@ -449,3 +452,39 @@ async def test_a_run_without_steps(tmp_path: Path) -> None:
         assert "no step yet" in text(app)
         assert "waiting for the first step" in text(app)
         check_layout(app)
+
+
+# -- where there is hardly anything to show ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(120, 1), (1, 1), (1, 40)])
+async def test_keys_of_charts_where_none_is_drawn(demo: Monitor, size: tuple[int, int]) -> None:
+    app = showing(demo)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "left", "right", "home", "end", "j", "k", "pagedown", "G", "x", "comma")
+        assert app.screen is dashboard(app)
+
+
+async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "m")
+        dashboard(app).query_one(ChartsPanel).show(View(Monitor(Config()), None, NOW))
+        await pilot.resize_terminal(140, 45)
+        await settle(pilot)
+        await press(pilot, "escape")
+        assert "reward" in text(app)
+
+
+@pytest.mark.parametrize("moment", [-1e300, -1e12, 253_402_300_800.0, 1e18, 1e300])
+@pytest.mark.parametrize("key", ["f3", "enter"])
+async def test_times_beyond_the_calendar_are_no_times(moment: float, key: str) -> None:
+    run = Run("run")
+    rows = Rows(("actor/entropy",), range(1, 11), ([0.5] * 10,), range(10), [moment + at for at in range(10)])
+    run.apply(Batch("run", SourceStatus("log", "jsonl"), (rows,)), NOW)
+    monitor = Monitor(Config())
+    monitor.runs["run"] = run
+    app = showing(monitor)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, key, "x", "left", "x", "x", "x")
+        assert "no times are known" in text(app)

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual.widgets import Input
 from watching import NOW, check_layout, dashboard, lines, loaded, names, press, sample, settle, text
 
 from verl_tui.records import Batch, Rows, SourceStatus
@@ -392,3 +393,13 @@ async def test_no_row_stays_blank_below_a_chart_without_marks(log: Path) -> None
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "enter")
         assert all(line.strip() for line in lines(app))
+
+
+async def test_a_second_metric_is_taken_once(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "enter", "a")
+        for _ in range(2):
+            app.screen.query_one(Input).post_message(Input.Submitted(app.screen.query_one(Input), ""))
+        await settle(pilot)
+        assert isinstance(app.screen, ZoomScreen)

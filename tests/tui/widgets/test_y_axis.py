@@ -14,7 +14,7 @@ from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart_data import ChartData, Line
 from verl_tui.tui.widgets.drawing import Drawing
 from verl_tui.tui.widgets.numbers import told_apart
-from verl_tui.tui.widgets.scale import fit_scale
+from verl_tui.tui.widgets.scale import Scale, fit_scale
 from verl_tui.tui.widgets.zoomed import ZoomedChart
 
 if TYPE_CHECKING:
@@ -109,3 +109,19 @@ def test_a_curve_over_a_third_of_a_decade_fills_the_chart() -> None:
     rows = ["".join(text for text, _ in row) for row in Drawing().rows(data, 60, 12)]
     drawn = [row for row in rows[1:-2] if any("⠁" <= sign <= "⣿" for sign in row)]
     assert len(drawn) >= 6
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(NUMBERS, NUMBERS, st.lists(NUMBERS | st.none(), max_size=5), st.integers(2, 400), st.booleans())
+def test_every_value_has_a_row_on_every_scale(
+    one: float, other: float, values: list[float | None], count: int, log: bool
+) -> None:
+    rows = fit_scale(min(one, other), max(one, other), log=log).dots(values, count)
+    assert [row is None for row in rows] == [value is None for value in values]
+    assert all(0 <= row < count for row in rows if row is not None)
+
+
+def test_huge_values_lie_beyond_a_scale_of_tiny_ones() -> None:
+    assert Scale(0.0, 1e-250).dots([1e308, -1e308, 0.0, None], 8) == [0, 7, 7, None]

@@ -93,10 +93,9 @@ class ChartsPanel(Panel):
         drawn = (run, run.revision, told) if run else None
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
-        covered = self._view is not None and self._covered()
+        if self._view is not None and self._covered():
+            return  # it is shown again when it can be seen again; until then the charts are those of the last view
         self._view = view
-        if covered:
-            return  # it is shown again when it can be seen again
         self._drawn = drawn
         if view.cursor != self._cursor:
             self._cursor = view.cursor
@@ -292,10 +291,10 @@ class ChartsPanel(Panel):
         shown, slot = self._shown, self._slot
         return shown[slot] if slot < len(shown) else None
 
-    def reader(self, *, focus: bool) -> Chart:
-        """Return the chart that the cursor's keys mean, with the focus where that is to be."""
-        chart = self.charts[self._slot]
-        if focus:
+    def reader(self, *, focus: bool) -> Chart | None:
+        """Return the chart that the cursor's keys mean, given the focus if that is to be; None where none is drawn."""
+        chart = next(iter(self.charts[self._slot :]), None)
+        if focus and chart is not None:
             chart.focus(scroll_visible=False)
         return chart
 

@@ -224,7 +224,7 @@ class RunsPanel(TextPanel):
         self.subtitle(self._caption(view, len(runs)))
 
     def _caption(self, view: View, shown: int) -> str:
-        """Say what the list leaves out, how it is sorted and how many are selected."""
+        """Say what the list leaves out, how it is sorted and how many are selected; the last alone if room is short."""
         total = len(view.monitor.runs)
         words = [f"{shown} of {total}"] if shown < total else [str(total)] if total > 1 else []
         if self._order != ORDERS[0]:
@@ -232,7 +232,8 @@ class RunsPanel(TextPanel):
         if selected := len(view.selected):
             words.append(f"{selected} selected")
         text = (" - " if view.ascii else " · ").join(words)
-        return text if len(text) + 4 <= self.size.width else words[-1]
+        room = self.size.width - 4
+        return next((said for said in (text, *words[-1:]) if len(said) <= room), "")
 
     def _tall(self, entries: int, width: int, height: int) -> int:
         """Return how many rows each run takes."""

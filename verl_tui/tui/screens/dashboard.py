@@ -142,11 +142,16 @@ class Dashboard(Arranged):
 
     def action_read(self, columns: int) -> None:
         """Move the cursor though no chart has the focus."""
-        self.query_one(ChartsPanel).reader(focus=self.focused is None).action_read(columns)
+        if (chart := self._reader()) is not None:
+            chart.action_read(columns)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first or last point though no chart has the focus."""
-        self.query_one(ChartsPanel).reader(focus=self.focused is None).action_read_end(direction)
+        if (chart := self._reader()) is not None:
+            chart.action_read_end(direction)
+
+    def _reader(self) -> Chart | None:
+        return self.query_one(ChartsPanel).reader(focus=self.focused is None)
 
     def action_reset(self) -> None:
         """Go back to the usual look, no filter, no zoom, no cursor."""

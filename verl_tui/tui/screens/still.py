@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.await_complete import AwaitComplete
 from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.screen import Screen, ScreenResultType
@@ -97,6 +98,10 @@ class StillScreen(Screen[ScreenResultType]):
         """Lay out anew; not for being told what has just been done."""
         if size != self._size:
             super()._screen_resized(size)
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Close, unless that has been done: keys may come faster than a screen goes."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def remove(self) -> AwaitRemove:
         """End; Textual has the screen below laid out and painted once more for that."""

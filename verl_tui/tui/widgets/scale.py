@@ -56,8 +56,13 @@ class Scale:
         low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
         if self.log:
             values = [None if v is None else self._project(v) * 2 for v in values]
-        # Halves, because the difference of two huge numbers would overflow.
-        rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
+        try:
+            # Halves, because the difference of two huge numbers would overflow.
+            rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
+        except OverflowError:  # huge numbers on an axis that shows tiny ones
+            ends = 2 * self._project(self.lo), 2 * self._project(self.hi)
+            near = [None if v is None else min(ends[1], max(ends[0], v)) for v in values]
+            rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in near]
         known = [row for row in rows if row is not None]
         if known and (min(known) < 0 or max(known) >= count):
             return [None if row is None else min(count - 1, max(0, row)) for row in rows]

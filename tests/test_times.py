@@ -1,0 +1,32 @@
+"""Moments: those that a calendar has."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from math import inf, isnan, nan
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.times import LATEST, dated
+
+
+def test_times_of_a_calendar_are_kept_as_they_are() -> None:
+    times = [0.0, 1.7e9, LATEST - 1]
+    assert dated(times) is times
+    assert not dated(())
+
+
+def test_times_beyond_the_calendar_are_none() -> None:
+    told = dated([1.7e9, 1.7e12, -1e300, inf, nan])
+    assert told[0] == 1.7e9
+    assert all(map(isnan, told[1:]))
+    assert not dated([1e300, nan])
+
+
+@given(st.lists(st.floats()))
+def test_whatever_is_left_is_a_date(times: list[float]) -> None:
+    told = dated(times)
+    assert len(told) in (0, len(times))
+    for moment in told:
+        assert isnan(moment) or datetime.fromtimestamp(moment, timezone.utc)

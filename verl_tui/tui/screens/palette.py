@@ -1,0 +1,52 @@
+"""The command palette: Textual's, for keys that come faster than it opens, searches and closes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.await_complete import AwaitComplete
+from textual.command import CommandList, CommandPalette
+from textual.widgets import Input, OptionList
+
+if TYPE_CHECKING:
+    from textual.events import Resize
+    from textual.message import Message
+
+_PAGES = ("page_up", "page_down")
+ROWS = 5
+"""Rows of a terminal without which it has none for what it offers."""
+
+
+class Palette(CommandPalette):
+    """Asks what to do. What is said of Textual is so in 8.2."""
+
+    def __init__(self) -> None:
+        """Ask in words that a narrow terminal has room for."""
+        super().__init__(placeholder="what to do")
+
+    def on_resize(self, event: Resize) -> None:
+        """Close where there is no room; not before it is there, which is when Textual looks at the screen below."""
+        if event.size.height < ROWS:
+            self.dismiss()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Turn no page of a list that has no room yet: Textual looks there for a line that was never laid out."""
+        if action == "command_list" and parameters[0] in _PAGES:
+            return any(found.scrollable_content_region for found in self.query(CommandList))
+        return super().check_action(action, parameters)
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def _once(self, event: Message) -> None:
+        """Carry out one command: what is chosen while the palette closes is not meant for it."""
+        if not self.is_active:
+            event.stop()
+            event.prevent_default()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close, unless that has been done, and search no more: what was found has nowhere to go."""
+        if not self.is_active:
+            return AwaitComplete()
+        self.workers.cancel_node(self)
+        return super().dismiss(result)
