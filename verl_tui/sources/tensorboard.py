@@ -1,20 +1,18 @@
 """TensorBoard's event files (`events.out.tfevents.…`), as torch, tensorboardX and TensorFlow write them.
 
-Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes samples. Pictures,
-sound and graphs are passed over.
+Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes samples or settings.
+Pictures, sound and graphs are passed over.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
 from array import array
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Restart, Rows, Sample, Unreadable
-from verl_tui.sources.sample import LONGEST_TEXT
+from verl_tui.records import Histogram, Restart, Rows, Unreadable
 from verl_tui.sources.tensorboard_frames import Frames, length, sound
 from verl_tui.sources.tensorboard_scalars import STEPS, Gathering, Scalars
+from verl_tui.sources.tensorboard_texts import read_texts
 from verl_tui.sources.tensorboard_values import (
     Event,
     Tensor,
@@ -29,7 +27,7 @@ from verl_tui.sources.tensorboard_values import (
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from verl_tui.distributions import Distribution
@@ -46,18 +44,6 @@ _VERSION = "brain.Event:"
 _HUNDRED = 100.0
 _LATEST = 2.0**40 / 100 - 1
 """Seconds since the epoch beyond which times make no order of rows any more."""
-_TEXT_SUFFIX = "/text_summary"
-"""What torch and tensorboardX append to the tag of a text."""
-_GENERATIONS = "val/generations"
-"""Where verl's `ValidationGenerationsLogger` (verl/utils/tracking.py, v0.9) writes samples of a validation."""
-_SAMPLE = re.compile(r"sample_?\d*$")
-"""Tags that say of a text what it is; any other is told with it."""
-_VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")
-_LABELLED = re.compile(
-    r"\*\*(?:Input|Prompt):\*\*\s?(.*?)\n\n\*\*(?:Output|Response):\*\*\s?(.*?)"
-    r"(?:\n\n\*\*(?:Score|Reward):\*\*\s?([^\n]*))?\Z",
-    re.DOTALL,
-)
 _LONGEST_TAG = 1000
 
 
@@ -68,7 +54,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> EventsReader:
     """Return a reader for one file."""
-    return EventsReader()
+    return EventsReader(str(path))
 
 
 class EventsReader:
@@ -76,7 +62,8 @@ class EventsReader:
 
     note: str | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, origin: str = "") -> None:
+        self._origin = origin
         self._begin()
 
     def _begin(self) -> None:
@@ -152,7 +139,7 @@ class EventsReader:
 
     def _add_tensor(self, event: Event, tag: str, plugin: str, tensor: Tensor) -> None:
         if plugin == "text":
-            self._out.extend(_samples(tag, event.step, tensor.texts))
+            self._out.extend(read_texts(tag, event.step, tensor.texts, self._origin))
         elif plugin == "histograms":
             self._add_figures(event, tag, histogram_of(tensor))
         elif len(tensor.numbers) == 1:
@@ -194,39 +181,3 @@ def _rows(scalars: Scalars) -> Rows:
 
 def _order(time: float) -> int:
     return int(min(max(0.0, time), _LATEST) * 100)
-
-
-def _samples(tag: str, step: int, texts: Iterable[str]) -> Iterator[Sample]:
-    """Yield the samples that a text holds: many where verl wrote it, else one."""
-    tag = tag.removesuffix(_TEXT_SUFFIX)
-    for text in texts:
-        for part in _parts(text) if tag == _GENERATIONS else (text,):
-            found = _LABELLED.match(part.strip())
-            prompt, response, score = found.groups() if found else ("", part, None)
-            yield Sample(
-                step=step,
-                prompt=safe(prompt, LONGEST_TEXT),
-                response=safe(response, LONGEST_TEXT),
-                score=_number(score),
-                extras={} if tag == _GENERATIONS or _SAMPLE.search(tag) else {"tag": one_line(tag)},
-                validation=_VALIDATION.match(tag) is not None,
-            )
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Yield the samples in a text of verl; their numbers tell them from what a model may have written."""
-    _, heading, rest = text.partition("### Sample 1\n")
-    if not heading:
-        yield text
-    for number in itertools.count(2):
-        if not heading:
-            return
-        part, heading, rest = rest.partition(f"---\n\n### Sample {number}\n")
-        yield part.removesuffix("---\n\n")
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None

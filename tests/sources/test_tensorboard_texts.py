@@ -1,0 +1,93 @@
+"""Texts in event files: samples however people write them, settings, and no sample that is none."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.records import Sample, Settings
+from verl_tui.sources.tensorboard_texts import read_texts
+
+
+def read(text: str, tag: str = "rollout/sample_0/text_summary") -> list[Sample | Settings]:
+    return list(read_texts(tag, 7, [text], "events"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Prompt: What is 1 + 1?\nResponse: It is 2.\nReward: 0.5",
+        "Prompt: What is 1 + 1? Response: It is 2. Reward: 0.5",
+        "**Prompt:** What is 1 + 1?\n\n**Response:** It is 2.\n\n**Reward:** 0.5",
+        "**Prompt**: What is 1 + 1?  \n**Completion**: It is 2.  \n**Score**: 0.5  \n",
+        "### Prompt\nWhat is 1 + 1?\n\n### Response\nIt is 2.\n\n### Reward\n0.5\n",
+        "## Question:\nWhat is 1 + 1?\n## Answer:\nIt is 2.\n## Score:\n0.5",
+        "Step: 7 | Reward: 0.5\nPrompt: What is 1 + 1?\nResponse: It is 2.",
+        json.dumps({"Prompt": "What is 1 + 1?", "Response": "It is 2.", "Reward": 0.5}),
+        "```json\n"
+        + json.dumps({"prompt": "What is 1 + 1?", "completion": "It is 2.", "score": 0.5}, indent=1)
+        + "\n```",
+        "| Prompt | Response | Reward |\n|---|:---:|---|\n| What is 1 + 1? | It is 2. | 0.5 |\n",
+    ],
+)
+def test_a_sample_however_it_is_written(text: str) -> None:
+    (sample,) = read(text)
+    assert sample == Sample(7, "What is 1 + 1?", "It is 2.", 0.5)
+
+
+def test_a_table_or_list_of_several() -> None:
+    rows = [{"prompt": f"p{n}", "response": f"r{n}", "reward": float(n)} for n in range(3)]
+    table = "| prompt | response | reward |\n|---|---|---|\n" + "".join(f"| p{n} | r{n} | {n} |\n" for n in range(3))
+    for text in (json.dumps(rows), table):
+        assert [(sample.prompt, sample.response, sample.score) for sample in read(text)] == [
+            ("p0", "r0", 0.0), ("p1", "r1", 1.0), ("p2", "r2", 2.0),
+        ]  # fmt: skip
+
+
+def test_labels_that_a_model_wrote_stay_its_own() -> None:
+    (sample,) = read("Prompt: q\nResponse: I think.\nScore: high\nPrompt: again?\nAnswer: 5\nReward: 1.0")
+    assert (sample.prompt, sample.score) == ("q", 1.0)
+    assert sample.response == "I think.\nScore: high\nPrompt: again?\nAnswer: 5"
+
+
+def test_ground_truth_and_several_rewards() -> None:
+    (sample,) = read("Prompt: q\nResponse: r\nGround Truth: 4\nScore: none")
+    assert (sample.ground_truth, sample.score) == ("4", None)
+    (summed,) = read(json.dumps({"prompt": "q", "response": "r", "acc_reward": 1.0, "format_reward": 0.5}))
+    assert summed.score == 1.5
+
+
+def test_what_says_how_a_run_was_started_is_no_sample() -> None:
+    (args,) = read(json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2), "args/text_summary")
+    assert args == Settings({"learning_rate": 0.5, "fsdp.a": 1}, "events")
+    (model,) = read(json.dumps({"hidden_size": 64}), "model_config/text_summary")
+    assert model == Settings({"model_config.hidden_size": 64}, "events")
+    (table,) = read("|param|value|\n|-|-|\n|seed|1|\n|lr|0.1|", "hyperparameters/text_summary")
+    assert table == Settings({"hyperparameters.seed": "1", "hyperparameters.lr": "0.1"}, "events")
+    (words,) = read("python train.py --lr 1", "command")
+    assert words == Settings({"command": "python train.py --lr 1"}, "events")
+
+
+def test_other_texts_stay_whole() -> None:
+    assert read("a **note**", "notes") == [Sample(7, "", "a **note**", extras={"tag": "notes"})]
+    assert read("{no json", "rollout/sample_3") == [Sample(7, "", "{no json")]
+
+
+_WORDS = st.sampled_from(
+    ["Prompt: ", "**Response:** ", "\n", "| ", "|---|", "Score: ", "1", "{", '"', "## Reward\n", "```"]
+)
+
+
+@given(st.lists(st.one_of(_WORDS, st.text(max_size=5)), max_size=20).map("".join))
+def test_any_text_does_no_harm(text: str) -> None:
+    for tag, found in product(("rollout/sample_0", "args", "val/generations"), [text]):
+        assert read(found, tag)
+
+
+def test_long_texts_of_labels_cost_little() -> None:
+    (sample,) = read("Prompt: a\nResponse: " + "Score: 1\n" * 20_000 + " " * 50_000 + "end")
+    assert sample.prompt == "a"
