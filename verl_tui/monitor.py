@@ -102,6 +102,8 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
         monitor.apply(batch, now)
     for batch in feed.finish():
         monitor.apply(batch, now)
+    for batch in feed.look(now):
+        monitor.apply(batch, now)
     monitor.apply(replace(discovery, read=True), now)
     monitor.judge(now)
     return monitor

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import pipe, rollouts
+from verl_tui.sources import console, filelogger, pipe, rollouts, tensorboard, wandb
 from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
@@ -18,6 +18,7 @@ from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
 from verl_tui.sources.trackio import is_trackio
 from verl_tui.sources.trackio_runs import TrackioSource
+from verl_tui.sources.writers import WriterWatch
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _QUIET = 10.0
 """Seconds without growth after which a last line without an end is taken as it stands."""
 _COLD = 600.0
 """Seconds without growth after which a file is looked at with the rescan only."""
+_HELD_OPEN = frozenset({console.name, filelogger.name, tensorboard.name, wandb.name})
+"""Formats whose writers keep their file open all the time: where nobody has it open, nobody writes it."""
 _MOST_WATCHED = 256
 """Directories watched by notices; inotify allows some thousand per user, others need theirs."""
 
@@ -45,9 +48,12 @@ class _Reader:
     Whatever a source raises ends that source and nothing else: it is down, with the reason, and all others go on.
     """
 
-    def __init__(self, run: str, source: Source, path: Path, format: str) -> None:
+    def __init__(self, run: str, source: Source, path: Path, format: str, watch: WriterWatch) -> None:
         self.run = run
         self.source = source
+        self.file = source.path if isinstance(source, FileSource) and not isinstance(source, PipeSource) else None
+        """The file that a process may hold open."""
+        self._watch = watch
         self.status = SourceStatus(str(path), format)
         """How it was when it was asked last."""
         self.caught_up = False
@@ -62,7 +68,7 @@ class _Reader:
             return None, False
         try:
             records, more = self.source.read()
-            self.status = self.source.status()
+            self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             return self._down(error), False
         live = self.caught_up
@@ -80,10 +86,24 @@ class _Reader:
         self.finished_at = self.status.bytes_read
         try:
             records = self.source.finish()
-            self.status = self.source.status()
+            self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             return self._down(error)
         return Batch(self.run, self.status, records, live=False) if records else None
+
+    def looked(self) -> Batch | None:
+        """Return what has become known of who writes it."""
+        if self._broken or self.status == self._written(self.status):
+            return None
+        self.status = self.told = self._written(self.status)
+        return Batch(self.run, self.status)
+
+    def _written(self, status: SourceStatus) -> SourceStatus:
+        """Add who writes the file, as the last look told."""
+        if self.file is None:
+            return status
+        held = self._watch.held(self.file)
+        return replace(status, writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN)
 
     def _down(self, error: Exception) -> Batch:
         self._broken = self.caught_up = True
@@ -96,13 +116,20 @@ class _Reader:
 class Feed:
     """All sources behind the paths a user named."""
 
-    def __init__(self, specs: Sequence[str]) -> None:
+    def __init__(self, specs: Sequence[str], watch: WriterWatch | None = None) -> None:
+        """Look for nothing yet.
+
+        Args:
+            specs: Paths, directories and globs.
+            watch: Knows who writes the files.
+        """
         self._finder = Finder(specs)
         self._readers: dict[tuple[str, Path], _Reader] = {}
         self._names: dict[Path, str] = {}
         """The run that a file was first found to be of, by its name."""
         self._shared: dict[tuple[str, str], int] = {}
         """Places among a run's sources that several files of one log share."""
+        self._watch = watch or WriterWatch()
 
     def scan(self) -> Discovery:
         """Look for new runs and files; a run keeps the name under which it was first told."""
@@ -136,6 +163,17 @@ class Feed:
             if (batch := reader.finish()) is not None:
                 yield batch
 
+    def look(self, now: float) -> Iterator[Batch]:
+        """Look once who writes the files, and yield what that tells."""
+        self._want(now)
+        self._watch.look()
+        for reader in self._readers.values():
+            if (batch := reader.looked()) is not None:
+                yield batch
+
+    def _want(self, now: float) -> None:
+        self._watch.want(((one.file, one.status.modified) for one in self._readers.values() if one.file), now)
+
     def follow(
         self,
         stop: threading.Event,
@@ -150,6 +188,7 @@ class Feed:
             clock: Seconds, monotonic enough to pace the polls.
         """
         told: Discovery | None = None
+        self._watch.start(stop)
         next_scan = clock()
         while not stop.is_set():
             if clock() >= next_scan:
@@ -161,6 +200,7 @@ class Feed:
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
                 if changed:
                     deliver(replace(discovery, read=True))
+                self._want(clock())
             for added in self._wait(stop):
                 if added:
                     next_scan = clock()
@@ -224,10 +264,10 @@ class Feed:
                 continue
             ordinal = self._ordinal(name, file)
             format = file.format.name if file.format is not None else "settings"
-            self._readers[key] = _Reader(name, _source(file, ordinal), file.path, format)
+            self._readers[key] = _Reader(name, _source(file, ordinal), file.path, format, self._watch)
         if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in own):
             source = CheckpointSource(run.directory)
-            self._readers[name, run.directory] = _Reader(name, source, run.directory, "checkpoints")
+            self._readers[name, run.directory] = _Reader(name, source, run.directory, "checkpoints", self._watch)
 
     def _name(self, run: FoundRun) -> str:
         """Return what a run is called: as it was when the first of its files was found.

@@ -79,6 +79,19 @@ class Processes:
         known = seen.process
         return GpuProcess(pid, known.name, memory, known.cwd, known.files)
 
+    def name(self, pid: int) -> str:
+        """Return what runs: a title that the process gave itself, a program, or what an interpreter was given."""
+        folder = self._root / str(pid)
+        try:
+            with (folder / "cmdline").open("rb") as file:
+                words = [word.decode(errors="replace") for word in file.read(4096).rstrip(b"\0").split(b"\0")]
+            if not words[0]:
+                words = [(folder / "comm").read_text(errors="replace").strip()]
+        except OSError:
+            return ""
+        program = words[0].rpartition("/")[2] if words[0].startswith("/") else words[0]
+        return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
+
     def forget(self, now: float) -> None:
         """Drop processes that nobody has looked at for long."""
         self._seen = {pid: seen for pid, seen in self._seen.items() if 0 <= now - seen.time < 2 * _KEPT}
@@ -93,7 +106,7 @@ class Processes:
             files |= opened.files
             if opened.pipes:
                 files |= self._behind(parent, opened.pipes)
-        return GpuProcess(pid, self._name(pid), None, self._link(self._root / str(pid) / "cwd"), frozenset(files))
+        return GpuProcess(pid, self.name(pid), None, self._link(self._root / str(pid) / "cwd"), frozenset(files))
 
     def _line(self, pid: int) -> Iterator[tuple[int, int]]:
         """Yield a process and what started it, each with its parent; the first process of all is nobody's."""
@@ -120,19 +133,6 @@ class Processes:
             return int(rest[1]), rest[19].decode()
         except (OSError, ValueError, IndexError):
             return None
-
-    def _name(self, pid: int) -> str:
-        """Return what runs: a title that the process gave itself, a program, or what an interpreter was given."""
-        folder = self._root / str(pid)
-        try:
-            with (folder / "cmdline").open("rb") as file:
-                words = [word.decode(errors="replace") for word in file.read(4096).rstrip(b"\0").split(b"\0")]
-            if not words[0]:
-                words = [(folder / "comm").read_text(errors="replace").strip()]
-        except OSError:
-            return ""
-        program = words[0].rpartition("/")[2] if words[0].startswith("/") else words[0]
-        return one_line(" ".join((program, *_script(program, words[1:]))), _NAME)
 
     def _open(self, pid: int) -> _Open:
         folder = self._root / str(pid) / "fd"

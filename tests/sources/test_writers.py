@@ -1,0 +1,148 @@
+"""Who writes a log, as `/proc` says it: by inode, over symlinks and pipes, ourselves left out; gone when it is gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.sources.writers import Writers, WriterWatch, fresh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+SLEEPER = "import sys; sys.stdin.read()"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text("step:1 - a:1\n")
+    return path
+
+
+@pytest.fixture
+def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose standard output is the log, until its input ends."""
+    with log.open("ab") as out:
+        process = subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=out)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_the_process_that_holds_a_log_is_named(log: Path, trainer: subprocess.Popen[bytes]) -> None:
+    link = log.with_name("latest.log")
+    link.symlink_to(log)
+    writers = Writers()
+    writers.scan([link])
+    held = writers.held(link)
+    assert held.writer is not None
+    assert (held.writer.pid, held.writer.gone, held.unheld) == (trainer.pid, False, False)
+    assert "python" in held.writer.words
+    assert not writers.refresh()
+
+
+def test_a_writer_that_is_killed_is_gone_at_the_next_look(log: Path, trainer: subprocess.Popen[bytes]) -> None:
+    writers = Writers()
+    writers.scan([log])
+    trainer.kill()
+    trainer.wait()
+    assert writers.refresh()
+    held = writers.held(log)
+    assert held.writer is not None
+    assert (held.writer.pid, held.writer.gone) == (trainer.pid, True)
+    assert writers.unknown([log]) == [log], "somebody else may take it up"
+
+
+def test_a_dead_child_that_nobody_has_waited_for_is_gone(log: Path, trainer: subprocess.Popen[bytes]) -> None:
+    writers = Writers()
+    writers.scan([log])
+    trainer.kill()
+    os.waitid(os.P_PID, trainer.pid, os.WEXITED | os.WNOWAIT)
+    writers.refresh()
+    held = writers.held(log)
+    assert held.writer is not None
+    assert held.writer.gone
+
+
+def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
+    tee = subprocess.Popen(["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    trainer = subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=tee.stdin)
+    assert tee.stdin is not None
+    tee.stdin.close()
+    writers = Writers()
+    try:
+        writers.scan([log])
+        held = writers.held(log)
+        assert held.writer is not None
+        assert held.writer.pid == trainer.pid
+        trainer.kill()
+        trainer.wait()
+        tee.wait()
+        writers.refresh()
+        held = writers.held(log)
+        assert held.writer is not None
+        assert held.writer.gone
+    finally:
+        trainer.kill()
+        trainer.communicate()
+
+
+def test_readers_and_we_ourselves_are_no_writers(log: Path) -> None:
+    with log.open("rb") as reading, log.open("ab"):
+        reader = subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  pass_fds=[reading.fileno()])  # fmt: skip
+        writers = Writers()
+        writers.scan([log])
+        reader.communicate()
+    assert writers.held(log).writer is None
+
+
+def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(tmp_path: Path, log: Path) -> None:
+    closes = (
+        "import sys\nfile = open(sys.argv[1], 'a')\nprint(flush=True)\nsys.stdin.readline()\n"
+        "file.close()\nprint(flush=True)\nsys.stdin.read()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", closes, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    writers = Writers()
+    try:
+        process.stdout.readline()
+        writers.scan([log])
+        assert writers.held(log).writer is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        writers.refresh()
+        assert writers.held(log).writer is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_no_such_system_and_nothing_readable_say_nothing(tmp_path: Path, log: Path) -> None:
+    for root in (tmp_path / "none", tmp_path):
+        writers = Writers(root)
+        writers.scan([log, tmp_path / "gone"])
+        assert writers.held(log).writer is None
+    (tmp_path / "proc" / "12" / "fd").mkdir(parents=True)
+    (tmp_path / "proc" / "12" / "fd" / "1").symlink_to(log)
+    writers = Writers(tmp_path / "proc")
+    writers.scan([log])
+    assert writers.held(log).writer is None, "no flags, no process: nothing is claimed"
+
+
+def test_only_fresh_files_are_looked_for() -> None:
+    watch = WriterWatch()
+    assert watch.held(PurePath("x")).writer is None
+    now = 1_800_000_000.0
+    files = [(PurePath(name), at) for name, at in (("a", now), ("b", now - 1e6), ("c", now - 5), ("d", None))]
+    assert [path.name for path in fresh(files, now)] == ["a", "c"]
