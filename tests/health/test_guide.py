@@ -23,7 +23,7 @@ PUBLIC = {
     "response-short response-long gpu-idle gpu-memory-high rollout-probs-diff rollout-is-mean rollout-is-ess "
     "rollout-is-std rollout-kl rollout-chi2 truncation prompt-truncation grad-norm-rising critic-useless no-signal "
     "reward-cliff aborted staleness grad-norm-spike clip-saturation entropy-collapse reward-hacking length-explosion "
-    "repetition dead-groups component-imbalance engine-mismatch slow-phase "
+    "repetition dead-groups component-imbalance engine-mismatch slow-phase worker-errors "
     "token-mult-prob-error engine-pearson rejection-eats-batch sequence-is-saturated corrupted-requests "
     "first-step weights-not-synced entropy-explosion host-memory",
     "info": "async-idle plateau restart",

@@ -95,6 +95,8 @@ class Life:
         newest = trusted_time(self.stamp, modified)
         if self.since is None or self.stamp is None or newest is None:
             return self.read
+        if self.agrees(modified):
+            return min(self.read, self.since)
         return min(self.read, newest - max(0.0, self.stamp - self.since))
 
     def agrees(self, modified: float | None) -> bool:
@@ -119,9 +121,12 @@ class Evidence(NamedTuple):
 
 
 def writer(run: Run) -> Writer | None:
-    """Return the process that writes a run's log, one that lives before one that is gone; None where none is known."""
+    """Return the process that writes a run's log, one that lives before one that is gone; None where none is known.
+
+    W&B's own may outlive the trainer: it counts where no other is known.
+    """
     known = [state.status.writer for state in run.sources.values() if state.status.writer is not None]
-    return min(known, key=lambda one: one.gone, default=None)
+    return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
 
 
 def evidence(run: Run) -> Evidence | None:

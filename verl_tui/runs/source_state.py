@@ -70,6 +70,11 @@ class SourceState:
         """Time of its newest record of training, None where nothing tells."""
         return self.life.last(self.status.modified)
 
+    @property
+    def debugged(self) -> bool:
+        """Whether its process waits in a debugger."""
+        return self.stage is not None and self.stage.text.startswith(("(Pdb)", "ipdb>"))
+
     def tell(self, rows: Rows) -> None:
         """Note the steps of rows that show how far training is."""
         top = max(rows.steps)
@@ -99,6 +104,7 @@ class SourceState:
         """Note an event that may tell how the run ended; of two that tell as much the newer holds."""
         if event.kind is EventKind.STAGE:
             self.stage = event
+            self.ending = None if self.debugged else self.ending
         if event.kind not in _WEIGHT:
             return
         if event.kind is EventKind.TRACEBACK and event.actor and not event.actor.startswith("rank"):

@@ -104,6 +104,7 @@ def _over(run: Run) -> State | None:
     kind = run.outcome.kind if run.outcome is not None else None
     step, total = run.step, run.total_steps
     complete = step is not None and total is not None and step >= total > 0
+    complete = complete and not any(source.debugged for source in run.sources.values())
     if kind is EventKind.FINISHED:
         return State.FINISHED
     if kind is EventKind.FATAL:

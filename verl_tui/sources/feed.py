@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import console, filelogger, pipe, rollouts, tensorboard, wandb
+from verl_tui.sources import console, filelogger, pipe, rollouts, wandb
 from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
@@ -36,7 +36,7 @@ _QUIET = 10.0
 """Seconds without growth after which a last line without an end is taken as it stands."""
 _COLD = 600.0
 """Seconds without growth after which a file is looked at with the rescan only."""
-_HELD_OPEN = frozenset({console.name, filelogger.name, tensorboard.name, wandb.name})
+_HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
 """Formats whose writers keep their file open all the time: where nobody has it open, nobody writes it."""
 _MOST_WATCHED = 256
 """Directories watched by notices; inotify allows some thousand per user, others need theirs."""

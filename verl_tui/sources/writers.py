@@ -282,7 +282,7 @@ def _mounts() -> list[tuple[str, str]]:
     import psutil  # 15 ms, only where a log has no writer
 
     try:
-        mounted = psutil.disk_partitions(all=True)
+        mounted = psutil.disk_partitions(all=True)  # type: ignore[no-untyped-call]
     except OSError:
         return []
     return sorted(((one.mountpoint, one.fstype) for one in mounted), key=lambda one: -len(one[0]))

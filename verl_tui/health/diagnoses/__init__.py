@@ -22,6 +22,7 @@ from verl_tui.health.diagnoses.restart import Restart
 from verl_tui.health.diagnoses.reward_hacking import RewardHacking
 from verl_tui.health.diagnoses.slow_phase import SlowPhase
 from verl_tui.health.diagnoses.weights_not_synced import WeightsNotSynced
+from verl_tui.health.diagnoses.worker_errors import WorkerErrors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "engine-mismatch": EngineMismatch,
     "slow-phase": SlowPhase,
     "host-memory": HostMemory,
+    "worker-errors": WorkerErrors,
     "plateau": Plateau,
     "restart": Restart,
 }

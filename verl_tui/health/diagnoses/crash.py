@@ -109,7 +109,7 @@ class Crash(Diagnosis):
         run, event = moment.run, moment.run.outcome
         if event is not None and event.kind in _ENDS and moment.state is not State.FINISHED:
             finding = self._finding(moment, event)
-        elif moment.state is State.CRASHED:
+        elif moment.state is State.CRASHED or (moment.state is State.ENDED and _is_gone(run)):
             finding = self._without_a_word(moment)
         else:
             self.remember(None, run.step)
@@ -145,17 +145,23 @@ class Crash(Diagnosis):
         run = moment.run
         worker = _most(run)
         holder = writer(run)
-        gone = "the run is gone" if holder is None else f"its process is gone: {holder.words}"
+        gone = "nothing says how" if holder is None else f"killed, or ended without a word: {holder.words} is gone"
+        crashed = moment.state is State.CRASHED
         return Finding(
             self.rule.id,
-            self.rule.severity,
-            f"the run crashed {_where(run.step)}: {gone if worker is None else worker.words}",
+            self.rule.severity if crashed else Severity.WARNING,
+            f"the run {moment.state.value.rstrip('?')} {_where(run.step)}: {gone if worker is None else worker.words}",
             step=run.step,
             since_step=run.step,
             evidence=(*(worker.lines if worker is not None else ()), gone, "no step came after it"),
             advice=advice(worker.words if worker is not None else ""),
             source=self.rule.source,
         )
+
+
+def _is_gone(run: Run) -> bool:
+    holder = writer(run)
+    return holder is not None and holder.gone and run.outcome is None
 
 
 class Blamed(NamedTuple):

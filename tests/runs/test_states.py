@@ -1,0 +1,202 @@
+"""States by what the process does: evidence of life, ends, and what is only a file's time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from verl_tui.health import Judge, load_guide
+from verl_tui.health.finding import Severity
+from verl_tui.records import Batch, Event, EventKind, Progress, Pulse, Record, Rows, SourceStatus, Writer
+from verl_tui.runs.run import Run
+from verl_tui.runs.state import State, remaining, state
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health import Verdict
+
+T = 1_800_000_000.0
+STATUS = SourceStatus("logs/train.log", "verl console", rank=3, modified=T)
+ALIVE = Writer(4711, "python train.py")
+HOUR = 3600.0
+
+
+def steps(count: int, first: int = 1, times: Sequence[float] = (), *, key: str = "actor/entropy", **more: Any) -> Rows:
+    at = list(range(first, first + count))
+    columns = [[0.5] * count, [3.0] * count]
+    return Rows((key, "timing_s/step"), at, columns, at, times, **more)
+
+
+def run_of(*records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T) -> Run:
+    run = Run("r")
+    take(run, *records, status=status, live=live, now=now)
+    return run
+
+
+def take(run: Run, *records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T) -> None:
+    run.apply(Batch("r", status, records, live), now)
+
+
+def verdict(run: Run, now: float) -> Verdict:
+    return Judge(load_guide(), run).verdict(now)
+
+
+def found(run: Run, now: float) -> dict[str, Severity]:
+    return {one.id: one.severity for one in verdict(run, now).findings if one.id in ("hang", "crash", "worker-errors")}
+
+
+@pytest.mark.parametrize("age", [600.0, 2 * HOUR, 86400.0, 365 * 86400.0])
+def test_a_files_time_alone_is_a_copys(age: float) -> None:
+    run = run_of(steps(20), Progress(total=100))
+    assert state(run, T + age) is State.ENDED
+    assert found(run, T + age) == {}
+
+
+def test_steps_that_came_while_we_watched_are_evidence_for_a_while() -> None:
+    run = run_of(steps(20), Progress(total=100))
+    take(run, steps(1, 21), live=True)
+    assert state(run, T + 600) is State.STALLED
+    assert found(run, T + 600) == {"hang": Severity.CRITICAL}
+    assert state(run, T + 5 * HOUR) is State.ENDED
+
+
+def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> None:
+    run = run_of(steps(20), status=replace(STATUS, writer=ALIVE))
+    hang = next(one for one in verdict(run, T + 30 * HOUR).findings if one.id == "hang")
+    assert "alive: python train.py (process 4711) holds train.log open for writing" in hang.evidence
+    assert state(run, T + 30 * HOUR) is State.STALLED
+
+
+def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_holds_it() -> None:
+    times = [T - 60 + 3 * at for at in range(20)]
+    assert found(run_of(steps(20, times=times)), T + 600) == {"hang": Severity.CRITICAL}
+    copied = run_of(steps(20, times=times), status=replace(STATUS, modified=T + 700))
+    assert found(copied, T + 1400) == {}
+    assert state(run_of(steps(20, times=times), status=replace(STATUS, unheld=True)), T + 600) is State.ENDED
+
+
+def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
+    said = "pending: 0, running: 8, finished: 0, failure: 0"
+    beats = [Pulse(T + 60 * minute, said) for minute in range(1, 7)]
+    run = run_of(steps(20), Progress(total=30), *beats, status=replace(STATUS, modified=T + 361))
+    assert run.last_record == pytest.approx(T + 60, abs=2.0), "heartbeats are no progress"
+    hang = next(one for one in verdict(run, T + 365).findings if one.id == "hang")
+    assert any("its counters have stood still for 5m: " + said in one for one in hang.evidence)
+    assert remaining(run, T + 365) is None
+
+
+def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> None:
+    beats = [Pulse(T - 8 * HOUR + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
+    run = run_of(steps(20), *beats, status=replace(STATUS, modified=T + 361))
+    assert run.last_record == pytest.approx(T + 61, abs=2.0)
+
+
+def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
+    status = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T + 600, writer=ALIVE)
+    figures = Rows(("system/cpu",), [20], [[5.0]], [21], [T + 599], mean=True, progress=False)
+    run = run_of(steps(20, times=[T - 60 + 3 * at for at in range(20)]), figures, status=status)
+    assert run.last_record == pytest.approx(T - 3)
+    assert state(run, T + 600) is State.STALLED
+    assert found(run, T + 600) == {"hang": Severity.CRITICAL}
+
+
+def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
+    run = run_of(steps(20), Progress(total=100), status=replace(STATUS, writer=replace(ALIVE, gone=True)))
+    assert state(run, T + 1) is State.ENDED
+    assert found(run, T + 1) == {"crash": Severity.WARNING}
+    assert remaining(run, T + 1) is None
+
+
+def test_a_bar_one_before_its_end_with_an_orderly_exit_has_finished() -> None:
+    gone = replace(STATUS, writer=replace(ALIVE, gone=True))
+    assert state(run_of(steps(99), Progress(99, 100), status=gone), T + 1) is State.FINISHED
+    exited = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
+    assert state(run_of(steps(99), Progress(99, 100), exited), T + 1) is State.FINISHED
+
+
+def test_an_exit_without_an_error_code_long_before_the_end_is_no_good_end() -> None:
+    exited = Event(EventKind.EXITED, "W&B: the run exited with code 0", 9)
+    assert state(run_of(steps(11), Progress(11, 30), exited), T + 1) is State.ENDED
+
+
+def test_a_fresh_error_is_told_at_once_and_withdrawn_when_steps_go_on() -> None:
+    error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
+    run = run_of(steps(20), Progress(total=100), error)
+    assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {"crash": Severity.WARNING})
+    assert remaining(run, T + 1) is None
+    assert (state(run, T + 90), found(run, T + 90)) == (State.CRASHED, {"crash": Severity.CRITICAL})
+    take(run, steps(1, 21), live=True)
+    assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {})
+
+
+def test_an_error_whose_process_is_gone_is_a_crash_at_once() -> None:
+    error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
+    run = run_of(steps(20), error, status=replace(STATUS, writer=replace(ALIVE, gone=True)))
+    assert (state(run, T + 1), found(run, T + 1)) == (State.CRASHED, {"crash": Severity.CRITICAL})
+
+
+def test_ctrl_c_is_the_users_and_a_signal_is_named() -> None:
+    run = run_of(steps(20), Event(EventKind.STOPPED, "KeyboardInterrupt", 42))
+    assert (state(run, T + 1), found(run, T + 1)) == (State.ENDED, {"crash": Severity.INFO})
+    run = run_of(steps(20), Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42))
+    (crash,) = (one for one in verdict(run, T + 1).findings if one.id == "crash")
+    assert state(run, T + 1) is State.CRASHED
+    assert crash.message == "the run was stopped from outside at step 20: *** SIGTERM received at time=1 on cpu 1 ***"
+
+
+def test_the_headline_is_the_cause() -> None:
+    rank = Event(EventKind.TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory.", 40, actor="rank 3")
+    child = Event(EventKind.TRACEBACK, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", 90)
+    (crash,) = (one for one in verdict(run_of(steps(5), rank, child), T + 90).findings if one.id == "crash")
+    assert crash.message == "the run crashed at step 5: torch.OutOfMemoryError on rank 3: CUDA out of memory."
+    assert crash.evidence[0].startswith("train.log:40: ")
+
+
+def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -> None:
+    said = "RuntimeError: judge endpoint returned 503 for request {}"
+    errors = [Event(EventKind.TRACEBACK, said.format(at), 100 + at, actor="AgentLoopWorkerTQ") for at in range(46)]
+    run = run_of(steps(11), *errors)
+    assert state(run, T + 1) is State.RUNNING
+    assert found(run, T + 1) == {"worker-errors": Severity.WARNING}
+    take(run, Event(EventKind.FATAL, "ValueError: Received an empty list as keys", 900))
+    (crash,) = (one for one in verdict(run, T + 2).findings if one.id == "crash")
+    assert crash.message.endswith(
+        "RuntimeError: judge endpoint returned 503 for request 0 (AgentLoopWorkerTQ, 46 times)"
+    )
+    assert found(run, T + 2) == {"crash": Severity.CRITICAL}
+
+
+def test_a_caught_error_of_a_worker_is_no_end_however_long_a_step_takes() -> None:
+    run = run_of(steps(11), Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker"))
+    assert state(run, T + 100) is State.RUNNING
+
+
+def test_why_a_run_exited_with_a_code_stands_in_its_console() -> None:
+    console = Event(EventKind.STOPPED, "KeyboardInterrupt", 7)
+    run = run_of(steps(11), console)
+    wandb = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T)
+    take(run, steps(15), Event(EventKind.FATAL, "W&B: the run exited with code 255", 9, bare=True), status=wandb)
+    assert run.outcome is not None
+    assert run.outcome.text == "KeyboardInterrupt"
+
+
+def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> None:
+    end = Event(EventKind.FINISHED, "Final validation metrics: {}", 9)
+    run = run_of(steps(20), end)
+    take(run, Rows(("val/test_score/gsm8k",), [21], [[0.5]], [21]))
+    assert state(run, T + 1) is State.FINISHED
+    take(run, steps(1, 22))
+    assert state(run, T + 1) is State.RUNNING
+    again = run_of(steps(20), Progress(total=20), end, Event(EventKind.STARTED, "Started a local Ray instance.", 10))
+    assert state(again, T + 1) is not State.FINISHED
+
+
+def test_a_debugger_at_the_end_is_no_end() -> None:
+    waits = Event(EventKind.STAGE, "(Pdb)", 10)
+    run = run_of(steps(20), Event(EventKind.TRACEBACK, "ValueError: x", 9), waits)
+    assert state(run, T + 90) is State.RUNNING
+    finished = run_of(steps(20), Event(EventKind.FINISHED, "Final validation metrics: {}", 9), waits)
+    assert state(finished, T + 1) is State.RUNNING

@@ -1,0 +1,69 @@
+"""Errors that workers report step after step while the run goes on: what a driver dies of later begins so."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from statistics import median
+from typing import TYPE_CHECKING
+
+from verl_tui.health.diagnoses.diagnosis import Diagnosis
+from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.runs.state import State
+from verl_tui.runs.troubles import troubles
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from verl_tui.health.moment import Moment
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.troubles import Trouble
+
+_BEFORE = 20
+"""Steps before the first error that tell how many samples a step has."""
+
+
+class WorkerErrors(Diagnosis):
+    """The same error of workers several times, the last of them lately."""
+
+    sentences = True
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Tell the most frequent error of the workers, its count, and the samples that it costs."""
+        run = moment.run
+        found = None if moment.state in (State.CRASHED, State.FINISHED) else self._lately(run)
+        finding = self._finding(run, *found) if found is not None else None
+        self.remember(finding, run.step)
+        return finding
+
+    def _lately(self, run: Run) -> tuple[str, Trouble] | None:
+        least, at = self.rule.count, run.step or 0
+        lasting = (one for one in troubles(run) if one[1].count >= least)
+        return next((one for one in lasting if at - (one[1].step or 0) <= self.rule.window), None)
+
+    def _finding(self, run: Run, path: str, trouble: Trouble) -> Finding:
+        first, last = trouble.first, trouble.last
+        name = one_line(PurePath(path).name, 60)
+        lines = f"{name}:{first.line}" + (f" to {last.line}" if last.line != first.line else "")
+        cost = _cost(run, trouble.since)
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"{one_line(first.actor)} reported {trouble.count:,} times: {one_line(first.text, 200)}",
+            step=trouble.step,
+            since_step=trouble.since,
+            evidence=(f"{lines}: {one_line(first.text, 160)}", *((cost,) if cost else ())),
+            advice=self.rule.advice or None,
+            source=self.rule.source,
+        )
+
+
+def _cost(run: Run, since: int | None) -> str | None:
+    """Say how many samples a step has lost since the first error; None where nothing tells or none were lost."""
+    series = run.present("samples/count")
+    if series is None or since is None:
+        return None
+    pairs = list(zip(series.steps, series.values, strict=True))
+    before = [value for step, value in pairs if since - _BEFORE <= step <= since]
+    after = [value for step, value in pairs if step > since]
+    if not before or not after or min(after) >= median(before):
+        return None
+    return f"samples a step: {median(before):,.0f} before, {after[-1]:,.0f} at step {pairs[-1][0]}"
