@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -233,11 +233,17 @@ def validation_keys(keys: Collection[str]) -> list[str]:
 
     Auxiliary ones (`val-aux/…`) come only where there is nothing else; counts, lengths, times and losses never.
     """
+    return list(_validation_keys(tuple(keys)))
+
+
+@lru_cache(256)
+def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    # Asked for at each judging, while keys hardly ever change.
     own = _own_keys(keys)
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
     if ranked and ranked[0][0] < len(_CORE):
         ranked = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
-    return [own[name] for _, name in ranked]
+    return tuple(own[name] for _, name in ranked)
 
 
 def factor(indicator: str, key: str) -> float:

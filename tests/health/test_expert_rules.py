@@ -84,6 +84,7 @@ def test_the_same_validation_three_times() -> None:
         validated([0.0] * 6),  # never right
         validated([1.0] * 6),
         validated([0.3] * 6),  # three of ten: comes again by chance
+        validated([0.3333333432674408] * 6),  # a third in single precision
         validated([0.5178165276724791] * 4, rate=0.0),  # nothing is learnt
         validated([0.5178165276724791] * 4, more={"val-core/math/acc/mean@1": [0.1234567, 0.1334567, 0.14, 0.13]}),
         validated([math.nan] * 4),
@@ -161,9 +162,9 @@ def test_memory_that_grows_says_when_the_node_is_full() -> None:
 
 
 def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
-    columns = {"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [400.0] * 60}
+    columns = {"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [400.0] * 60, "timing_s/step": [60.0] * 60}
     run = Run("r")
-    run.apply(batch(rows(columns, times=[60.0 * (i - 60) for i in range(60)])), now=0.0)
+    run.apply(batch(rows(columns, times=[60.0 * (i - 59) for i in range(60)]), live=True), now=0.0)
     found = find("host-memory", run)
     assert found is not None
     assert found.severity is Severity.CRITICAL
@@ -216,3 +217,56 @@ def test_what_ray_says_of_memory() -> None:
     assert found.severity is Severity.WARNING
     assert "479.66 of 503.51 GB were in use" in found.message
     assert found.evidence[0].startswith("line 812: Memory on the node")
+
+
+# -- dead groups without samples ---------------------------------------------------------------------------------------
+
+SIZES = {"data.train_batch_size": 64, "actor_rollout_ref.rollout.n": 8, "algorithm.adv_estimator": "grpo"}
+
+
+def counted(mean: float, count: int = 40, size: int = 512) -> list[float]:
+    """Return means of 0/1 rewards of so many samples."""
+    return [round(size * value) / size for value in noisy([mean] * count, 0.004)]
+
+
+def test_dead_groups_by_what_the_filter_threw_out() -> None:
+    evicted = {"training/filter_groups/evicted_samples": [200.0] * 40}
+    found = find("dead-groups", planted(evicted, VERL, SIZES))
+    assert found is not None
+    assert "mean 0.758" in found.message
+    assert "the filter threw out" in found.message
+    assert find("dead-groups", planted({"training/filter_groups/evicted_samples": [64.0] * 40}, VERL, SIZES)) is None
+    assert find("dead-groups", planted(evicted)) is None  # of how many is not known
+
+
+def test_dead_groups_by_the_mean_of_rewards() -> None:
+    found = find("dead-groups", planted({"critic/score/mean": counted(0.025)}, VERL, SIZES))
+    assert found is not None
+    assert "at least, by the mean of 0/1 rewards p and 8 samples a prompt: p^8 + (1−p)^8" in found.message
+    assert found.key == "critic/score/mean"
+
+
+@pytest.mark.parametrize(
+    ("mean", "settings", "why"),
+    [
+        (counted(0.3), SIZES, None),
+        (counted(0.083), SIZES, None),  # half of them
+        (noisy([0.025] * 40, 0.003), SIZES, "rewards are not known to be 0 or 1"),
+        (counted(0.025), {}, "neither samples"),
+        (counted(0.025), {**SIZES, "algorithm.adv_estimator": "gae"}, "no groups"),
+        (counted(0.025), {**SIZES, "actor_rollout_ref.rollout.n": 1}, "no groups"),
+        (counted(0.025), {**SIZES, "algorithm.filter_groups.enable": True}, "filtered out"),
+    ],
+)
+def test_where_the_mean_of_rewards_proves_nothing(
+    mean: list[float], settings: dict[str, object], why: str | None
+) -> None:
+    verdict = judge(planted({"critic/score/mean": mean}, VERL, settings))
+    assert "dead-groups" not in ids(verdict)
+    said = reason(verdict, "dead-groups")
+    assert (said is None) if why is None else why in (said or "")
+
+
+def test_a_solved_task_is_no_warning() -> None:
+    found = find("dead-groups", planted({"critic/score/mean": counted(0.98)}, VERL, SIZES))
+    assert found is None or found.severity is Severity.INFO

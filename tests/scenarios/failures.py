@@ -212,6 +212,24 @@ def _leak(world: World, onset: int, chance: random.Random) -> None:
     world.change("perf/cpu_memory_used_gb", onset, lambda i, known: known + each * i)
 
 
+@failure("dead-groups", "verl")
+def _dead_by_the_filter(world: World, onset: int, chance: random.Random) -> None:
+    share = chance.uniform(0.76, 0.9)
+    world.settings["data.train_batch_size"] = 128
+    world.put("training/filter_groups/evicted_samples", 60, 8, low=0.0)
+    world.change(
+        "training/filter_groups/evicted_samples", onset, lambda _, __: 128 * share / (1 - share) + chance.gauss(0, 10)
+    )
+
+
+@failure("dead-groups", "verl")
+def _dead_by_the_mean(world: World, onset: int, chance: random.Random) -> None:
+    world.settings |= {"data.train_batch_size": 128, "actor_rollout_ref.rollout.n": 8}
+    low = chance.uniform(0.005, 0.025)
+    world.change("critic/score/mean", 1, lambda _, known: round(known * 1024) / 1024)
+    world.change("critic/score/mean", onset, lambda _, __: round(1024 * max(0.0, low + chance.gauss(0, 0.004))) / 1024)
+
+
 @failure("corrupted-requests", "verl", "other")
 def _corrupted(world: World, onset: int, chance: random.Random) -> None:
     world.put("vllm:corrupted_requests", 0.0)

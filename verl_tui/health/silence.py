@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -258,14 +259,19 @@ _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 def asynchronous(moment: Moment, _key: str) -> str | None:
     """Excuse what compares engine and trainer at the same weights where samples are older than the weights."""
-    for name in moment.names:
-        if name.startswith(_ASYNCHRONOUS):
-            return f"asynchronous training samples with older weights, so the two differ by design ({name})"
+    if name := _tells_of_asynchronous(tuple(moment.names)):
+        return f"asynchronous training samples with older weights, so the two differ by design ({name})"
     for name in _STALENESS:
         series = moment.series(moment.names[name]) if name in moment.names else None
         if series is not None and series.highest > 0:
             return f"samples are older than the weights, so the two differ by design ({series.key})"
     return None
+
+
+@lru_cache(64)
+def _tells_of_asynchronous(names: tuple[str, ...]) -> str | None:
+    """Return the first name that only asynchronous training writes; names hardly change while a run goes on."""
+    return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
 
 
 def synchronous(moment: Moment, key: str) -> str | None:

@@ -27,7 +27,14 @@ class Fresh(NamedTuple):
 class Stream:
     """A rule's input. Remembers how far it has been read."""
 
-    def __init__(self, kind: str, *, scale: float = 1.0, limit: float = math.inf) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        scale: float = 1.0,
+        limit: float = math.inf,
+        work_out: Callable[[float], float] | None = None,
+    ) -> None:
         """Prepare a stream.
 
         Args:
@@ -36,9 +43,11 @@ class Stream:
                 the second has reached `limit`, else 0).
             scale: Factor of all values.
             limit: See `at limit`.
+            work_out: Makes the judged number of a `value`; the values themselves by default.
         """
         self._make = _MAKERS[kind](limit) if kind in _MAKERS else None
         self._absolute = kind == "absolute"
+        self._work_out = work_out
         self._scale = scale
         self._cursors = [0, 0]
         self._revisions: tuple[int, ...] = ()
@@ -72,11 +81,13 @@ class Stream:
             kept = [(step, value) for step, value in zip(steps, values, strict=True) if math.isfinite(value)]
             steps, values = [step for step, _ in kept], [value for _, value in kept]
         newest = self._shape(series.values[last])
-        if self._absolute or self._scale != 1.0:
+        if self._absolute or self._scale != 1.0 or self._work_out is not None:
             values = [self._shape(value) for value in values]
         return Fresh(over, steps, values, (series.steps[last], newest) if math.isfinite(newest) else None)
 
     def _shape(self, value: float) -> float:
+        if self._work_out is not None:
+            value = self._work_out(value)
         return (abs(value) if self._absolute else value) * self._scale
 
     def _joined(self, first: Series, second: Series, lengths: Sequence[int], *, over: bool) -> Fresh:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import Words, number
 from verl_tui.health.conditions.stays import Range, Stays, Steadiness
+from verl_tui.health.diagnoses.dead_share import SAMPLES, dead_share
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.watch import Watch
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
 
-_NAMES = (
-    "samples/dead_groups",
-    "frac_reward_zero_std",
-    "train/frac_reward_zero_std",
-    "rollout/zero_std/all",
-    "train/zero_std_fraction",
-)
-"""Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL and others)."""
 _GROUPS = "samples/groups"
 _ENOUGH = 160
 """Groups that prove it, however few dumps they lie in: at a true share of 0.6, chance alone shows 0.7 of so many once
@@ -40,22 +33,25 @@ class DeadGroups(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[tuple[str, int], Watch] = {}
+        self._watches: dict[tuple[str, tuple[float, ...], int], Watch] = {}
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the share, and at whether they are all wrong or all right."""
         rule = self.rule
-        key = next((moment.names[name] for name in _NAMES if name in moment.names), None)
-        series = moment.series(key) if key else None
-        if key is None or series is None:
-            return NotJudged(rule.id, "neither samples in groups nor the trainer tell the share of dead groups")
+        share = dead_share(moment)
+        if isinstance(share, str):
+            return NotJudged(rule.id, share)
+        key, series = share.key, moment.series(share.key)
+        assert series is not None
         window = self._window(moment, key)
-        watch = self._watches.setdefault((key, window), Watch(lambda: self._stays(window)))
+        basis = (key, share.figures, window)
+        watch = self._watches.setdefault(basis, Watch(lambda: self._stays(window), share.stream()))
         stays, step = watch.look([series], moment.end)
         self.spans = stays.spans
         if stays.seen < stays.needs:
             return NotJudged(rule.id, f"needs {stays.needs} points, has {stays.seen}")
-        report = stays.report(Words(rule.title, moment.span))
+        title = f"{rule.title} ({share.words})" if share.words else rule.title
+        report = stays.report(Words(title, moment.span))
         if report is None:
             return None
         solved = _solved(moment)
@@ -77,7 +73,7 @@ class DeadGroups(Diagnosis):
 
     def _window(self, moment: Moment, key: str) -> int:
         """Return the points that make the evidence: fewer where each is of many groups."""
-        counts = moment.run.series(_GROUPS) if key == _NAMES[0] else None
+        counts = moment.run.series(_GROUPS) if key == moment.names.get(SAMPLES) else None
         if counts is None or len(counts) < _LEAST:
             return self.rule.window
         # The first ones only: the window must not change while a run goes on.

@@ -78,14 +78,15 @@ class EntropyExplosion(BlockDiagnosis):
 
 
 def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
-    past = blocks[-_NOW - _PAST : -_NOW]
-    entropy, now = column(past, 0), column(blocks[-_NOW:], 0)
-    if len(entropy) < _NOW or len(now) < _NOW:
+    # A run begins with high entropy: a return to where it began is no explosion. Most blocks come no further than this.
+    least = max(_LEAST, *column(blocks[:3], 0))
+    now = column(blocks[-_NOW:], 0)
+    if len(now) < _NOW or min(now) < least:
         return None
-    usual = median(entropy)
-    # A run begins with high entropy: a return to where it began is no explosion.
-    most = max(_LEAST, _TIMES * usual, *column(blocks[:3], 0))
-    if usual <= 0 or min(now) < most:
+    past = blocks[-_NOW - _PAST : -_NOW]
+    entropy = column(past, 0)
+    usual = median(entropy) if len(entropy) >= _NOW else 0.0
+    if usual <= 0 or min(now) < _TIMES * usual:
         return None
     signs = _signs(past, blocks[-1])
     since = next((block.first for block in reversed(past) if block.levels[0] < _OVER * usual), past[-1].first)

@@ -156,6 +156,8 @@ class HostMemory(Diagnosis):
 
 def _steady(values: Sequence[float]) -> bool:
     """Return whether values rise beyond doubt, and in every part of their course."""
+    if values[-1] <= values[0]:
+        return False
     line = trend(values)
     if line.change <= 0 or line.t < _SURE:
         return False

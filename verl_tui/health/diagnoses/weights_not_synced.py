@@ -21,6 +21,8 @@ _MOST = 8
 """Validation scores looked at."""
 _COARSE = 100
 """A share of at most so many answers may come again by chance: heuristic."""
+_SINGLE = 1e-6
+"""Single precision, which trainers compute means in, is as close to a share as this."""
 
 
 class _Same(NamedTuple):
@@ -95,4 +97,4 @@ def _coarse(value: float) -> bool:
     """Return whether a value is a share of few answers, or a round number."""
     if not math.isfinite(value):
         return True
-    return any(abs(value * whole - round(value * whole)) < 1e-9 * whole for whole in range(1, _COARSE + 1))
+    return any(abs(value * whole - round(value * whole)) < _SINGLE * whole for whole in range(1, _COARSE + 1))
