@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from verl_tui.distributions import BINS, MOST_BINS, QUANTILES, Bins, added, of_bins, of_limits, of_values
+from verl_tui.distributions import (
+    BINS,
+    MOST_BINS,
+    QUANTILES,
+    Bins,
+    Spread,
+    added,
+    of_bins,
+    of_limits,
+    of_values,
+    one_each,
+    spreads,
+)
 
 NUMBERS = st.floats(-1e300, 1e300, allow_nan=False)
 
@@ -91,3 +103,12 @@ def test_two_histograms_as_one(one, other):
     found = added(of_values(one).bins, of_values(other).bins)
     assert (found.low, found.high) == (min(one + other), max(one + other))
     assert sum(found.counts) == pytest.approx(len(one) + len(other))
+
+
+def test_the_metrics_of_a_distribution_are_one():
+    quantiles = [f"h/{name}" for name in QUANTILES]
+    keys = ["loss", "h/min", *quantiles, "h/max", "g/p50", "g/p95"]
+    assert spreads(keys) == {"h": Spread("h/p50", tuple(quantiles), frozenset(keys[1:8]))}
+    assert one_each(keys) == ["loss", "h/p50", "g/p50", "g/p95"]
+    assert one_each([*keys, "h/mean"]) == ["loss", "g/p50", "g/p95", "h/mean"]
+    assert one_each([*keys, "h"]) == ["loss", "g/p50", "g/p95", "h"]

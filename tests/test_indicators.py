@@ -528,3 +528,25 @@ def test_real_logs_are_understood(name: str, whose: str, at_least: int) -> None:
 )
 def test_real_logs_resolve(name: str, indicators: dict[str, str]) -> None:
     assert resolve(keys_of(name)) == indicators
+
+
+def quantiles(stem, *parts):
+    return [f"{stem}/{part}" for part in (*parts, "p05", "p25", "p50", "p75", "p95")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (quantiles("rewards", "mean", "min", "max"), {"reward": "rewards/mean"}),
+        (quantiles("scores"), {"reward": "scores/p50"}),
+        (["reward", *quantiles("rewards", "mean")], {"reward": "reward"}),
+        (quantiles("rollout/response_lengths"), {"response_length": "rollout/response_lengths/p50"}),
+        (quantiles("ppo/entropies"), {"entropy": "ppo/entropies/p50"}),
+        (quantiles("critic/score"), {"reward": "critic/score/p50"}),
+        (quantiles("eval/reward", "mean"), {"validation": "eval/reward/mean"}),
+        (quantiles("score_std"), {}),
+        (["rewards/p50", "rewards/p95"], {}),
+    ],
+)
+def test_a_distribution_stands_in_where_there_is_nothing_else(keys, expected):
+    assert resolve(keys) == expected

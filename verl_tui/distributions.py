@@ -8,10 +8,11 @@ from math import fsum, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """What a metric's name is followed by, after a `/`."""
+_MEDIAN = "/p50"
 BINS = 30
 """Bins that a histogram is kept in, of equal width: as many as TensorBoard shows (`tf_histogram_dashboard`)."""
 MOST_VALUES = 1_000_000
@@ -40,6 +41,39 @@ class Distribution(NamedTuple):
     figures: Mapping[str, float]
     """Its quantiles by the names of `QUANTILES`; `min`, `max` and `mean` where they are known exactly."""
     bins: Bins
+
+
+class Spread(NamedTuple):
+    """The metrics of one distribution, by their keys."""
+
+    line: str
+    """What is drawn over the steps: a metric of that name, else the mean, else the median."""
+    quantiles: tuple[str, ...]
+    """In the order of `QUANTILES`."""
+    parts: frozenset[str]
+    """All of them: they are one thing."""
+
+
+def spreads(keys: Collection[str]) -> dict[str, Spread]:
+    """Return the distributions among metrics, by what their keys begin with: those that have all the quantiles."""
+    medians = [key for key in keys if key.endswith(_MEDIAN)]
+    known = set(keys) if medians else set()
+    found = {}
+    for key in medians:
+        stem = key.removesuffix(_MEDIAN)
+        quantiles = tuple(f"{stem}/{name}" for name in QUANTILES)
+        if known.issuperset(quantiles):
+            names = (stem, f"{stem}/mean", key)
+            line = next(name for name in names if name in known)
+            parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
+            found[stem] = Spread(line, quantiles, frozenset(known.intersection(parts)))
+    return found
+
+
+def one_each(keys: Collection[str]) -> list[str]:
+    """Return metrics in their order; of each distribution only that which is drawn as a line."""
+    passed = {part for spread in spreads(keys).values() for part in spread.parts - {spread.line}}
+    return [key for key in keys if key not in passed] if passed else list(keys)
 
 
 def of_values(values: Sequence[float]) -> Distribution | None:

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import Direction, Group, modern, slashed
 
 if TYPE_CHECKING:
@@ -200,15 +201,18 @@ INDICATORS: Mapping[str, Indicator] = MappingProxyType(
 _NEEDS_REWARD = frozenset({"train/loss", "loss", "loss/mean"})
 """Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning."""
 
+_SCORES = re.compile(r"(^|/)scores?$")
+"""What others call a list of rewards."""
 _NEGATED = frozenset({("log_prob", "rollout_corr/rollout_log_ppl")})
 
 
 def resolve(keys: Collection[str]) -> dict[str, str]:
     """Find a log's own key for each indicator.
 
-    The first spelling present wins; of several keys with one meaning, the one spelled verl's present way, then the
-    alphabetically first. `truncated_share` may be `response_length/clip_ratio`, which is a share of truncated responses
-    only before verl v0.9; the caller knows the version.
+    The first spelling present wins, where there is none the mean or the median of a distribution of such a name; of
+    several keys with one meaning, the one spelled verl's present way, then the alphabetically first. `truncated_share`
+    may be `response_length/clip_ratio`, which is a share of truncated responses only before verl v0.9; the caller knows
+    the version.
 
     Args:
         keys: All keys of the log, in any order.
@@ -216,13 +220,14 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     Returns:
         Indicator id -> key, for the indicators that the log has.
     """
-    own = _own_keys(keys)
+    own, spread = _own_keys(one_each(keys)), _of_distributions(keys)
     found: dict[str, str] = {}
     for indicator in INDICATORS.values():
-        for name in indicator.spellings:
-            if isinstance(name, str) and name in own and ("reward" in found or name not in _NEEDS_REWARD):
-                found[indicator.id] = own[name]
-                break
+        for known in (own, spread) if spread else (own,):
+            for name in indicator.spellings:
+                if isinstance(name, str) and name in known and ("reward" in found or name not in _NEEDS_REWARD):
+                    found.setdefault(indicator.id, known[name])
+                    break
     if scores := validation_keys(keys):
         found["validation"] = scores[0]
     return found
@@ -239,7 +244,7 @@ def validation_keys(keys: Collection[str]) -> list[str]:
 @lru_cache(256)
 def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     # Asked for at each judging, while keys hardly ever change.
-    own = _own_keys(keys)
+    own = _own_keys(one_each(keys))
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
     if ranked and ranked[0][0] < len(_CORE):
         ranked = [(rank, name) for rank, name in ranked if rank < len(_CORE)]
@@ -260,7 +265,7 @@ def dialect(keys: Collection[str]) -> Dialect:
     One name that only verl writes decides. Otherwise clear names are counted, then names that several share; a tie is
     `other`, since the tutorials' thresholds must not judge what they were not written for.
     """
-    count = Counter(evidence for key in keys for evidence in _evidence(key))
+    count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"
     tutorial, other = count["tutorial", True], count["other", True]
@@ -276,6 +281,17 @@ def _own_keys(keys: Collection[str]) -> dict[str, str]:
     """Map verl's present names to the log's own keys; where two keys mean the same, the present name itself wins."""
     own = {modern(key): key for key in sorted(keys, reverse=True)}
     return own | {key: key for key in keys if modern(key) == key}
+
+
+def _of_distributions(keys: Collection[str]) -> dict[str, str]:
+    """Map what single numbers would be called to the lines of distributions: lists have names in the plural."""
+    found: dict[str, str] = {}
+    for stem, spread in spreads(keys).items():
+        name = _SCORES.sub(r"\1rewards", modern(stem))
+        for one in (name, name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")):
+            for spelling in (one, f"{one}/mean", f"{one}_mean"):
+                found.setdefault(spelling, spread.line)
+    return found
 
 
 @cache

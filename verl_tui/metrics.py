@@ -200,6 +200,10 @@ _OTHERS: tuple[_Row, ...] = (
     ("reward_std", "reward spread", "", "", "reward", ""),
     ("group_reward_std", "reward spread in a group", "", "", "reward", "0: the group gives no signal"),
     ("reward", "reward", "", "up", "reward", ""),
+    ("rewards", "reward", "", "up", "reward", ""),
+    ("rewards/{mean,max,min}", "reward", "", "up", "reward", ""),
+    ("scores", "reward", "", "up", "reward", ""),
+    ("scores/{mean,max,min}", "reward", "", "up", "reward", ""),
     ("reward/reward", "reward of a response", "", "up", "reward", "mean of the step's responses"),
     ("reward/tps", "tokens per second", "tokens/s", "up", "throughput", "of one response"),
     ("avg_reward", "reward", "", "up", "reward", ""),
@@ -405,6 +409,8 @@ _SCALE = re.compile(r"(?<=lr)[(_](1e-\d{1,3})[)_]$")
 _SUFFIXED = re.compile(r"(.*[^/_])[/_](mean|avg|max|min)")
 _PREFIXED = re.compile(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
 _RESAMPLED = re.compile(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
+_QUANTILE = re.compile(r"(.+)/(p05|p25|p50|p75|p95)")
+_QUANTILES = {"p50": "median"}
 _CHOICE = re.compile(r"\{([^{}]+)\}")
 _VALIDATION = re.compile(r"(?:eval|validation)[/_](.+)")
 _VALIDATION_FIGURE = re.compile(r"val_(samples/.+)")
@@ -519,6 +525,9 @@ def describe(key: str) -> Metric:
     """
     if len(key) > _LONGEST_KEY:
         return Metric(key, key)
+    if match := _QUANTILE.fullmatch(key):
+        whole = describe(match[1])
+        return replace(whole, key=key, label=f"{whole.label}, {_QUANTILES.get(match[2], match[2])}")
     found = _known(modern(key)) or Metric(key, key)
     scaled = _SCALE.search(key)
     return replace(found, key=key, unit=scaled[1]) if scaled else replace(found, key=key)

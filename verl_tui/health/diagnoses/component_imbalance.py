@@ -6,6 +6,7 @@ import re
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
@@ -109,7 +110,7 @@ class ComponentImbalance(BlockDiagnosis):
 def _components(moment: Moment, reward: str | None) -> Iterator[str]:
     """Yield the keys of the reward's parts; of two spellings of one the shorter."""
     known: set[str] = set()
-    for key in sorted(moment.run.keys, key=lambda key: (len(key), key)):
+    for key in sorted(one_each(moment.run.keys), key=lambda key: (len(key), key)):
         name = key.removeprefix("train/")
         if key == reward or name in known or _COMPONENT.fullmatch(key) is None or _NO_COMPONENT.fullmatch(key):
             continue
