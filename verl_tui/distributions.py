@@ -46,6 +46,8 @@ class Distribution(NamedTuple):
 class Spread(NamedTuple):
     """The metrics of one distribution, by their keys."""
 
+    stem: str
+    """What all their keys begin with: the key of its histograms."""
     line: str
     """What is drawn over the steps: a metric of that name, else the mean, else the median."""
     quantiles: tuple[str, ...]
@@ -66,7 +68,7 @@ def spreads(keys: Collection[str]) -> dict[str, Spread]:
             names = (stem, f"{stem}/mean", key)
             line = next(name for name in names if name in known)
             parts = (*names, *quantiles, f"{stem}/min", f"{stem}/max")
-            found[stem] = Spread(line, quantiles, frozenset(known.intersection(parts)))
+            found[stem] = Spread(stem, line, quantiles, frozenset(known.intersection(parts)))
     return found
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.distributions import one_each, spreads
 from verl_tui.indicators import dialect, resolve
 from verl_tui.records import (
     Batch,
@@ -37,8 +38,9 @@ from verl_tui.runs.table import Table, precedence
 from verl_tui.times import dated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from verl_tui.distributions import Spread
     from verl_tui.runs.clock import Clock
 
 _KEPT_EVENTS = 500
@@ -80,6 +82,8 @@ class Run:
         """What the settings let the whole run take, and at which revision that was reckoned: it is asked for often."""
         self._tables: dict[str, list[tuple[Table, int]]] = {}
         self._series: dict[str, Series] = {}
+        self._told: tuple[int, dict[str, Spread], Sequence[str]] = (-1, {}, ())
+        """Number of keys, the distributions among them, and what is a metric of its own."""
         self._resolved: tuple[int, dict[str, str], str] = (-1, {}, "other")
 
     # -- what there is to read ------------------------------------------------------------------------------------
@@ -88,6 +92,16 @@ class Run:
     def keys(self) -> Sequence[str]:
         """The log's own metric keys, in the order of first appearance."""
         return tuple(self._tables)
+
+    @property
+    def spreads(self) -> Mapping[str, Spread]:
+        """The distributions among the metrics, by the key of what is drawn of them as a line."""
+        return self._grouped()[0]
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """The keys of which each is a metric of its own: of a distribution that of its line alone."""
+        return self._grouped()[1]
 
     @property
     def odd(self) -> Sequence[str]:
@@ -336,6 +350,14 @@ class Run:
         new = step is not None and (not event.line or step not in self.checkpoints)
         if new and step is not None and event.kind in (EventKind.BEST, EventKind.CHECKPOINT):
             self.checkpoints[step] = event.text
+
+    def _grouped(self) -> tuple[Mapping[str, Spread], Sequence[str]]:
+        count, found, metrics = self._told
+        if count != len(self._tables):
+            found = {spread.line: spread for spread in spreads(self._tables).values()}
+            metrics = tuple(one_each(self._tables))
+            self._told = (len(self._tables), found, metrics)
+        return found, metrics
 
     def _resolve(self) -> tuple[dict[str, str], str]:
         count, indicators, spoken = self._resolved

@@ -29,7 +29,7 @@ def listed_words(
         width: Cells there are.
     """
     run, ascii_only = shown.view.run, shown.view.ascii
-    listed, known = len(shown.keys), len(run.keys) if run is not None else 0
+    listed, known = len(shown.keys), len(run.metrics) if run is not None else 0
     name = middle(one_line(run.name), max(8, width // 3), ascii_only=ascii_only) if run else "no run"
     left: list[Piece] = [(name, "strong"), (f"  {listed} metrics" if listed == known else f"  {listed} of {known}", "")]
     if filter_:

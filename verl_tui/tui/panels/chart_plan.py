@@ -21,6 +21,7 @@ from verl_tui.tui.widgets.numbers import compact
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.distributions import Spread
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
     from verl_tui.tui.panels.span import Span
@@ -91,15 +92,20 @@ class Plan:
     """Keys of the least and the greatest."""
     points: tuple[str, ...] = ()
     """Keys of validation metrics, drawn as points."""
+    spread: Spread | None = None
+    """The distribution that the metric is of."""
 
     def shows(self, key: str) -> bool:
         """Tell whether a metric is in this chart."""
+        if self.spread is not None and key in self.spread.parts:
+            return True
         return key == self.key or key in (self.envelope or ()) or key in self.points
 
     def matches(self, filter_: str) -> bool:
         """Tell whether key or label contain a text; case does not matter."""
         wish = filter_.lower()
-        return wish in self.key.lower() or wish in self.label.lower()
+        told = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
+        return any(wish in one.lower() for one in told)
 
 
 def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()) -> tuple[Plan, ...]:
@@ -112,21 +118,23 @@ def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str]
         pins: Metric keys that come before all others.
     """
     named = {key: name for name, key in run.indicators.items()} if pins else {}
-    keys = run.keys
+    keys = run.metrics
+    lines = {part: spread.line for spread in run.spreads.values() for part in spread.parts}
     validations = tuple(validation_keys(keys))
     families = _families(keys)
     plans: list[Plan] = []
-    for name in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
+    for one in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
+        name = lines.get(one, one)
         key = run.indicators.get(name, name if name in keys else None)
         if key is not None and not any(found.shows(key) for found in plans):
             points = validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
-            plans.append(_plan(key, name if name in INDICATORS else None, families, points))
+            plans.append(_plan(run, key, name if name in INDICATORS else None, families, points))
     rest = [key for key in keys if not any(found.shows(key) for found in plans)]
     rest += [key for key in validations if key not in rest]
     rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
     for key in rest:
         if not any(found.key == key or key in (found.envelope or ()) for found in plans):
-            plans.append(_plan(key, None, families, ()))
+            plans.append(_plan(run, key, None, families, ()))
     if filter_:
         plans = [found for found in plans if found.matches(filter_)]
     return tuple(plans)
@@ -153,7 +161,20 @@ def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
     return families
 
 
-def _plan(key: str, indicator: str | None, families: dict[str, dict[str, str]], points: tuple[str, ...]) -> Plan:
+def alone(run: Run, key: str, label: str = "") -> Plan:
+    """Return the chart of a metric without what others of its name are drawn with; it has its distribution still."""
+    metric, spread = describe(key), run.spreads.get(key)
+    indicator = next((name for name, of in run.indicators.items() if of == key), None)
+    return Plan(key, label or _label(key, spread), metric.unit, indicator, spread=spread)
+
+
+def _label(key: str, spread: Spread | None) -> str:
+    return describe(spread.stem if spread is not None else key).label
+
+
+def _plan(
+    run: Run, key: str, indicator: str | None, families: dict[str, dict[str, str]], points: tuple[str, ...]
+) -> Plan:
     metric = describe(key)
     found = family(key)
     parts = families.get(found[0], {}) if found else {}
@@ -161,8 +182,9 @@ def _plan(key: str, indicator: str | None, families: dict[str, dict[str, str]], 
     if whole and indicator is None:
         key = parts["mean"]
     envelope = (parts["min"], parts["max"]) if whole and key == parts["mean"] else None
-    label = INDICATORS[indicator].label if indicator is not None else describe(key).label
-    return Plan(key, label, metric.unit, indicator, envelope, points)
+    spread = run.spreads.get(key)
+    label = INDICATORS[indicator].label if indicator is not None else _label(key, spread)
+    return Plan(key, label, metric.unit, indicator, envelope, points, spread)
 
 
 def chart_data(found: Plan, view: View, look: Look) -> ChartData:
@@ -182,6 +204,7 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
         unit=found.unit,
         lines=tuple(_lines(found, run, axis)),
         envelope=_envelope(found, run, axis),
+        spread=_spread(found, run, axis),
         band=_band(found, view),
         target=target,
         notes=notes or _rate(found, run),
@@ -214,6 +237,12 @@ def _envelope(found: Plan, run: Run, axis: Along) -> tuple[Points, Points] | Non
     return (axis.points(low), axis.points(high)) if low is not None and high is not None else None
 
 
+def _spread(found: Plan, run: Run, axis: Along) -> tuple[Points, ...]:
+    """Return the quantiles of the distribution that the metric is of, none where it is of none."""
+    series = [run.series(key) for key in found.spread.quantiles] if found.spread is not None else []
+    return tuple(axis.points(one) for one in series if one is not None)
+
+
 def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
     if other.main is None:
@@ -222,7 +251,7 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
     line = replace(other.main, role="right", right=True, label=other.title, sign=sign)
     lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
     breaches = tuple(mark for mark in other.marks if mark.role == "breach" and mark not in data.marks)
-    right = replace(other, lines=(line,), envelope=None, band=(None, None), target=None, marks=())
+    right = replace(other, lines=(line,), envelope=None, spread=(), band=(None, None), target=None, marks=())
     return replace(data, lines=lines, right=right, marks=data.marks + breaches)
 
 

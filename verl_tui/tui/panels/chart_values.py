@@ -78,7 +78,9 @@ def listed(keys: Iterable[str], view: View, look: Look) -> list[Column]:
     assert run is not None
     whole = run.reach
     ends = look.span.shown(whole) if look.span is not None and whole is not None else (None, None)
-    traces = [_Trace(run, series, series) for key in keys if (series := run.series(key)) is not None]
+    spreads = run.spreads
+    parts = [part for key in keys for part in (key, *(spreads[key].quantiles if key in spreads else ()))]
+    traces = [_Trace(run, series, series) for key in dict.fromkeys(parts) if (series := run.series(key)) is not None]
     return _columns(traces, run, ends, look.smoothing)
 
 
@@ -90,7 +92,8 @@ def _traces(found: Plan, right: Plan | None, view: View, look: Look, data: Chart
     laid_over = list(others(data, found.indicator, view, look.axis))
     # As in the chart: among the lines of several runs there is one kind of points at most.
     points = found.points[:1] if laid_over else found.points
-    keys = (found.key, *(found.envelope or ()), *points, *([right.key] if right is not None else ()))
+    spread = found.spread.quantiles if found.spread is not None else ()
+    keys = (found.key, *(found.envelope or ()), *spread, *points, *([right.key] if right is not None else ()))
     for key in dict.fromkeys(keys):
         series = run.series(key)
         if series is not None:

@@ -9,10 +9,9 @@ from textual import on
 from textual.containers import Container, Horizontal, Vertical
 from textual.message import Message
 
-from verl_tui.metrics import describe
 from verl_tui.tui.metrics.groups import shelves
 from verl_tui.tui.metrics.shown import BUDGET
-from verl_tui.tui.panels.chart_plan import Plan, chart_data
+from verl_tui.tui.panels.chart_plan import alone, chart_data
 from verl_tui.tui.widgets.chart import Chart, ChartData
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.words import middle
@@ -219,11 +218,10 @@ class MetricGrid(Container):
         shown, until = self._shown, monotonic() + BUDGET
         if shown is None or shown.view.run is None:
             return
-        named = {key: name for name, key in shown.view.run.indicators.items()}
         for key in self._waiting:
             tile, group = self._places[key]
             mark = ("* " if shown.view.ascii else "★ ") if key in shown.user.pins else ""
-            plan = Plan(key, mark + group.short(key), describe(key).unit, named.get(key))
+            plan = alone(shown.view.run, key, mark + group.short(key))
             tile.show(chart_data(plan, shown.view, shown.look))
             if monotonic() > until:
                 self._later = self.set_timer(0.001, self._go_on)

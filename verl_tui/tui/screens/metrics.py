@@ -11,13 +11,12 @@ from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.new_file import named
-from verl_tui.metrics import describe
 from verl_tui.tui.cursor import CursorMoved
 from verl_tui.tui.metrics.filter import Filter, parse
 from verl_tui.tui.metrics.listing import Order, listing
 from verl_tui.tui.metrics.shown import Shown
 from verl_tui.tui.metrics.words import listed_words, metric_words
-from verl_tui.tui.panels.chart_plan import Look, Plan
+from verl_tui.tui.panels.chart_plan import Look, Plan, alone
 from verl_tui.tui.panels.chart_values import listed, reading
 from verl_tui.tui.panels.looking import KEYS, changed, following, said, step_at
 from verl_tui.tui.panels.metric_grid import MetricGrid
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.runs.run import Run
     from verl_tui.tui.metrics.groups import Group
     from verl_tui.tui.panels.charts import ChartsPanel
     from verl_tui.tui.state_file import StateFile, UserState
@@ -211,7 +209,7 @@ class MetricsScreen(StillScreen[None]):
         made_of = (run, len(run.keys) if run is not None else 0, self._filter, self._order)
         if made_of != self._listed:
             self._listed = made_of
-            self._groups = listing(run.keys, self._filter, self._order, run.tail) if run is not None else ()
+            self._groups = listing(run.metrics, self._filter, self._order, run.tail) if run is not None else ()
 
     def _otherwise(self) -> str:
         """Return what to say where nothing is listed."""
@@ -315,12 +313,12 @@ class MetricsScreen(StillScreen[None]):
     def _plans(self, view: View) -> list[Plan]:
         """Return the charts of the metrics that are listed, as far as the shown run has them."""
         known = set(view.run.keys) if view.run is not None else set()
-        return [_plan(view.run, key) for group in self._groups for key in group.keys if key in known and view.run]
+        return [alone(view.run, key) for group in self._groups for key in group.keys if key in known and view.run]
 
     def _plan(self) -> Plan | None:
         """Return the chart of the chosen metric alone."""
         key, run = self.chosen, self._view.run
-        return _plan(run, key) if key is not None and run is not None else None
+        return alone(run, key) if key is not None and run is not None else None
 
     def clip(self) -> str:
         """Return what the chosen metric is where the cursor is, else last."""
@@ -421,10 +419,3 @@ class MetricsScreen(StillScreen[None]):
         self.fit(self.size)
         self._show_list()
         self.call_after_refresh(self.redraw)
-
-
-def _plan(run: Run, key: str) -> Plan:
-    """Return the chart of a metric alone."""
-    metric = describe(key)
-    indicator = next((name for name, of in run.indicators.items() if of == key), None)
-    return Plan(key, metric.label, metric.unit, indicator)

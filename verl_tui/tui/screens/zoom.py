@@ -21,8 +21,10 @@ from verl_tui.tui.screens.pick_metric import PickMetric
 from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.takeaway import take_table
 from verl_tui.tui.widgets.apart import shared, short_name
+from verl_tui.tui.widgets.bars import Histogram
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.line import Line
+from verl_tui.tui.widgets.numbers import exact_step
 from verl_tui.tui.widgets.reading import ReadOut
 from verl_tui.tui.widgets.zoomed import ZoomedChart
 
@@ -40,6 +42,10 @@ _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at most."""
 
 
+_HISTOGRAM_ROWS = ((36, 9), (24, 6), (18, 3), (14, 1), (0, 0))
+"""Rows of the terminal from which on a histogram has how many."""
+_NEWEST = 2**62
+"""Beyond all steps."""
 _LEAST_NAME = 8
 """Cells that a run's name may take however narrow the screen."""
 
@@ -99,11 +105,13 @@ class ZoomScreen(StillScreen[Look]):
         self._chart = ZoomedChart(self._data(), ascii_only=view.ascii)
         self._chart.draw_late()
         self._reading, self._origin = ReadOut(id="reading"), Line(id="origin")
+        self._histogram = Histogram(ascii_only=view.ascii, id="histogram")
 
     def compose(self) -> ComposeResult:
         """A chart and the keys."""
         yield self._chart
         yield self._reading
+        yield self._histogram
         yield self._origin
         yield Keys()
 
@@ -136,6 +144,19 @@ class ZoomScreen(StillScreen[Look]):
         at = step_at(self._view.run, self._plan.key, self._look, position) if position is not None else None
         told = self._chart.readings(at)
         self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
+        self._tell_histogram(at)
+
+    def _tell_histogram(self, step: int | None) -> None:
+        """Show how the values are distributed at a step, at the newest where there is no cursor."""
+        run, spread = self._view.run, self._plan.spread
+        found = None
+        if run is not None and spread is not None:
+            newest = run.end if run.end is not None else _NEWEST
+            found = run.histograms.at(spread.stem, newest if step is None else step)
+        height = next(rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least)
+        separator = ", " if self._view.ascii else " · "
+        title = f"step {exact_step(found.step)}{separator}" if found is not None else ""
+        self._histogram.show(title, found.bins if found is not None else None, self._plan.unit, height)
 
     def _tell_origin(self) -> None:
         run = self._view.run

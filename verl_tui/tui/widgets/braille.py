@@ -103,12 +103,12 @@ class Layer:
         if 0 <= x < self.width * 2 and 0 <= y < self.height * 4:
             self.rows[y >> 2][x >> 1] |= _DOTS[x & 1][y & 3]
 
-    def shade(self, runs: Sequence[Run | None]) -> None:
-        """Fill the runs with a loose pattern that a line over it still stands out from."""
+    def shade(self, runs: Sequence[Run | None], apart: int = 4) -> None:
+        """Fill the runs with a loose pattern, its dots so far apart, that a line over it still stands out from."""
         for x, run in enumerate(runs):
             if run is not None and not x & 1:
                 top, bottom = max(0, run[0]), min(self.height * 4 - 1, run[1])
-                for y in range(top + -(x + top) % 4, bottom + 1, 4):
+                for y in range(top + -(x + top) % apart, bottom + 1, apart):
                     self.dot(x, y)
 
 

@@ -89,6 +89,9 @@ class ChartData:
     """The first one of kind `line` gives the value in the title."""
     envelope: tuple[Points, Points] | None = None
     """Series of the least and the greatest around the mean, shaded behind it."""
+    spread: tuple[Points, ...] = ()
+    """Series of the quantiles of a distribution, the 5 %, 25 %, 50 %, 75 % and 95 %: shaded behind the line, the
+    middle half stronger. Empty where it is none."""
     band: tuple[float | None, float | None] = (None, None)
     """Healthy range, in the unit of the values; None = open at that end."""
     target: float | None = None
@@ -124,6 +127,11 @@ class ChartData:
     def all_lines(self) -> tuple[Line, ...]:
         """The lines of both y axes."""
         return self.lines + (self.right.lines if self.right is not None else ())
+
+    @property
+    def around(self) -> tuple[Points, ...]:
+        """The series behind the lines."""
+        return (*(self.envelope or ()), *self.spread)
 
     @property
     def main(self) -> Line | None:

@@ -30,7 +30,7 @@ from verl_tui.tui.widgets.strokes import strokes
 
 if TYPE_CHECKING:
     from verl_tui.tui.widgets.braille import Run
-    from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
+    from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark, Points
     from verl_tui.tui.widgets.scale import Scale, Window
 
 _APART = 3
@@ -39,6 +39,8 @@ _ENVELOPE_FROM = 6
 """Rows of the plot from which on there is room for the least and the greatest beside the mean."""
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""
+_DENSE = 2
+"""Dots from one to the next in the shade of the middle half; others are four apart."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
 _RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
@@ -80,7 +82,7 @@ class Drawing:
         axes = 0 if height < 3 else 1 if height < 6 else 2
         height -= axes
         if height < _ENVELOPE_FROM or self.symbols is ASCII:  # shading cannot be told from the curve there
-            data = replace(data, envelope=None)
+            data = replace(data, envelope=None, spread=())
         data = self.remembered.telling(data, *shown)
         scale = self.remembered.scale(data, *shown)
         other = self.remembered.scale(data.right, *shown, right=True) if data.right is not None else None
@@ -146,6 +148,7 @@ class _Picture:
     def draw(self, remembered: Remembered) -> None:
         """Draw everything but the cursor, from the farthest to the nearest."""
         self._envelope(remembered)
+        self._spread(remembered)
         self._band()
         self._target()
         self._restarts()
@@ -193,9 +196,24 @@ class _Picture:
 
     def _envelope(self, remembered: Remembered) -> None:
         if self._data.envelope and self._scale:
-            low, high = (remembered.columns(points, self._window) for points in self._data.envelope)
-            self._layer("envelope", backdrop=True).shade(braille.fill_gaps(self._runs(low.lows, high.highs)))
-            self._beyond(Columns(low.lows, high.highs, low.odds), self._scale, "envelope")
+            self._shade(self._data.envelope, "envelope", remembered)
+
+    def _spread(self, remembered: Remembered) -> None:
+        """Draw the quantiles of a distribution: the outer ones faint, the middle half stronger, the median."""
+        if not self._data.spread or not self._scale:
+            return
+        least, lower, middle, upper, most = self._data.spread
+        self._shade((least, most), "envelope", remembered)
+        self._shade((lower, upper), "quartiles", remembered, _DENSE)
+        if self._data.main is None or self._data.main.points.pyramid is not middle.pyramid:
+            columns = remembered.columns(middle, self._window)
+            runs = braille.connect(self._runs(columns.lows, columns.highs), columns.odds)
+            self._layer("quartiles", backdrop=True).line(runs)
+
+    def _shade(self, edges: tuple[Points, Points], role: str, remembered: Remembered, apart: int = 4) -> None:
+        low, high = (remembered.columns(points, self._window) for points in edges)
+        self._layer(role, backdrop=True).shade(braille.fill_gaps(self._runs(low.lows, high.highs)), apart)
+        self._beyond(Columns(low.lows, high.highs, low.odds), self._scale, role)
 
     def _beyond(self, columns: Columns, scale: Scale | None, role: str) -> None:
         """Mark what lies beyond the y axis at its edge."""

@@ -62,6 +62,9 @@ def legend(*, ascii_only: bool) -> Iterator[Entry]:
     yield Entry(_row(curve, ascii_only=ascii_only), "values as they are, faint behind the smoothed ones", faint=True)
     if not ascii_only:  # there is no shading in ASCII
         yield Entry(_row(shade, ascii_only=False), "from the least to the greatest value of a step")
+        dense = Layer(len(_CURVE) // 2, 1)
+        dense.shade([(0, 3)] * len(_CURVE), 2)
+        yield Entry(_row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95 %")
     yield Entry(f"{LETTERS[0]} {LETTERS[1]}", "on a line: the run that has this letter in the run list")
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 ROLES = (
     *("title", "focused", "value", "trend", "key", "axis", "cursor"),
-    *("line", "line-2", "line-3", "line-4", *RUNS, "right", "raw", "envelope", "band", "target", "validation"),
-    *("odd", "breach", "restart", "checkpoint"),
+    *("line", "line-2", "line-3", "line-4", *RUNS, "right", "raw", "envelope", "quartiles", "band", "target"),
+    *("validation", "odd", "breach", "restart", "checkpoint"),
 )
 """What a style is for; the stylesheet's class of a role is `chart--` and the role, see `Inked`."""
 
@@ -88,6 +88,7 @@ class Plot(Inked, Bare, can_focus=True):
         & > .chart--right { color: $text-success; }
         & > .chart--raw { color: $primary 60%; }
         & > .chart--envelope { color: $primary 60%; }
+        & > .chart--quartiles { color: $primary 80%; }
         & > .chart--band { color: $success; }
         & > .chart--target { color: $text-accent; }
         & > .chart--validation { color: $text-warning; text-style: bold; }

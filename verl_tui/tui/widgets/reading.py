@@ -15,7 +15,7 @@ from verl_tui.tui.widgets.words import printable
 from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.tui.widgets.chart_data import ChartData, Line
     from verl_tui.tui.widgets.labels import Symbols
@@ -61,7 +61,21 @@ def readings(
         low, high = (value_at(points, step) for points in data.envelope)
         if low is not None and high is not None:
             told.append(Reading("", f"min {compact(low[1])} max {compact(high[1])}"))
+    if data.spread:
+        told += _quantiles(data, step, symbols)
     return told
+
+
+def _quantiles(data: ChartData, step: int, symbols: Symbols) -> Iterator[Reading]:
+    """Yield the median, where the line is not that, and the ranges of the middle half and of nearly all."""
+    found = [value_at(points, step) for points in data.spread]
+    if any(one is None for one in found):
+        return
+    texts = [compact(one[1]) for one in found if one is not None]
+    to = "-" if symbols is ASCII else "–"
+    yield Reading("median", texts[2])
+    yield Reading(f"25{to}75 %", f"{texts[1]} to {texts[3]}")
+    yield Reading(f"5{to}95 %", f"{texts[0]} to {texts[4]}")
 
 
 def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) -> Reading:

@@ -18,6 +18,9 @@ _LEAST_STEPS = 8
 _ALIKE = 0.9
 """Share of its points from which on an edge of the envelope that has one value says nothing. A heuristic: scores of 0
 and 1 have a 0 and a 1 in nearly every batch, while spreads that mean something differ from step to step."""
+_FEW = 3
+"""Values of a quantile, and half of those of all, up to which they tell nothing that the mean does not: where scores
+are 0 or 1 they jump between these and what lies between two values. A heuristic."""
 
 
 class Remembered:
@@ -31,6 +34,8 @@ class Remembered:
         self._used: set[int] = set()
         self._mute: tuple[object, bool] = (None, False)
         """An envelope, where it was looked at, and whether it says nothing there."""
+        self._few: tuple[object, bool] = (None, False)
+        """The same of quantiles."""
 
     def columns(self, points: Points, window: Window) -> Columns:
         """Return the dot columns of a series."""
@@ -47,7 +52,7 @@ class Remembered:
 
     def scale(self, data: ChartData, first: int, last: int, *, right: bool = False) -> Scale | None:
         """Return the y axis for what lies between two steps, the last one if it serves; None without a number."""
-        sources = [*(line.points for line in data.lines), *(data.envelope or ())]
+        sources = [*(line.points for line in data.lines), *data.around]
         reach = usual_range if data.usual_y else value_range
         ranges = [reach(points, first, last, positive=data.log_y) for points in sources]
         if data.log_y and not any(ranges):
@@ -65,6 +70,8 @@ class Remembered:
 
     def telling(self, data: ChartData, first: int, last: int) -> ChartData:
         """Return what to draw between two steps: no envelope of which neither edge says anything there."""
+        if data.spread and data.main is not None and self._says_nothing(data, first, last):
+            data = replace(data, spread=())
         if data.envelope is None:
             return data
         pyramids = [points.pyramid for points in data.envelope]
@@ -72,6 +79,18 @@ class Remembered:
         if subject != self._mute[0]:  # to look at thousands of points takes a third of a millisecond
             self._mute = (subject, all(_uniform(points, first, last) for points in data.envelope))
         return replace(data, envelope=None) if self._mute[1] else data
+
+    def _says_nothing(self, data: ChartData, first: int, last: int) -> bool:
+        """Tell whether the quantiles have so few values that they jump between these, as those of scores of 0 and 1."""
+        middle = data.spread[len(data.spread) // 2].pyramid
+        if data.main is None or data.main.points.pyramid is middle:
+            return False
+        subject = (first, last, middle, middle.revision, middle.seen)
+        if subject != self._few[0]:
+            values = [set(sampled(points, first, last)) for points in data.spread]
+            few = max(map(len, values)) <= _FEW and len(set().union(*values)) <= 2 * _FEW
+            self._few = (subject, middle.seen > 1 and few)
+        return self._few[1]
 
     def forget_unused(self) -> None:
         """Let go of series that have not been drawn since the last call."""
@@ -95,7 +114,7 @@ def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
 
 def extent(data: ChartData) -> tuple[int, int] | None:
     """Return the first and last step to be shown, None without a point."""
-    sources = [*(line.points for line in data.all_lines), *(data.envelope or ())]
+    sources = [*(line.points for line in data.all_lines), *data.around]
     steps = [points.steps for points in sources if points.steps]
     if not steps:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.tui.widgets.braille import Glyph, join
+from verl_tui.tui.widgets.braille import Glyph, fill_gaps, join
 from verl_tui.tui.widgets.columns import beyond_edge
 from verl_tui.tui.widgets.drawing import axis_marks
 from verl_tui.tui.widgets.labels import ASCII, beyond, layered, stamps, title_row
@@ -22,8 +22,8 @@ from verl_tui.tui.widgets.strokes import STROKES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from verl_tui.tui.widgets.braille import Text
-    from verl_tui.tui.widgets.chart_data import ChartData
+    from verl_tui.tui.widgets.braille import Run, Text
+    from verl_tui.tui.widgets.chart_data import ChartData, Points
     from verl_tui.tui.widgets.columns import Columns
     from verl_tui.tui.widgets.labels import Symbols
     from verl_tui.tui.widgets.reading import Reading
@@ -40,6 +40,8 @@ _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _BROKEN, _MARKS = "nan", "marks"
 _BELOW = 2
 """Rows that these take at most."""
+_APART = 4
+"""Dots from one to the next in the shade of nearly all values; half as many in that of the middle half."""
 _CURSOR = "┃"
 _BEHIND = ("key", "restart")
 """Lines that the cursor's hides: the grid, and a restart in its column."""
@@ -114,6 +116,8 @@ class _Trace(NamedTuple):
     x: list[int]
     y: list[float]
     starts: list[int]
+    joined: bool = True
+    """Whether a line goes through the points."""
 
 
 class _Sketch:
@@ -155,6 +159,8 @@ class _Sketch:
             self._trace("envelope", low._replace(highs=low.lows))
             self._trace("envelope", high._replace(lows=high.highs))
             arrows += self._arrows("envelope", low._replace(highs=high.highs), self._scale)
+        if data.spread:
+            self._spread(data.spread, remembered)
         ends: list[_Trace] = []
         for line, sign in layered(data, self._symbols):
             columns = remembered.columns(line.points, self.window)
@@ -180,6 +186,31 @@ class _Sketch:
         self._traces += ends + arrows
         self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
         self._size = (self._size[0], self._size[1] - len(self.below))
+
+    def _spread(self, quantiles: tuple[Points, ...], remembered: Remembered) -> None:
+        """Shade what lies between the quantiles of a distribution, and draw the median where the line is not that."""
+        least, lower, middle, upper, most = (remembered.columns(points, self.window) for points in quantiles)
+        self._shade("envelope", least, most, _APART)
+        self._shade("quartiles", lower, upper, _APART // 2)
+        main = self._data.main
+        if main is None or main.points.pyramid is not quantiles[2].pyramid:
+            self._trace("quartiles", middle)
+
+    def _shade(self, role: str, low: Columns, high: Columns, apart: int) -> None:
+        """Fill a band with dots so far apart."""
+        dots, fraction = self._size[1] * 4, self._scale.fraction
+        runs: list[Run | None] = [
+            None if one is None or other is None else (int(fraction(one) * dots), int(fraction(other) * dots))
+            for one, other in zip(low.lows, high.highs, strict=True)
+        ]
+        trace = _Trace(role, _DOTS, [], [], [], joined=False)
+        for x, run in enumerate(fill_gaps(runs)):
+            if run is None or x & 1:
+                continue
+            heights = range(max(0, run[0] + -(x + run[0]) % apart), min(run[1], dots) + 1, apart)
+            trace.x.extend([x] * len(heights))
+            trace.y.extend(y / dots for y in heights)
+        self._traces.append(trace)
 
     def _arrows(self, role: str, columns: Columns, scale: Scale) -> list[_Trace]:
         """Return the signs of what lies beyond the y axis, at its edge."""
@@ -233,7 +264,7 @@ class _Sketch:
                 continue
             marker = plotext.marker(trace.glyph, pixel=_pixel(plotext, trace.role))
             signal = figure.signal(trace.x, trace.y, marker=marker)
-            if trace.glyph == _DOTS:
+            if trace.glyph == _DOTS and trace.joined:
                 signal.lines(active=True)
                 for start in trace.starts:
                     signal.line(start, active=False)

@@ -1,0 +1,103 @@
+"""Distributions on the screen: one chart with a band, the histogram at the cursor, one metric among all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from watching import check_layout, dashboard, loaded, press, settle, text
+
+from verl_tui.distributions import QUANTILES
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.screens.zoom import ZoomScreen
+from verl_tui.tui.widgets.drawing import Drawing
+from verl_tui.tui.widgets.reading import ReadOut
+from verl_tui.tui.widgets.zoomed import ZoomedChart
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = 40
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A run with rewards as lists, lengths as bins, lists of zeros and ones, and a plain metric."""
+    rows = [
+        {
+            "step": step,
+            "data": {
+                "rewards": [step / 100 + at / 100 for at in range(50)],
+                "response_lengths": {"bins": [0, 100, 200, 400], "counts": [step, 30, 3]},
+                "correct": [0, 1, 1] if step % 2 else [0, 0, 1],
+                "actor/pg_loss": 0.1 / step,
+            },
+        }
+        for step in range(1, STEPS + 1)
+    ]
+    path = tmp_path / "run" / "log.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await settle(pilot)
+        data = {chart.data.key: chart.data for chart in dashboard(app).query_one(ChartsPanel).charts}
+        assert list(data) == ["rewards/mean", "actor/pg_loss", "response_lengths/p50", "correct/mean"]
+        assert [len(one.spread) for one in data.values()] == [5, 0, 5, 5]
+        assert data["rewards/mean"].title == "reward"
+        middle = data["rewards/mean"].spread[2]
+        assert (middle.steps[-1], middle.values[-1]) == (STEPS, pytest.approx(0.4 + 0.245))
+
+
+async def test_the_histogram_at_the_cursor(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "enter")
+        assert isinstance(app.screen, ZoomScreen)
+        assert "step 40 · 50 values from 0.4 to 0.89, 4% of them" in text(app)
+        assert "█" in text(app)
+        app.screen.query_one(ZoomedChart).focus()
+        await press(pilot, "home")
+        assert "step 1 · 50 values from 0.01 to 0.5" in text(app)
+        assert "median 0.255" in str(app.screen.query_one(ReadOut).render())
+        assert "25–75 % 0.133 to 0.378" in text(app)
+        await press(pilot, "escape", "j")
+        assert "values from" not in text(app), "the policy loss is no distribution"
+
+
+@pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12), (20, 6)])
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_it_fits_everywhere(log: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    app = loaded(log, ascii_only=ascii_only)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "enter", "home")
+        check_layout(app)
+        assert ("values from" in text(app)) is (size[1] >= 14)
+        if ascii_only:
+            assert text(app).isascii()
+
+
+async def test_quantiles_of_zeros_and_ones_are_not_shaded(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await settle(pilot)
+        for chart in dashboard(app).query_one(ChartsPanel).charts:
+            rows = Drawing().rows(chart.data, 60, 12)
+            shaded = "quartiles" in {role for row in rows for _, role in row}
+            assert shaded is (chart.data.key in ("rewards/mean", "response_lengths/p50")), chart.data.key
+
+
+async def test_all_metrics_list_a_distribution_once(log: Path) -> None:
+    app = loaded(log)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "m")
+        assert "log  4 metrics" in text(app)
+        await press(pilot, "v")
+        for key in ("rewards/mean", "response_lengths/p50", "correct/mean", "actor/pg_loss"):
+            assert key in text(app)
+        assert not [name for name in (*QUANTILES, "min", "max") if name != "p50" and f"/{name} " in text(app)]
