@@ -59,7 +59,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     log = write(tmp_path / "run_a" / "verl_logs.jsonl", [*(ppo(step, kl=0.3) for step in range(1, 31)), "{broken"])
     (tmp_path / "run_a" / "global_step_30").mkdir()
     found, _ = look(tmp_path / "run_a")
-    assert list(found) == ["version", "runs"]
+    assert list(found) == ["version", "runs", "passed_over"]
     assert found["version"] == 1
     (run,) = found["runs"]
     assert list(run) == [

@@ -325,7 +325,7 @@ def test_check_of_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str])
 
 def test_check_json_of_nothing_is_still_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "/nonexistent", "--json"]) == 3
-    assert json.loads(capsys.readouterr().out) == {"version": 1, "runs": []}
+    assert json.loads(capsys.readouterr().out) == {"version": 1, "runs": [], "passed_over": []}
 
 
 def test_check_of_an_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,14 @@ from verl_tui.runs.devices import DeviceHistory
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery import Discovery
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.passed import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
+    from verl_tui.sources.passed import PassedOver
 
 _NEARLY = 0.99
 """As much as is said to have been read while there are files that nothing has been heard of."""
@@ -38,6 +40,8 @@ class Monitor:
         self.gpu_history = DeviceHistory()
         self.problems: tuple[str, ...] = ()
         self.waiting: tuple[str, ...] = ()
+        self.passed: tuple[PassedOver, ...] = ()
+        """What lies below the paths and is not shown."""
         self.revision = 0
         """Grows with every change."""
         self._read = True
@@ -59,7 +63,8 @@ class Monitor:
             self.gpus = news
             self.gpu_history.note(news)
         else:
-            self.problems, self.waiting, self._read = news.problems, news.waiting, news.read
+            self.problems, self.waiting, self.passed = news.problems, news.waiting, news.passed
+            self._read = news.read
 
     def judge(self, now: float) -> bool:
         """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
@@ -70,6 +75,11 @@ class Monitor:
                 self.verdicts[name] = verdict
                 changed = True
         return changed
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was not found, what is waited for and what is passed over, a sentence each."""
+        return (*self.problems, *self.waiting, *sentences(self.passed))
 
     def loaded(self) -> float:
         """Return how much of what lies on disk has been read, 0..1."""

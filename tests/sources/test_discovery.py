@@ -13,6 +13,7 @@ from verl_tui.sources import console
 from verl_tui.sources.checkpoints import TRACKER
 from verl_tui.sources.discovery import Finder
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.passed import PassedOver, sentences
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
@@ -82,7 +83,7 @@ def test_names_that_clash_tell_where_they_are(tree):
 
 def test_a_file_named_twice_is_one_run(tree):
     top = tree(run__train_DOT_log=CONSOLE)
-    assert found(top / "run/train.log", top / "run") == {"train": ["train.log"]}
+    assert found(top / "run/train.log", top / "run") == {"run": ["train.log"]}
 
 
 def test_a_link_to_the_latest_run_is_no_second_run(tree):
@@ -105,14 +106,14 @@ def test_the_console_that_wandb_kept_is_no_second_run(tree):
 
 def test_settings_and_dumps_beside_a_file_named_by_the_user(tree):
     top = tree(train_DOT_log=CONSOLE, config_DOT_yaml="a: 1", dumps__3_DOT_jsonl=SAMPLE)
-    assert found(top / "train.log") == {"train": ["config.yaml", "dumps", "train.log"]}
+    assert found(top / "train.log") == {top.name: ["config.yaml", "dumps", "train.log"]}
 
 
 def test_dumps_alone_are_a_run(tree):
     top = tree(rollouts__3_DOT_jsonl=SAMPLE, rollouts__4_DOT_jsonl="", rollouts__notes_DOT_txt="nothing")
     assert found(top) == {top.name: ["rollouts"]}
-    assert found(top / "rollouts") == {"rollouts": ["rollouts"]}
-    assert found(top / "rollouts" / "3.jsonl") == {"3": ["3.jsonl"]}
+    assert found(top / "rollouts") == {top.name: ["rollouts"]}
+    assert found(top / "rollouts" / "3.jsonl") == {top.name: ["3.jsonl"]}
 
 
 def test_dumps_beside_the_log_that_they_belong_to(tree):
@@ -200,8 +201,12 @@ def test_logs_and_directories_that_may_not_be_read_are_told(tree, close):
     close(top / "shut")
     discovery = finder.scan()
     assert [run.name for run in discovery.runs] == [top.name]
-    assert discovery.problems == (f"{top}/bad/train.log, {top}/shut: permission denied",)
-    assert discovery.waiting == ()
+    assert discovery.passed == (
+        PassedOver(f"{top}/bad/train.log", "permission denied"),
+        PassedOver(f"{top}/shut", "permission denied"),
+    )
+    assert list(sentences(discovery.passed)) == [f"{top}/bad/train.log, {top}/shut: permission denied"]
+    assert (discovery.problems, discovery.waiting) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -222,7 +227,7 @@ def test_a_directory_of_which_nothing_may_be_read(tree, close):
     top = tree(train_DOT_log=CONSOLE)
     close(top / "train.log")
     discovery = Finder([str(top)]).scan()
-    assert discovery.problems == (f"{top}/train.log: permission denied",)
+    assert discovery.passed == (PassedOver(f"{top}/train.log", "permission denied"),)
     assert discovery.waiting == (f"{top}: no log in this directory yet: train.log could not be read",)
 
 

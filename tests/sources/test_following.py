@@ -264,13 +264,13 @@ class Live:
 
 
 def test_what_is_appended_arrives(tmp_path):
-    path = tmp_path / "log.jsonl"
+    path = tmp_path / "small.jsonl"
     path.write_text(line(1))
     with Live(path) as live:
-        live.until(lambda: live.step("log") == 1)
+        live.until(lambda: live.step("small") == 1)
         append(path, line(2))
-        live.until(lambda: live.step("log") == 2)
-        assert live.runs["log"].last_record == NOW, "what is appended has its time of arrival"
+        live.until(lambda: live.step("small") == 2)
+        assert live.runs["small"].last_record == NOW, "what is appended has its time of arrival"
 
 
 def test_runs_that_appear_later(tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain, drain_all, feed_in_pieces, read_run, read_runs, values
+from log_reading import drain, drain_all, feed_in_pieces, read_run, values
 
 from verl_tui.distributions import quantiles
 from verl_tui.records import Event, EventKind, Histogram, Rows, Sample, Settings, Unreadable
@@ -25,7 +25,9 @@ from verl_tui.sources import wandb, wandb_tables
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
-REAL = sorted(LOGS.glob("JOY-SWang__R1-AQA-Omni/wandb/*/*.wandb"))
+OMNI = LOGS / "JOY-SWang__R1-AQA-Omni" / "wandb"
+NAMED = ("run-20250612_081149-e845csgm/run-e845csgm.wandb", "run-20250612_083819-asc2sncx/run-asc2sncx.wandb")
+REAL = [path for name in NAMED if (path := OMNI / name).is_file()]
 nan, inf = math.nan, math.inf
 
 
@@ -506,7 +508,7 @@ def test_real_runs_are_read_value_for_value():
             [EventKind.EXITED] if code == 0 else []
         )
         assert len(expected["train/reward"]) == count
-    first, second = read_runs(LOGS / "JOY-SWang__R1-AQA-Omni").values()
+    first, second = (read_run(path.parent) for path in REAL)
     assert (first.step, second.step, second.settings["max_steps"]) == (102, 500, 500)
     assert "audio_token_index" in second.settings
     assert not [key for key in second.settings if key.endswith(".value") or key.startswith("_wandb")]

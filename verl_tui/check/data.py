@@ -39,7 +39,8 @@ def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any
         by: By which metric the best checkpoint is looked for.
     """
     runs = [_run(run, monitor, now, by) for run in monitor.runs.values()]
-    return {"version": VERSION, "runs": runs}
+    passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
+    return {"version": VERSION, "runs": runs, "passed_over": passed}
 
 
 def exit_code(report: Mapping[str, Any]) -> int:

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     now = time.time()
     monitor = load(paths_of(options, "verl-tui check logs/run_7"), configuration(options), now)
-    tell((*monitor.problems, *monitor.waiting))
+    tell(monitor.sentences)
     by = BestBy.of(options.best_by)
     found = report(monitor, now, by)
     if by.metric != "reward" and found["runs"] and not any(run["best"] for run in found["runs"]):

@@ -41,7 +41,7 @@ def run_csv(options: argparse.Namespace) -> int:
     monitor = load(
         paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv"), configuration(options), time.time()
     )
-    tell((*monitor.problems, *monitor.waiting))
+    tell(monitor.sentences)
     runs = [run for run in monitor.runs.values() if run.keys]
     if not runs:
         raise CommandError("no numbers to export", EXIT_NOTHING)

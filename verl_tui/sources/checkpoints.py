@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Event, EventKind, Record, SourceStatus
 from verl_tui.sources.paths import is_folder
 from verl_tui.sources.tail import opened
 from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
 _BEST = re.compile(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
@@ -21,7 +24,10 @@ TRACKER = "latest_checkpointed_iteration.txt"
 """verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`, not atomically)."""
 HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
 """Folders below a run in which checkpoints lie; the run's own folder is looked at too."""
+_BEGINNINGS = ("global_step_", "policy-step-", "checkpoint-", "step", "best", TRACKER)
 _DEEPEST = 3
+_MOST = 200
+"""Folders looked into at each level where checkpoints are looked for."""
 _LONGEST_NUMBER = 32
 
 
@@ -29,6 +35,33 @@ def checkpoint_step(name: str) -> int | None:
     """Return the step of a checkpoint directory's name, None if it is none."""
     found = _NAME.match(name)
     return int(found.group(1)) if found else None
+
+
+def is_home(entries: Iterable[os.DirEntry[str]]) -> bool:
+    """Tell from what lies in a directory whether it is one in which checkpoints are kept."""
+    return any(
+        entry.name == TRACKER or _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None
+        for entry in entries
+        if entry.name.startswith(_BEGINNINGS)
+    )
+
+
+def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
+    """Return the directories at or below one, at most `depth` levels down, in which checkpoints are kept.
+
+    Args:
+        directory: One that is called as those are in which checkpoints lie: no other is looked through.
+        depth: Levels to go down.
+    """
+    try:
+        with os.scandir(directory) as found:
+            entries = list(found)
+    except OSError:
+        return []
+    if is_home(entries):
+        return [directory]
+    below = sorted(entry.name for entry in entries if is_folder(entry))[:_MOST] if depth > 0 else []
+    return [home for name in below for home in homes(directory / name, depth - 1)]
 
 
 class _Found(NamedTuple):
@@ -41,15 +74,23 @@ class _Found(NamedTuple):
 class CheckpointSource:
     """The checkpoints below a run's directory: each is told once, and once more when it has been removed."""
 
-    def __init__(self, directory: Path, ordinal: int = 0) -> None:
+    def __init__(self, directory: Path, ordinal: int = 0, homes: Iterable[Path] | None = None) -> None:
+        """Make the source.
+
+        Args:
+            directory: The run's.
+            ordinal: The source's place among those of the run.
+            homes: Where the checkpoints lie; None to look through the run's directory.
+        """
         self.path = directory
+        self.homes = None if homes is None else tuple(homes)
         self.ordinal = ordinal
         self._told: dict[Path, _Found] = {}
         self._saved: int | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return what has appeared, gone or been completed."""
-        found, trackers = _below(self.path, _DEEPEST)
+        found, trackers = _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
         present = {one.path: one for one in found}
         gone = [one for path, one in self._told.items() if path not in present]
         fresh = sorted((one for one in found if one.path not in self._told), key=lambda one: one.step or 0)
@@ -69,6 +110,12 @@ class CheckpointSource:
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
         return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._told))
+
+
+def _in(homes: Iterable[Path]) -> tuple[list[_Found], list[Path]]:
+    """Return the checkpoints and tracker files that lie right in these directories."""
+    looks = [_below(home, 0) for home in homes]
+    return [one for found, _ in looks for one in found], [one for _, trackers in looks for one in trackers]
 
 
 def _event(kind: EventKind, found: _Found) -> Event:

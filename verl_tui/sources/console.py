@@ -59,12 +59,23 @@ _BEGUN = re.compile(rb"^epoch \d+, step (\d{1,15})\s*$")
 _SURE = 5
 """Pieces that make a step line certain even in the middle of a model's answer; models do imitate step lines."""
 _KNOWN = (b"step:", b"(TaskRunner", b"(main_task", b"(WorkerDict", b"Training Progress", b"verl.", b"actor_rollout_ref",
-          b"Started a local Ray instance", b"Total training steps")  # fmt: skip
+          b"Started a local Ray instance", b"Total training steps", b"validation generation end")  # fmt: skip
+_ENOUGH = 3
+"""Records by which a text is a console whatever it is called; documents quote one."""
 
 
 def matches(path: Path, head: bytes) -> bool:
     """Tell whether the beginning of a text file looks like a training's console."""
     return (any(mark in head for mark in _KNOWN) or hinted(head)) and b"\0" not in head[:1024]
+
+
+def is_sure(head: bytes) -> bool:
+    """Tell whether a text holds so many records that it is a console, whatever it is called."""
+    found = 0
+    for line in head.split(b"\n"):
+        step = STEP.search(line) if b"step:" in line else None
+        found += line.count(b" - ") >= _SURE if step is not None else b"{'" in line and hinted(line)
+    return found >= _ENOUGH
 
 
 def reader(path: Path) -> LineReader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
 import re
@@ -10,31 +9,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import FORMATS, HEAD, console, pipe, rollouts, tensorboard, trainer_state, tutorial
-from verl_tui.sources.checkpoints import HOMES, checkpoint_step
-from verl_tui.sources.compressed import SUFFIX, head, plain
-from verl_tui.sources.grouping import WANDB, Folder, FoundFile, FoundRun, grouped, named, stem, wandb_id
+from verl_tui.sources import (
+    FORMATS,
+    HEAD,
+    console,
+    naming,
+    passed,
+    pipe,
+    ranks,
+    rollouts,
+    rotated,
+    trainer_state,
+    tutorial,
+)
+from verl_tui.sources.checkpoints import HOMES, checkpoint_step, homes, is_home
+from verl_tui.sources.compressed import head, plain
+from verl_tui.sources.grouping import WANDB, Folder, FoundFile, FoundRun, grouped, log_of, named, stem, wandb_id
+from verl_tui.sources.owned import Home, around, shared_out
+from verl_tui.sources.passed import PassedOver, some
 from verl_tui.sources.paths import is_file, is_folder
+from verl_tui.sources.probing import MOST_ODD, Name, Probe, deserves_a_word, kind, why
 from verl_tui.sources.rollouts import dump_step, is_dump
 from verl_tui.sources.settings import NAMES as SETTINGS
 from verl_tui.sources.trackio import RunNames
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from verl_tui.sources.format import Format
 
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
-_MOST_NAMED = 3
-"""Files named in one sentence."""
-_SUFFIXES = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db", ""}
 _EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)")
 """What the app itself has written, samples, tables and its screen as text: read only where it is named."""
-_GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Errors not worth a word: what is no file, went meanwhile, or is a link to nothing."""
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 
 
@@ -47,6 +55,8 @@ class Discovery:
     """Paths that lead nowhere and why, one sentence each."""
     waiting: tuple[str, ...]
     """Paths that may lead to something later, one sentence each."""
+    passed: tuple[PassedOver, ...] = ()
+    """What lies below the paths and is not shown: unknown logs, what may not be read, folders without a log."""
     read: bool = False
     """Whether all that lay there when it was found has been read and handed on."""
 
@@ -56,38 +66,48 @@ class Finder:
 
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
-        self._recognised: dict[Path, tuple[int, Format | None]] = {}
+        self._probe = Probe()
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
         self._trackio = RunNames()
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories looked at below the path that is being looked at."""
-        self._closed: dict[Path, str] = {}
-        """What below it could not be looked at, and why."""
+        self._walked: dict[Path, bool] = {}
+        """These directories, and whether each holds what only a training leaves."""
+        self._unknown: dict[Path, str] = {}
+        """Files below it that deserve a word, and why nothing of them is shown."""
+        self._homes: list[Home] = []
+        """Directories with checkpoints."""
 
     def scan(self) -> Discovery:
         """Look at the file system once."""
+        self._probe.begin()
         self.directories = set()
+        self._homes = []
         folders: list[Folder] = []
+        over: list[PassedOver] = []
         problems: list[str] = []
         waiting: list[str] = []
         for spec in self.specs:
             if pipe.is_meant(spec):
-                folders.append(Folder(pipe.PATH, "stdin", extras=[FoundFile(pipe.PATH, pipe)]))
+                folders.append(Folder(pipe.PATH, "stdin", extras=[FoundFile(pipe.PATH, pipe)], stem="stdin"))
                 continue
             paths = self._expand(spec)
             if not paths:
                 pattern = glob.has_magic(spec)
-                why = "nothing matches yet" if pattern else "no such file or directory"
-                (waiting if pattern else problems).append(f"{one_line(spec)}: {why}")
+                reason = "nothing matches yet" if pattern else "no such file or directory"
+                (waiting if pattern else problems).append(f"{one_line(spec)}: {reason}")
             for path in paths:
                 try:
+                    self._probe.closed.clear()
                     self._look(path, folders, problems, waiting)
+                    over += self._passed_over(path, folders)
                 except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
-                    problems.append(f"{one_line(str(path))}: {_why(error)}")
-        return Discovery(
-            tuple(self._trackio.apart(named(folders))), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting))
-        )
+                    problems.append(f"{one_line(str(path))}: {why(error)}")
+        runs = shared_out(self._trackio.apart(named(folders)), self._homes)
+        shown = {str(file.path) for run in runs for file in run.files}
+        over = [one for one in dict.fromkeys(over) if one.path not in shown]
+        return Discovery(tuple(runs), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting)), tuple(over))
 
     def _expand(self, spec: str) -> list[Path]:
         expanded = os.path.expanduser(spec)  # noqa: PTH111 - pathlib normalises the pattern away
@@ -111,62 +131,92 @@ class Finder:
             try:
                 next(path.iterdir(), None)
             except OSError as error:
-                problems.append(f"{name}: {_why(error)}")
+                problems.append(f"{name}: {why(error)}")
                 return
-            self._entered.clear()
-            self._closed.clear()
-            found = self._walk(path, path, 0)
-            if len(self._entered) >= MOST_DIRECTORIES:
-                problems.append(f"{name}: more than {MOST_DIRECTORIES:,} directories, only so many were looked at")
-            for why in sorted(set(self._closed.values())):
-                names = sorted(one_line(str(path)) for path, reason in self._closed.items() if reason == why)
-                problems.append(f"{_some(names)}: {why}")
-            if len(found) == 1:
-                found[0].name = path.resolve().name
-            folders.extend(found)
-            if not any(file.format for folder in found for file in (*folder.anchors, *folder.extras)):
-                waiting.append(f"{name}: {self._no_log(path)}")
+            self._look_into(path, name, folders, problems, waiting)
             return
         self.directories.add(path.parent)
         path = _first_half(path)
-        file, why, wait = self._explicit(path)
+        file, reason, wait = self._explicit(path)
         if file is None:
-            (waiting if wait else problems).append(f"{name}: {why}")
+            (waiting if wait else problems).append(f"{name}: {reason}")
             return
-        folder = Folder(path.parent, stem(path), [file])
+        folder = Folder(path.parent, stem(path), [file], stem=stem(path))
         folder.anchors.extend(_halves(folder))
         folder.extras = self._beside(file)
+        self._homes += [Home(home, path.parent) for home in around(path.parent)]
         folders.append(folder)
+
+    def _look_into(self, path: Path, name: str, folders: list[Folder], problems: list[str], waiting: list[str]) -> None:
+        """Look at a directory that can be read."""
+        self._entered.clear()
+        self._walked.clear()
+        self._unknown.clear()
+        known = len(self._homes)
+        found = self._walk(path, path, 0)
+        if len(self._entered) >= MOST_DIRECTORIES:
+            problems.append(f"{name}: more than {MOST_DIRECTORIES:,} directories, only so many were looked at")
+        for folder in found:
+            folder.top, folder.alone = path, len(found) == 1
+        folders.extend(found)
+        if any(file.format for folder in found for file in (*folder.anchors, *folder.extras)):
+            if naming.says_nothing(path.resolve().name):
+                self._homes += [Home(home, path) for home in around(path.resolve())]
+            return
+        if path.name in HOMES or checkpoint_step(path.name) is not None:
+            self._homes += [Home(home, path) for home in homes(path if path.name in HOMES else path.parent)]
+        given = [home._replace(given=True) for home in self._homes[known:]]
+        self._homes[known:] = given
+        if not given or len(self.specs) == 1:
+            waiting.append(f"{name}: {self._no_log(path)}")
+
+    def _passed_over(self, top: Path, folders: Sequence[Folder]) -> Iterable[PassedOver]:
+        """Yield what below a path is not shown and deserves a word."""
+        yield from (PassedOver(one_line(str(path), 1000), reason) for path, reason in self._probe.closed.items())
+        if not is_folder(top):
+            return
+        yield from (PassedOver(one_line(str(path), 1000), reason) for path, reason in self._unknown.items())
+        for path in sorted(self._probe.crowded & self._walked.keys()):
+            yield PassedOver(one_line(str(path), 1000), f"only {MOST_ODD} of its files of unknown kinds were looked at")
+        here = [folder for folder in folders if folder.top == top and folder.anchors]
+        logs = [file.path for folder in here for file in (*folder.anchors, *folder.extras) if file.format]
+        for path in passed.folders(self._walked, {folder.directory for folder in here}, logs, top):
+            yield PassedOver(one_line(str(path), 1000), passed.NO_LOG)
 
     def _no_log(self, top: Path) -> str:
         """Return that there is no log below a directory yet, and what of the files there was looked at."""
         sizes = {
-            str(path.relative_to(top)): size for path, (size, _) in self._recognised.items() if top in path.parents
+            one_line(str(path.relative_to(top))): size
+            for path, size in self._probe.sizes(top).items()
+            if kind(path.name) is Name.LOG
         }
         told = {
             "empty so far": sorted(name for name, size in sizes.items() if size == 0),
             "of no known format": sorted(name for name, size in sizes.items() if size > 0),
         }
-        closed = sorted(one_line(str(path.relative_to(top))) for path in self._closed if top in path.parents)
-        said = [f"{_some(names)} {'is' if len(names) == 1 else 'are'} {why}" for why, names in told.items() if names]
-        said += [f"{_some(closed)} could not be read"] if closed else []
+        closed = sorted(one_line(str(path.relative_to(top))) for path in self._probe.closed if top in path.parents)
+        said = [
+            f"{some(names)} {'is' if len(names) == 1 else 'are'} {reason}" for reason, names in told.items() if names
+        ]
+        said += [f"{some(closed)} could not be read"] if closed else []
         return "no log in this directory yet: " + (", ".join(said) or "looking for *.jsonl, *.log, *.out, *.txt, *.csv")
 
     def _explicit(self, path: Path) -> tuple[FoundFile | None, str, bool]:
         """Return a file named by the user, or why it cannot be read and whether that may change."""
         try:
-            begin = head(path, HEAD)
+            begin = head(rotated.newest(path), HEAD)
         except OSError as error:
-            return None, _why(error), False
+            return None, why(error), False
         if not begin.strip():
             return None, "empty so far", True
         for candidate in FORMATS:
             if candidate.matches(plain(path), begin):
-                return FoundFile(path, candidate), "", False
+                return FoundFile(path, candidate, title=naming.title(begin)), "", False
         if b"\0" in begin.strip(b"\0"):
             return None, "is a binary file, not a log", False
         # Named by the user, so it is read even where its beginning says nothing yet.
-        return FoundFile(path, tutorial if plain(path).suffix in (".jsonl", ".json") else console), "", False
+        format = tutorial if plain(path).suffix in (".jsonl", ".json") else console
+        return FoundFile(path, format, title=naming.title(begin)), "", False
 
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings and dumps that lie beside a file the user named."""
@@ -174,12 +224,12 @@ class Finder:
         for entry in _entries(file.path.parent):
             path = Path(entry.path)
             if entry.name in SETTINGS:
-                extras.append(FoundFile(path, None))
+                extras.append(self._settings(path))
             elif is_folder(entry) and entry.name == ".hydra":
                 extras.extend(self._hydra(path))
             elif is_folder(entry) and not entry.name.startswith("."):
                 extras.extend(self._dumps(path))
-        alone = sum(is_file(e) and self._format(Path(e.path)) is not None for e in _entries(file.path.parent)) == 1
+        alone = sum(is_file(e) and self._probe.known(Path(e.path)) is not None for e in _entries(file.path.parent)) == 1
         return [extra for extra in extras if extra.format is None or alone]
 
     def _walk(self, top: Path, directory: Path, depth: int) -> list[Folder]:
@@ -191,20 +241,29 @@ class Finder:
         here = Folder(directory, relative, extras=self._dumps(directory))
         below: list[Folder] = []
         try:
-            entries = _listed(directory)
+            entries = [entry for entry in _listed(directory) if not (entry.is_symlink() and _leads_within(entry, top))]
         except OSError as error:
             entries = []
-            self._note(directory, error)
+            self._probe.note(directory, error)
+        names = {entry.name for entry in entries}
+        self._walked[directory] = ".hydra" in names
+        if is_home(entries):
+            self._keep_home(directory, top)
         dumped = bool(here.extras)
         for entry in filter(_may_tell, entries):
             if is_folder(entry):
                 below.extend(self._folder(top, entry, depth, here))
             else:
-                self._file(entry, here, dumped=dumped)
+                self._file(entry, here, top, dumped=dumped, hydra=".hydra" in names)
         here.anchors.extend(_halves(here))
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
+        self._leave_unsure(here, below)
         return grouped(here, below)
+
+    def _keep_home(self, home: Path, top: Path) -> None:
+        self._homes.append(Home(home, top))
+        self._walked[home] = True
 
     def _folder(self, top: Path, entry: os.DirEntry[str], depth: int, here: Folder) -> list[Folder]:
         """Take what a directory within adds to the run here; return the runs below it."""
@@ -213,29 +272,52 @@ class Finder:
             here.extras.extend(self._hydra(path))
         elif dumps := self._dumps(path):
             here.extras.extend(dumps)
+        elif entry.name in HOMES:
+            for home in homes(path):
+                self._keep_home(home, top)
         elif depth < _DEEPEST and not _skipped(entry.name) and not _wandb_own(path):
             return self._walk(top, path, depth + 1)
         return []
 
-    def _file(self, entry: os.DirEntry[str], here: Folder, *, dumped: bool) -> None:
+    def _file(self, entry: os.DirEntry[str], here: Folder, top: Path, *, dumped: bool, hydra: bool) -> None:
         """Take what a file adds to the run here."""
         path = Path(entry.path)
         if entry.name in SETTINGS:
-            here.extras.append(FoundFile(path, None))
-        elif not (_wandb_own(path) or (dumped and is_dump(path))) and (known := self._format(path)) is not None:
-            (here.anchors if known.anchor else here.extras).append(FoundFile(path, known))
+            here.extras.append(self._settings(path))
+            return
+        if _wandb_own(path) or ranks.is_of_ray(path) or (dumped and is_dump(path)):
+            return
+        written, path = path, path.parent / (rotated.base(entry.name) or entry.name)
+        if written != path and any(file.path == path for file in here.anchors):
+            return
+        # Hydra's own log holds what Python's logging said; what the training printed went elsewhere.
+        known = self._probe.known(written, doubted=hydra and path.suffix == ".log")
+        if known is not None:
+            kept = here.anchors if known.format.anchor else here.extras
+            if all(file.path != path for file in kept):
+                kept.append(FoundFile(path, known.format, sure=known.sure, title=known.title))
+        elif deserves_a_word(entry.name) and self._probe.size(written) and not passed.is_data(path, top):
+            self._unknown[written] = passed.UNKNOWN
 
-    def _note(self, path: Path, error: Exception) -> None:
-        """Keep why something that may be a log could not be looked at."""
-        if not isinstance(error, OSError) or error.errno not in _GONE:
-            self._closed[path] = _why(error)
+    def _leave_unsure(self, here: Folder, below: Sequence[Folder]) -> None:
+        """Leave consoles out that have no step where there is a better log of the same run."""
+        sure = [file for file in here.anchors if file.sure and file.format is console]
+        if not sure:
+            return
+        alike = {log_of(file) for file in sure} | {passed.shape(file.path) for file in sure}
+        for folder in (here, *below):
+            left = [
+                file for file in folder.anchors if not file.sure and not {log_of(file), passed.shape(file.path)} & alike
+            ]
+            folder.anchors = [file for file in folder.anchors if file not in left]
+            self._unknown |= {file.path: passed.UNSURE for file in left}
 
     def _enter(self, directory: Path) -> bool:
         """Note that a directory is looked at; return whether it is new and there are not too many."""
         try:
             stat = directory.stat()
         except OSError as error:
-            self._note(directory, error)
+            self._probe.note(directory, error)
             return False
         identity = (stat.st_dev, stat.st_ino)
         if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
@@ -245,44 +327,19 @@ class Finder:
 
     def _hydra(self, directory: Path) -> list[FoundFile]:
         paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
-        return [FoundFile(path, None) for path in paths if is_file(path)]
+        return [self._settings(path) for path in paths if is_file(path)]
+
+    def _settings(self, path: Path) -> FoundFile:
+        """Return a file of settings, with what it calls the experiment."""
+        return FoundFile(path, None, title=self._probe.title(path))
 
     def _dumps(self, directory: Path) -> list[FoundFile]:
         """Return a directory as one source where it holds dumps; the first that can be read tells."""
         paths = (Path(entry.path) for entry in _entries(directory) if dump_step(entry.name) is not None)
-        if not any(self._format(path) is rollouts for path in paths):
+        if not any((known := self._probe.known(path)) and known.format is rollouts for path in paths):
             return []
         self.directories.add(directory)
         return [FoundFile(directory, rollouts)]
-
-    def _format(self, path: Path) -> Format | None:
-        """Return the format of a file, None where none matches; looks again only while the file is short."""
-        looked, known = self._recognised.get(path, (-1, None))
-        if known is not None or looked >= HEAD or not _may_be_log(path.name):
-            return known
-        try:
-            size = path.stat().st_size
-            if size == looked:
-                return None
-            begin = head(path, HEAD)
-            known = next((one for one in FORMATS if begin.strip() and one.matches(plain(path), begin)), None)
-        except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
-            self._note(path, error)
-            return None
-        self._recognised[path] = (size, known)
-        return known
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return (error.strerror or str(error)).lower()
-    return one_line(f"could not be looked at: {type(error).__name__}: {error}", 200)
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
@@ -301,12 +358,18 @@ def _listed(directory: Path) -> list[os.DirEntry[str]]:
 
 def _may_tell(entry: os.DirEntry[str]) -> bool:
     """Tell from its name whether something may belong to a run; paths of all that does not are never made."""
-    return entry.name in SETTINGS or _may_be_log(entry.name) or is_folder(entry)
+    return entry.name in SETTINGS or kind(entry.name) is not Name.OTHER or is_folder(entry)
 
 
-def _may_be_log(name: str) -> bool:
-    lower = name.lower()
-    return os.path.splitext(lower.removesuffix(SUFFIX))[1] in _SUFFIXES or tensorboard.NAMED in name  # noqa: PTH122 - quick
+def _leads_within(link: os.DirEntry[str], top: Path) -> bool:
+    """Tell whether a link leads to what is looked at anyway: to a checkpoint, or to something below the same path."""
+    try:
+        target = Path(link.path).resolve()
+    except (OSError, RuntimeError):
+        return False
+    whole = top.resolve()
+    within = whole in target.parents and not any(part.startswith(".") for part in target.relative_to(whole).parts)
+    return within or target == whole or checkpoint_step(target.name) is not None
 
 
 def _skipped(name: str) -> bool:
@@ -322,6 +385,7 @@ def _wandb_own(path: Path) -> bool:
 
 def _first_half(path: Path) -> Path:
     """Return Slurm's `job.out` for a `job.err`: together they are one log, of which the first is recognised."""
+    path = path.parent / (rotated.base(path.name) or path.name)
     other = path.with_suffix(".out")
     return other if path.suffix == ".err" and is_file(other) else path
 

@@ -266,8 +266,11 @@ class Feed:
             format = file.format.name if file.format is not None else "settings"
             self._readers[key] = _Reader(name, _source(file, ordinal), file.path, format, self._watch)
         if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in own):
-            source = CheckpointSource(run.directory)
+            source = CheckpointSource(run.directory, homes=())
             self._readers[name, run.directory] = _Reader(name, source, run.directory, "checkpoints", self._watch)
+        known = self._readers.get((name, run.directory))
+        if known is not None and isinstance(known.source, CheckpointSource):
+            known.source.homes = run.checkpoints
 
     def _name(self, run: FoundRun) -> str:
         """Return what a run is called: as it was when the first of its files was found.

@@ -13,17 +13,17 @@ What is decided here is decided by where files lie and what they are called, nev
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import console, filelogger, trainer_state, wandb
+from verl_tui.sources import console, filelogger, naming, ranks, trainer_state, wandb
 from verl_tui.sources.paths import is_folder
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from verl_tui.sources.format import Format
 
@@ -53,6 +53,10 @@ class FoundFile:
     """None for settings."""
     log: str = ""
     """What files that continue or complete each other have in common, where their place does not tell."""
+    sure: bool = True
+    """False for a console without a step so far: it is a run only where no better one lies beside it."""
+    title: str = ""
+    """What its beginning calls the experiment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class FoundRun:
     name: str
     directory: Path
     files: tuple[FoundFile, ...]
+    checkpoints: tuple[Path, ...] = ()
+    """Directories in which its checkpoints lie."""
 
 
 @dataclass(slots=True)
@@ -72,6 +78,12 @@ class Folder:
     name: str
     anchors: list[FoundFile] = field(default_factory=list)
     extras: list[FoundFile] = field(default_factory=list)
+    stem: str = ""
+    """What its files are called, where that is what tells it from others in its directory."""
+    top: Path | None = None
+    """What the user named, where the run was found below that."""
+    alone: bool = False
+    """Whether there was no other run."""
 
     @property
     def logs(self) -> set[tuple[str, str]]:
@@ -103,6 +115,8 @@ def log_of(file: FoundFile) -> str:
     if is_events(file.path):
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
+    if (member := ranks.member(file.path)) is not None:
+        return member.log
     return f"{file.path.parent}/{stem(file.path)}"
 
 
@@ -203,7 +217,7 @@ def _by_name(own: list[Folder]) -> list[Folder]:
     parts: dict[int, Folder] = {}
     for name, folders in alike.items():
         if len(folders) > 1 and not any(id(folder) in parts for folder in folders) and _whole(folders):
-            joined = _merged(Folder(folders[0].directory, name), folders)
+            joined = _merged(Folder(folders[0].directory, name, stem=name), folders)
             parts |= dict.fromkeys(map(id, folders), joined)
     return list({id(one): one for folder in own for one in (parts.get(id(folder), folder),)}.values())
 
@@ -282,8 +296,9 @@ def _split(here: Folder) -> list[Folder]:
     """Split several logs in one directory into runs by the stem of their names; settings belong to none of them."""
     stems: dict[str, Folder] = {}
     for file in here.anchors:
-        name = stem(file.path) if log_of(file) != str(file.path.parent) else file.path.parent.name
-        stems.setdefault(name, Folder(here.directory, name)).anchors.append(file)
+        name = Path(log_of(file)).name if ranks.member(file.path) else stem(file.path)
+        name = name if log_of(file) != str(file.path.parent) else file.path.parent.name
+        stems.setdefault(name, Folder(here.directory, name, stem=name)).anchors.append(file)
     return list(stems.values())
 
 
@@ -293,41 +308,37 @@ def named(folders: list[Folder]) -> list[FoundRun]:
     runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
     for folder in folders:
         files = []
-        for file in (*folder.anchors, *folder.extras):
+        for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
             real = file.path.resolve()
             if real not in taken or file.format is None:
                 taken.add(real)
                 files.append(file)
         if any(file.format for file in files):
             runs.append((folder, tuple(files)))
-    names = [one_line(name, 120) for name in _called([folder for folder, _ in runs])]
-    for depth in range(1, 8):
-        counts = Counter(names)
-        if max(counts.values(), default=0) <= 1:
-            break
-        names = [
-            one_line("/".join([*folder.directory.resolve().parts[-depth:], *_file_name(folder, found)]), 200)
-            if counts[name] > 1
-            else name
-            for name, (folder, found) in zip(names, runs, strict=True)
-        ]
-    unique: dict[str, int] = {}
-    out = []
-    for name, (folder, found) in zip(names, runs, strict=True):
-        unique[name] = unique.get(name, 0) + 1
-        final = name if unique[name] == 1 else f"{name} ({unique[name]})"
-        out.append(FoundRun(final, folder.directory, found))
-    return out
+    names = [_called(folder) for folder, _ in runs]
+    places = [[*folder.directory.resolve().parts, *([folder.stem] if folder.stem else [])] for folder, _ in runs]
+    names = [one_line(name, 120) for name in naming.apart(names, places)]
+    return [FoundRun(name, folder.directory, files) for name, (folder, files) in zip(names, runs, strict=True)]
 
 
-def _called(folders: list[Folder]) -> list[str]:
-    """Return what runs are called: those that only W&B has as they are there, with the id where that is not enough."""
-    titles = [_titles(folder) if wandb_id(folder.directory) is not None else [] for folder in folders]
-    counts = Counter(title for found in titles for title in found)
-    return [
-        (found[0] if counts[found[0]] == 1 else f"{found[0]} ({wandb_id(folder.directory)})") if found else folder.name
-        for folder, found in zip(folders, titles, strict=True)
-    ]
+def _rank(file: FoundFile) -> int:
+    """Return what puts the log of the first rank last: of two values for one step that of the last file holds."""
+    member = ranks.member(file.path)
+    return -member.rank if member is not None else -1
+
+
+def _called(folder: Folder) -> str:
+    """Return what a run is called by itself: as its experiment is, as its file is, or as its place."""
+    files = (*folder.extras, *folder.anchors)
+    titles = (*_titles(folder), *(file.title for file in files))
+    title = next((title for title in titles if title and not naming.says_nothing(title)), "")
+    if title or (folder.stem and not folder.alone and not naming.says_nothing(folder.stem)):
+        return title or folder.stem
+    top = folder.top or folder.directory
+    if folder.alone:
+        return naming.place((), top.resolve().parts)
+    relative = folder.directory.relative_to(top).parts if top in folder.directory.parents else ()
+    return naming.place((*relative, *([folder.stem] if folder.stem else [])), top.resolve().parts)
 
 
 def _titles(copy: Folder) -> list[str]:
@@ -339,8 +350,3 @@ def _said(copy: Folder) -> list[str]:
     """Return the names that W&B's logs say, an empty one where there is none; nothing where they do not say yet."""
     titles = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
     return [title for title in titles if title is not None]
-
-
-def _file_name(folder: Folder, files: tuple[FoundFile, ...]) -> list[str]:
-    """Return the file's stem where the run is one file among others of its directory."""
-    return [stem(files[0].path)] if folder.name == stem(files[0].path) else []

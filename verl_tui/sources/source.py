@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.compressed import CompressedTail, plain
 from verl_tui.sources.figures import Figures
+from verl_tui.sources.rotated import RotatedTail
 from verl_tui.sources.tail import CHUNK, NEWEST, NewestTail, Tail
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from verl_tui.sources.format import Format
     from verl_tui.sources.tail import Chunk
 
+_ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
+"""Suffixes of files that are rotated."""
 _TOLD_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has millions."""
 
@@ -78,6 +81,8 @@ class FileSource:
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None
+        self._lost: str | None = None
+        """What of the file's older parts could not be read, and why."""
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the records of the next bytes, and whether more wait."""
@@ -86,7 +91,7 @@ class FileSource:
         except OSError as error:
             self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
             return (), False
-        self._problem = None
+        self._problem = self._lost = chunk.lost or self._lost
         again = self._reader.restart(chunk.restarted) if chunk.restarted is not None else ()
         return self._counted((*again, *self._reader.feed(chunk.data))), chunk.more
 
@@ -127,4 +132,6 @@ def _tail(path: Path) -> Follower:
     """Return what follows a file."""
     if plain(path) != path:
         return CompressedTail(path)
-    return NewestTail(path) if path.parent.name == NEWEST else Tail(path)
+    if path.parent.name == NEWEST:
+        return NewestTail(path)
+    return RotatedTail(path) if path.suffix.lower() in _ROTATED else Tail(path)

@@ -32,6 +32,8 @@ class Chunk:
     """Why they are a new beginning of the file."""
     more: bool = False
     """Whether further bytes wait to be read."""
+    lost: str | None = None
+    """What before them could not be read, and why."""
 
 
 def opened(path: Path) -> BinaryIO:
@@ -55,11 +57,14 @@ class Tail:
         """Bytes read so far."""
         self.size = 0
         self.modified: float | None = None
-        self._identity: tuple[int, int] | None = None
+        self.identity: tuple[int, int] | None = None
+        """Device and inode of the file that was read last."""
         self._stamp: tuple[int, ...] = ()
         """What the file looked like when it was last opened."""
-        self._head = b""
-        self._before = b""
+        self.head = b""
+        """The first bytes read."""
+        self.last = b""
+        """The last bytes read."""
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes.
@@ -80,12 +85,32 @@ class Tail:
             restarted = self._check(file.fileno(), identity, known.st_size)
             data = os.pread(file.fileno(), limit, self.offset)
         if not self.offset:
-            self._head = data[:_PRINT]
-        elif len(self._head) < _PRINT:
-            self._head = (self._head + data)[:_PRINT] if self.offset == len(self._head) else self._head
-        self._before = (self._before + data)[-_PRINT:]
+            self.head = data[:_PRINT]
+        elif len(self.head) < _PRINT:
+            self.head = (self.head + data)[:_PRINT] if self.offset == len(self.head) else self.head
+        self.last = (self.last + data)[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
+
+    def is_there(self) -> bool:
+        """Tell whether the file that has been read is still in its place, as far as can be told without opening it."""
+        try:
+            known = self.path.stat()
+        except OSError:
+            return False
+        return (known.st_dev, known.st_ino) == self.identity and known.st_size >= self.offset
+
+    def is_continued_by(self, path: Path) -> bool:
+        """Tell whether another file is the one that has been read, or a copy of it.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        with opened(path) as file:
+            known = os.fstat(file.fileno())
+            if (known.st_dev, known.st_ino) == self.identity:
+                return True
+            return 0 < self.offset <= known.st_size and self._same(file.fileno())
 
     def _where(self) -> Path:
         """Return the file to look at."""
@@ -94,22 +119,22 @@ class Tail:
     def _check(self, descriptor: int, identity: tuple[int, int], size: int) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None where it is."""
         reason = None
-        if self._identity is not None and identity != self._identity:
+        if self.identity is not None and identity != self.identity:
             # Log shippers replace a file by a longer copy of itself: the same beginning is the same file.
             reason = None if self._same(descriptor) and size >= self.offset else "file was replaced"
         elif size < self.offset:
             reason = "file was truncated"
         elif self.offset and not self._same(descriptor):
             reason = "file was rewritten"
-        self._identity = identity
+        self.identity = identity
         if reason is not None:
             self.offset = 0
-            self._head = self._before = b""
+            self.head = self.last = b""
         return reason
 
     def _same(self, descriptor: int) -> bool:
-        before = os.pread(descriptor, len(self._before), self.offset - len(self._before))
-        return before == self._before and os.pread(descriptor, len(self._head), 0) == self._head
+        before = os.pread(descriptor, len(self.last), self.offset - len(self.last))
+        return before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
 
 
 class NewestTail(Tail):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from verl_tui.sources import passed
 from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.tui.widgets.words import size_text
@@ -12,6 +13,7 @@ from verl_tui.tui.widgets.words import size_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
@@ -24,13 +26,25 @@ def nothing_yet(view: View) -> str:
     """Return why there is no chart, a sentence a line."""
     monitor, run = view.monitor, view.run
     if run is None:
-        told = [one_line(sentence, 400) for sentence in (*monitor.problems, *monitor.waiting)]
+        told = [one_line(sentence, 400) for sentence in sentences(monitor)]
         return "\n".join(["looking for logs …" if view.loading else "no run yet", *told])
     statuses = _told(run)
     lines = ["no step yet", *(_so_far(status, view.now) for status in statuses[:_MOST_SOURCES])]
     if len(statuses) > _MOST_SOURCES:
         lines.append(f"and {len(statuses) - _MOST_SOURCES} more sources (i)")
     return "\n".join(lines)
+
+
+def sentences(monitor: Monitor) -> tuple[str, ...]:
+    """Return what was not found, what is waited for and what is passed over, a sentence each."""
+    return (*monitor.problems, *monitor.waiting, *passed.sentences(monitor.passed))
+
+
+def passed_over(view: View) -> str:
+    """Return how many paths are named or lie below those named and are not shown, empty where there are none."""
+    monitor = view.monitor
+    count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
+    return f"{count:,} passed over (i)" if count else ""
 
 
 def _told(run: Run) -> list[SourceStatus]:

@@ -111,6 +111,7 @@ def make_view(
         gpu_history=DeviceHistory(),
         guide=guide,
         problems=more.pop("problems", ()),
+        passed=more.pop("passed", ()),
         waiting=more.pop("waiting", ()),
         loaded=lambda: 0.45,
     )

@@ -14,6 +14,7 @@ from textual.app import App
 
 from verl_tui.records import Batch, Rows, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
+from verl_tui.sources.passed import PassedOver
 from verl_tui.tui.screens.sources import SourcesScreen, source_rows
 from verl_tui.tui.view import View
 
@@ -37,9 +38,26 @@ def grpo() -> Run:
     return run
 
 
-def view_of(run: Run | None, *, problems: tuple[str, ...] = (), waiting: tuple[str, ...] = (), **more: Any) -> View:
-    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=problems, waiting=waiting))
+def view_of(
+    run: Run | None,
+    *,
+    problems: tuple[str, ...] = (),
+    waiting: tuple[str, ...] = (),
+    passed: tuple[PassedOver, ...] = (),
+    **more: Any,
+) -> View:
+    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=problems, waiting=waiting, passed=passed))
     return View(monitor, run, NOW, **more)
+
+
+def test_what_is_passed_over_is_listed_with_its_reason() -> None:
+    passed = (PassedOver("/data/runs/b.log", "of no known format"), PassedOver("/data/runs/c", "no log in it"))
+    assert texts(view_of(grpo(), passed=passed), 60)[:4] == [
+        "passed over: 2",
+        "/data/runs/b.log  of no known format",
+        "/data/runs/c  no log in it",
+        "",
+    ]
 
 
 def texts(view: View, width: int) -> list[str]:

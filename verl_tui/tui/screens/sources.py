@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
+    from verl_tui.sources.passed import PassedOver
     from verl_tui.tui.view import View
 
 ROLES = ("heading", "dim", "path", "up", "down", "warning")
@@ -102,6 +103,7 @@ def source_rows(view: View, width: int) -> list[Row]:
     """Return everything the screen says, as rows of at most `width` cells: pieces, each a text and its role."""
     parts = [_sentences("problems", view.monitor.problems, "down", width)]
     parts.append(_sentences("waiting for", view.monitor.waiting, "warning", width))
+    parts.append(list(_passed(view.monitor.passed, width, ascii=view.ascii)))
     if view.run is None:
         parts.append([[(line, "dim")] for line in wrap("No run yet, so nothing is being read.", width)])
     else:
@@ -121,6 +123,20 @@ def _sentences(heading: str, sentences: Sequence[str], role: str, width: int) ->
         return []
     lines = [line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)]
     return [_heading(heading, width), *([(line, role)] for line in lines)]
+
+
+def _passed(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> Iterator[Row]:
+    """Return what is passed over with the reason, the longest part of a path that there is room for."""
+    if not passed:
+        return
+    yield _heading(f"passed over: {len(passed):,}", width)
+    for one in passed[:_SHOWN_LINES]:
+        reason = one_line(one.reason, max(8, width // 2))
+        room = max(8, width - cell_len(reason) - 2)
+        path = fit_left(one.path, min(room, cell_len(one.path)), "..." if ascii else "…")
+        yield _cut([(path, "path"), (f"  {reason}", "warning")], width)
+    if len(passed) > _SHOWN_LINES:
+        yield [(fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")]
 
 
 # -- sources ------------------------------------------------------------------------------------------------------

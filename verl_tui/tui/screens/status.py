@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from verl_tui.text import one_line
 from verl_tui.tui.screens.glance import glance
+from verl_tui.tui.why import sentences
 from verl_tui.tui.widgets.words import middle
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += glance(view, room, alone=alone)
-    elif view.monitor.waiting or view.monitor.problems:
-        sentence = one_line("; ".join((*view.monitor.problems, *view.monitor.waiting)), 400)
+    elif told := sentences(view.monitor):
+        sentence = one_line("; ".join(told), 400)
         left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
     elif view.loading:
         left.append(("looking for logs …", "dim"))

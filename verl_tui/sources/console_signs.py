@@ -1,0 +1,57 @@
+"""Signs of a training's console that has no step yet: a bar that moves, or why the program never came to one.
+
+Either may stand in the log of any program, so a file with nothing else is a run only where no better log lies beside
+it, see `verl_tui.sources.grouping`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from verl_tui.text import strip_ansi
+
+_BAR = re.compile(
+    rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s*)?\d{1,3}%\|[^|\r\n]{0,1000}\|\s*\d{1,15}/\d{1,15} \["
+    rb"|(?:^|[\r\n])\s*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
+)
+"""tqdm's, with a name or without, and with too few columns for anything but its numbers."""
+_OF_TRAINING = re.compile(
+    rb"(?i)\s*(?:[\[(].*[\])]:?\s*)*(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
+)
+"""Names of a training's bar; the nameless one is Hugging Face's. Others are those of loading and of data."""
+_ENDS = 16 * 1024
+"""Bytes before the end among which a program says why it ended."""
+_FAILED = re.compile(
+    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|NotFound)\b(?::|\s*$)"  # the end of a traceback
+    rb"|^[\w./ -]{1,100}: error: \S"  # argparse
+    rb"|^usage: \S"
+    rb"|^Error executing job with overrides|^Could not override '|^Key '.*' is not in struct|HYDRA_FULL_ERROR=1"
+    rb"|^hydra\.errors\.|^Primary config |^In '.*': Could not find '"
+    rb"|: command not found\s*$|: can't open file '|: No such file or directory\s*$|: No module named \S"
+    rb"|^(?:srun|slurmstepd|sbatch|docker|torchrun|\w*sh): (?:line \d+: )?(?:error|.* error|.*Killed|.*denied)"
+    rb"|^Segmentation fault|^Killed\s*$|^Aborted",
+    re.MULTILINE,
+)
+_TRAINS = re.compile(
+    rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift|hydra|vllm|sglang"
+    rb"|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
+)
+"""Words by which a failed program was a training."""
+
+
+def bar(text: bytes) -> bool:
+    """Tell whether a training's progress bar stands in a text."""
+    found = _BAR.finditer(strip_ansi(text))
+    return any(_OF_TRAINING.match(one["name"] or b"") for one in found)
+
+
+def failed(text: bytes, named: str = "") -> bool:
+    """Tell whether a program that was to train says at the end of a text why it did not.
+
+    Args:
+        text: The log, to its end.
+        named: What the log is called, which may say that it is a training's.
+    """
+    if _FAILED.search(strip_ansi(text[-_ENDS:])) is None:
+        return False
+    return _TRAINS.search(named.encode("utf-8", "replace")) is not None or _TRAINS.search(text) is not None
