@@ -41,7 +41,7 @@ def lines(run: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def metrics(run: Path) -> dict[int, dict[str, float]]:
-    content = (run / "verl_examples" / "grpo_gsm8k.jsonl").read_bytes()
+    content = (run / "verl_examples" / "run_grpo_gsm8k.jsonl").read_bytes()
     records = [json.loads(line) for line in content.splitlines()]
     assert all(list(record) == ["step", "data"] for record in records)
     return {record["step"]: record["data"] for record in records}
@@ -95,7 +95,7 @@ def test_only_what_v1_leaves_to_numpy_is_numpy(lines: list[str]) -> None:
 def test_file_logger_is_compact_and_starts_with_validation_only(
     run: Path, metrics: dict[int, dict[str, float]]
 ) -> None:
-    content = (run / "verl_examples" / "grpo_gsm8k.jsonl").read_bytes()
+    content = (run / "verl_examples" / "run_grpo_gsm8k.jsonl").read_bytes()
     assert content.startswith(b'{"step":0,"data":{"val-core/openai/gsm8k/reward/mean@1":')
     assert b'"actor/lr":1e-6,' in content
     assert all(key.startswith("val-") for key in metrics[0])

@@ -39,7 +39,7 @@ def steps(directory: Path, run: str) -> list[int]:
 
 
 def grpo_steps(directory: Path) -> list[int]:
-    content = (directory / "run_grpo_gsm8k" / "verl_examples" / "grpo_gsm8k.jsonl").read_bytes()
+    content = (directory / "run_grpo_gsm8k" / "verl_examples" / "run_grpo_gsm8k.jsonl").read_bytes()
     return [json.loads(line)["step"] for line in content.splitlines()]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from verl_tui.demo import curves, rollouts
 
 PROJECT = "verl_examples"
-EXPERIMENT = "grpo_gsm8k"
+EXPERIMENT = "run_grpo_gsm8k"
 TEST_FREQ = 10
 """Steps between two validations."""
 SAVE_FREQ = 50

@@ -104,7 +104,7 @@ class Finder:
                     over += self._passed_over(path, folders)
                 except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
                     problems.append(f"{one_line(str(path))}: {why(error)}")
-        runs = shared_out(self._trackio.apart(named(folders)), self._homes)
+        runs = shared_out(list(self._trackio.apart(named(folders))), self._homes)
         shown = {str(file.path) for run in runs for file in run.files}
         over = [one for one in dict.fromkeys(over) if one.path not in shown]
         return Discovery(tuple(runs), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting)), tuple(over))
