@@ -155,6 +155,7 @@ def test_samples_that_reward_managers_print():
     )
     decoder = console.ConsoleDecoder()
     found = [r for n, line in enumerate(text.splitlines(), 1) for r in decoder.decode(line, n)]
+    found += decoder.held()
     (sample,) = [r for r in found if isinstance(r, Sample)]
     assert sample.response == "step:3 - a:1 - b:2\nTraceback (most recent call last):"
     assert (sample.ground_truth, sample.score, sample.step) == ("3", 1.0, 10)

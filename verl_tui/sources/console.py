@@ -17,6 +17,7 @@ from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
 from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.console_settings import SettingsReader
+from verl_tui.sources.console_tables import TableBlock
 from verl_tui.sources.gather import Row
 from verl_tui.sources.lines import LineReader
 from verl_tui.text import one_line, safe, strip_ansi
@@ -91,6 +92,7 @@ class ConsoleDecoder:
         self._events = EventReader()
         self._settings = SettingsReader()
         self._sample = SampleBlock()
+        self._table = TableBlock()
         self._dicts = DictReader()
         self._step: int | None = None
         self._told = b""
@@ -102,10 +104,10 @@ class ConsoleDecoder:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of steps that are only estimated."""
-        if not self._dicts.counted:
-            return None
-        return f"the steps of {self._dicts.counted:,} records are estimated: the console states none, they were counted"
+        """Return what is to be said of steps that are only estimated, and of rewards that were added up."""
+        counted = self._dicts.counted
+        said = [f"the steps of {counted:,} records are estimated: the console states none, they were counted"]
+        return "; ".join(filter(None, [*(said if counted else ()), self._table.note])) or None
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget everything but the key names."""
@@ -128,7 +130,7 @@ class ConsoleDecoder:
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet can be decoded: those up to its last bar."""
-        if self._sample.begun:
+        if self._sample.begun or self._table.begun:
             return 0
         at = line.rfind(b"%|")
         found = _WHOLE_BAR.match(line, max(0, len(line[:at].rstrip(b"0123456789")))) if at >= 0 else None
@@ -138,6 +140,8 @@ class ConsoleDecoder:
         """Return what only waits for lines that may never come."""
         out: list[Row | Record] = []
         self._take(out, self._dicts.settle())
+        out.extend(self._sample.held())
+        out.extend(self._table.held())
         return out
 
     def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
@@ -149,7 +153,8 @@ class ConsoleDecoder:
             return out
         found = PREFIX.match(line)
         self._number, self._prefix = number, found.group() if found is not None else b""
-        if part := line[found.end() :] if found is not None else line:
+        part = line[found.end() :] if found is not None else line
+        if part or self._sample.begun:
             self._part(out, self._prefix, part, number)
         return out
 
@@ -187,8 +192,7 @@ class ConsoleDecoder:
             return
         if b"step:" in part and (found := STEP.search(part)) and self._step_line(out, found, inside=inside):
             return
-        if (sample := self._sample.feed(prefix, part, self._step)) is not None:
-            out.append(sample)
+        out.extend(self._sample.feed(prefix, part, self._step))
         if inside or self._sample.holds(prefix):
             return
         if b"{'" in part and (said := self._dicts.read(part, number)) is not None:
@@ -200,6 +204,10 @@ class ConsoleDecoder:
         """Read what is neither metrics nor part of a sample."""
         if self._dicts.watching:
             self._take(out, self._dicts.other())
+        if self._table.holds(part):
+            out.extend(self._table.feed(part))
+            return
+        self._sample.notice(part)
         held = self._settings.holds(prefix, part)
         out.extend(self._settings.read(prefix, part, number))
         if held:
@@ -260,7 +268,9 @@ class ConsoleDecoder:
 
     def _trained(self, out: list[Row | Record], step: int) -> None:
         """Note a step."""
+        out.extend(self._sample.held())
         self._step = step
+        self._sample.trained()
         self._events.step()
         out.extend(self._settings.end())
 

@@ -1,0 +1,128 @@
+"""Samples that verl and TRL print on the console: of validation or training, whole, with all their values."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import drain, feed_in_pieces
+
+from verl_tui.records import Sample, Unreadable
+from verl_tui.sources import console
+from verl_tui.sources.source import FileSource
+
+MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+RAY = "(TaskRunner pid=7) "
+TABLE = """\
+  1%|          | 3/300 [00:00<00:31,  9.61it/s]╭──────────────── Step 3 ────────────────╮
+│ ┏━━━━━━━━━━┳━━━━━━━━━━━━┳━━━━━━┳━━━━━━━┳━━━━━━━━━━━┓ │
+│ ┃ Prompt   ┃ Completion ┃ says ┃ short ┃ Advantage ┃ │
+│ ┡━━━━━━━━━━╇━━━━━━━━━━━━╇━━━━━━╇━━━━━━━╇━━━━━━━━━━━┩ │
+│ │ say it   │ it is said │ 0.50 │ -0.25 │     -1.28 │ │
+│ │ again    │ {'loss':   │      │       │           │ │
+│ ├──────────┼────────────┼──────┼───────┼───────────┤ │
+│ │ say no   │ no         │ 1.00 │  None │      1.00 │ │
+│ └──────────┴────────────┴──────┴───────┴───────────┘ │
+╰──────────────────────────────────────────────────────╯
+"""
+
+
+def block(prompt: str, *values: str) -> str:
+    lines = [f"[prompt] {prompt}", "more of it", "[response] r", "", "and on", "[ground_truth] 4", *values]
+    return "".join(f"{RAY}{line}\n" for line in lines)
+
+
+def samples_in(path: Path, text: str) -> list[Sample]:
+    path.write_text(text)
+    source = FileSource(path, console)
+    records = [*drain(source), *source.finish()]
+    return [record for record in records if isinstance(record, Sample)]
+
+
+def test_what_follows_a_validation_is_a_validations_with_its_other_values(tmp_path: Path) -> None:
+    text = (
+        f"{RAY}validation generation end\n"
+        + block("q0", "[score] 0.5", "[acc] True", "[pred] four words")
+        + f"{RAY}step:0 - val-core/x:0.5 - val/y:1\n"
+        + block("q1", "[score] 1.0")
+        + f"{RAY}step:1 - actor/loss:0.5 - critic/x:1\n"
+        + f"{RAY}validation generation end\n"
+        + block("q2", "[score] 0.25", "[acc] 0.0")
+        + block("q3", "[acc] 1.0", "[format] 0.5")
+        + "(WorkerDict pid=8) something else\n"
+        + f"{RAY}step:2 - actor/loss:0.5 - critic/x:1\n"
+    )
+    found = samples_in(tmp_path / "train.log", text)
+    assert [(sample.step, sample.validation, sample.prompt, sample.score, dict(sample.extras)) for sample in found] == [
+        (0, True, "q0\nmore of it", 0.5, {"acc": 1.0, "pred": "four words"}),
+        (1, False, "q1\nmore of it", 1.0, {}),
+        (2, True, "q2\nmore of it", 0.25, {"acc": 0.0}),
+        (2, True, "q3\nmore of it", None, {"acc": 1.0, "format": 0.5}),
+    ]
+    assert {sample.response for sample in found} == {"r\n\nand on"}
+
+
+def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from(tmp_path: Path) -> None:
+    text = (
+        f"{RAY}step:11 - actor/loss:0.5 - critic/x:1\n"
+        + f"{RAY}Setting global step to 10\n"
+        + f"{RAY}validation generation end\n"
+        + block("q", "[score] 0.5")
+        + f"{RAY}step:10 - val-core/x:0.5\n"
+    )
+    assert [(sample.step, sample.validation) for sample in samples_in(tmp_path / "train.log", text)] == [(10, True)]
+
+
+def test_the_last_sample_of_a_log_is_not_lost(tmp_path: Path) -> None:
+    (sample,) = samples_in(tmp_path / "train.log", block("q", "[score] 0.5", "[acc] 1.0"))
+    assert (sample.score, dict(sample.extras)) == (0.5, {"acc": 1.0})
+
+
+def test_tables_that_trl_prints(tmp_path: Path) -> None:
+    found = samples_in(tmp_path / "train.log", TABLE + "{'loss': 0.5, 'epoch': 0.1}\n" + TABLE)
+    assert [(sample.step, sample.prompt, sample.response, sample.score) for sample in found] == [
+        (3, "say it again", "it is said{'loss':", 0.25),
+        (3, "say no", "no", 1.0),
+    ], "one printed twice counts once"
+
+
+def test_a_table_without_an_end_is_told_in_the_end(tmp_path: Path) -> None:
+    assert len(samples_in(tmp_path / "train.log", TABLE[: TABLE.index("╰")])) == 2
+
+
+LOG = (block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - b:2.0\n").encode()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(cuts=st.lists(st.integers(0, len(LOG)), max_size=8))
+def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
+    _, records = feed_in_pieces(tmp_path / "a.log", console, LOG, cuts)
+    assert [record.score for record in records if isinstance(record, Sample)] == [0.25, 1.0, 0.5]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(data=st.binary(max_size=60), at=st.integers(0, len(LOG)), lost=st.integers(0, 80))
+def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(LOG[:at] + data + LOG[at + lost :])
+    source = FileSource(path, console)
+    records = [*drain(source), *source.finish()]
+    assert source.status().problem is None
+    assert not any(isinstance(record, Unreadable) for record in records)
+
+
+@pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
+def test_real_consoles() -> None:
+    validated = [
+        record
+        for record in drain(FileSource(MADE / "verl061_healthy/train.log", console))
+        if isinstance(record, Sample)
+    ]
+    assert [(sample.step, sample.validation) for sample in validated] == [(step, True) for step in range(0, 41, 5)]
+    assert {"length", "starts"} <= set(validated[0].extras)
+    source = FileSource(MADE / "t019_log1/train.log", console)
+    printed = [record for record in (*drain(source), *source.finish()) if isinstance(record, Sample)]
+    assert [sample.step for sample in printed] == [step for step in range(1, 301) for _ in range(8)]
