@@ -130,7 +130,7 @@ def test_a_collapse_that_is_made_up_for_is_history() -> None:
     assert episode.since_step == 201
     assert episode.raised_step is not None
     assert episode.cleared_step is not None
-    assert 205 <= episode.raised_step <= 215
+    assert 202 <= episode.raised_step <= 206
     assert 231 <= episode.cleared_step <= 236
 
 

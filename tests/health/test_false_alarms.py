@@ -63,6 +63,7 @@ def test_a_part_under_two_names_is_one() -> None:
         [1.0] * 300,  # at its ceiling from the beginning
         noisy(climb(0.02, 0.06, over=250), 0.002),  # a scale of its own, and tripled on it
         [*noisy([-0.3] * 20, 0.05), *[0.0] * 280],  # a penalty that is not given any more
+        noisy(climb(-0.3, -0.08), 0.002),  # a penalty as small as it can be
     ],
 )
 def test_a_part_that_cannot_or_does_gain_is_not_stuck(other: list[float]) -> None:

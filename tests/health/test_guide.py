@@ -19,14 +19,15 @@ from verl_tui.indicators import INDICATORS
 
 PUBLIC = {
     "critical": "reward-zero circuit-breaker-kl circuit-breaker-reward not-finite hang crash policy-collapse",
-    "warning": "reward-low reward-noisy kl-high kl-low ref-kl-high ref-kl-rising policy-loss-positive policy-loss-jump "
+    "warning": "reward-low reward-noisy kl-high kl-low ref-kl-high ref-kl-rising ref-kl-above-band "
+    "policy-loss-positive policy-loss-jump "
     "response-short response-long gpu-idle gpu-memory-high rollout-probs-diff rollout-is-mean rollout-is-ess "
     "rollout-is-std rollout-kl rollout-chi2 truncation prompt-truncation grad-norm-rising critic-useless no-signal "
     "reward-cliff aborted staleness grad-norm-spike clip-saturation entropy-collapse reward-hacking length-explosion "
-    "repetition dead-groups component-imbalance engine-mismatch slow-phase worker-errors "
+    "repetition dead-groups component-imbalance engine-mismatch slow-phase gpu-uneven worker-errors "
     "token-mult-prob-error engine-pearson rejection-eats-batch sequence-is-saturated corrupted-requests "
     "first-step weights-not-synced entropy-explosion host-memory",
-    "info": "async-idle plateau restart",
+    "info": "gpu-low async-idle plateau restart",
 }
 
 

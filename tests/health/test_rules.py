@@ -54,6 +54,11 @@ CASES = [
         {"rollout/reward_mean": wave(60, 2, 0.2)},
         T,
     ),
+    Case(
+        "reward-noisy/swings",
+        {"critic/score/mean": [0.25, 0.7, 0.3, 0.75, 0.4, 0.6] * 8},
+        {"critic/score/mean": wave(48, 0.5, 0.12)},
+    ),
     Case("kl-high", {"ppo/kl_div": late(40, 0.03, 0.15, 10)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
     Case("kl-low", {"ppo/kl_div": wave(40, 0.002, 0.001)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
     Case("ref-kl-high", {"kl/divergence": late(40, 0.05, 0.4, 5)}, {"kl/divergence": wave(40, 0.15, 0.1)}, T),
@@ -68,6 +73,15 @@ CASES = [
         "ref-kl-high/own-past",
         {"actor/kl_loss": late(80, 0.05, 0.4, 5)},
         {"actor/kl_loss": [0.005 * i for i in range(200)]},
+    ),
+    Case("ref-kl-above-band", {"kl/divergence": wave(40, 0.15, 0.02)}, {"kl/divergence": wave(40, 0.08, 0.03)}, T),
+    Case("ref-kl-above-band/far", {"actor/kl_loss": wave(40, 1.3, 0.1)}, {"actor/kl_loss": wave(40, 0.4, 0.1)}),
+    Case(
+        "ref-kl-above-band/far",
+        {"actor/kl_loss": wave(40, 0.3, 0.02)},
+        {"actor/kl_loss": wave(40, 0.05, 0.02)},
+        V,
+        {"actor.kl_loss_coef": 0.02},
     ),
     Case("ref-kl-rising", {"kl/divergence": RISING_KL}, {"kl/divergence": wave(80, 0.2, 0.02)}, T),
     Case(
@@ -97,6 +111,9 @@ CASES = [
     ),
     Case("gpu-idle", {"system/gpu_util": wave(30, 40, 5)}, {"system/gpu_util": wave(30, 80, 10)}, T),
     Case("gpu-idle", {"system/gpu_util": wave(30, 0.4, 0.05)}, {"system/gpu_util": wave(30, 0.8, 0.1)}, T),
+    Case("gpu-idle/devices", {"system/gpu.0.gpu": wave(30, 40, 5)}, {"system/gpu.0.gpu": wave(30, 80, 10)}),
+    Case("gpu-low", {"system/gpu_util": wave(30, 55, 3)}, {"system/gpu_util": wave(30, 68, 5)}, T),
+    Case("gpu-low/devices", {"system/gpu.0.gpu": wave(30, 55, 3)}, {"system/gpu.0.gpu": wave(30, 68, 5)}),
     Case("gpu-memory-high", {"system/memory_util": [90.0] * 30}, {"system/memory_util": wave(30, 80, 5)}, T),
     Case("circuit-breaker-kl", {"ppo/kl_div": late(30, 0.03, 0.21, 5)}, {"ppo/kl_div": late(30, 0.03, 0.21, 4)}, T),
     Case(
@@ -231,6 +248,11 @@ CASES = [
         {"fully_async/rollouter/idle_ratio": [0.3] * 12, "fully_async/trainer/idle_ratio": [0.1] * 12},
     ),
     Case("grad-norm-spike", {"actor/grad_norm": late(40, 0.3, 9.0, 1)}, {"actor/grad_norm": late(40, 0.3, 1.0, 1)}),
+    Case(
+        "clip-saturation/level",
+        {"actor/pg_clipfrac": wave(30, 0.65, 0.05)},
+        {"actor/pg_clipfrac": wave(30, 0.4, 0.05)},
+    ),
     Case("clip-saturation", {"actor/pg_clipfrac": late(60, 0.1, 0.4, 20)}, {"actor/pg_clipfrac": wave(60, 0.4, 0.05)}),
 ]
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]

@@ -35,7 +35,7 @@ def test_reward_level_is_silent_where_the_spread_is_that_of_zeros_and_ones() -> 
     columns = {"rollout/reward_mean": LOW, "rollout/reward_std": [math.sqrt(m * (1 - m)) for m in LOW]}
     verdict = judge(planted(columns, TUTORIAL))
     assert not ids(verdict) & {"reward-low", "reward-noisy"}
-    assert "√(m(1−m))" in (reason(verdict, "reward-noisy") or "")
+    assert "√(m(1−m))" in (reason(verdict, "reward-low") or "")
 
 
 @pytest.mark.parametrize("scores", [[0.0, 1.0] * 10, [-1.0, 0.3, 0.9, 0.1] * 5])

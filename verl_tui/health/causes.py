@@ -6,15 +6,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.limits import RESPONSE_LIMITS, adaptive, figure, setting
+from verl_tui.health.limits import KL_COEF, RESPONSE_LIMITS, adaptive, figure, kl_coefficient, setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
-KL_COEF = (0.01, 0.1)
-"""Band of the KL coefficient in the verl tutorials' guide."""
 _LEARNING_RATE = 1e-5
 """Ten times the 1e-6 that verl's own trainer configuration has for the actor: heuristic."""
 _CLIP = 0.3
@@ -47,18 +45,11 @@ CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {"drift": drift_causes,
 
 
 def _kl_coef(run: Run) -> Cause | None:
-    # verl has two: the penalty within the reward, and that within the loss. The one in force counts.
-    names = ["kl_coef", "init_kl_coef", "kl_loss_coef", "beta"]
-    used = setting(run, ["use_kl_loss"])
-    if used is not None and used[1] is True:
-        names = ["kl_loss_coef", *names]
-    stated = next((found for name in names if (found := figure(run, (name,))) is not None), None)
-    if stated is None:
-        return None
+    stated = kl_coefficient(run)
     low, high = KL_COEF
-    if stated[1] < low:
-        return Cause("kl_coef", f"config: {_said(run, *stated)} is below {number(low)}–{number(high)}")
-    return None
+    if stated is None or stated[1] >= low:
+        return None
+    return Cause("kl_coef", f"config: {_said(run, *stated)} is below {number(low)}–{number(high)}")
 
 
 def _controller(run: Run) -> Cause | None:

@@ -173,6 +173,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "below": _STEADY,
         "outside": ("low", "high", "window"),
         "noisy": _STEADY,
+        "swings": _STEADY,
         "zero": ("window", "count"),
         "cliff": _STEADY,
         "jump": ("factor", "spread", "window"),
@@ -194,11 +195,12 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
         "product": True,
         "widest": True,
         "at limit": True,
+        "mean of all": False,
     }
 )
 """Kind of a stream -> whether it needs a second input."""
 
-LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit", "gradient-clip")
+LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit", "gradient-clip", "kl-scale")
 """What a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 CAUSE_NAMES = ("", "drift", "length")

@@ -136,6 +136,34 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
     return Limit(8.0, "verl's default max_off_policy_threshold of 8 (assumed)")
 
 
+KL_COEF = (0.01, 0.1)
+"""Band of the KL coefficient in the verl tutorials' guide."""
+_FAR = 1.0
+"""Nats a token that are far from the reference whatever the coefficient: healthy runs without a KL term have stayed
+below 0.5."""
+
+
+def kl_coefficient(run: Run) -> tuple[str, float] | None:
+    """Return the coefficient of the KL term that is in force where the run's settings state one, with its name."""
+    # verl has two: the penalty within the reward, and that within the loss.
+    names = ["kl_coef", "init_kl_coef", "kl_loss_coef", "beta"]
+    used = setting(run, ["use_kl_loss"])
+    if used is not None and used[1] is True:
+        names = ["kl_loss_coef", *names]
+    return next((found for name in names if (found := figure(run, (name,))) is not None), None)
+
+
+def kl_scale(run: Run, _guide: Guide) -> Limit:
+    """Return what a KL to the reference is far beyond where no target holds.
+
+    The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by design.
+    """
+    stated = kl_coefficient(run)
+    if stated is not None and KL_COEF[0] <= stated[1] <= KL_COEF[1]:
+        return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}")
+    return Limit(_FAR, "a nat a token, far at any coefficient")
+
+
 _CLIPS = ("max_grad_norm", "actor.grad_clip", "grad_clip", "clip_grad", "max_norm")
 """TRL and others; verl before and since v0.6; DeepSpeed and Megatron's words."""
 _NO_CLIP = 10.0
@@ -162,6 +190,7 @@ LIMITS = {
     "kl-band": kl_band,
     "staleness-limit": staleness_limit,
     "gradient-clip": gradient_clip,
+    "kl-scale": kl_scale,
 }
 """Name in the guide -> the limit for a run."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,13 +19,18 @@ from verl_tui.health.watch import Watch
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.conditions.condition import Condition
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
     from verl_tui.runs.series import Series
 
+_TOGETHER = "mean of all"
+_MANY = 5
+"""Measurements whose mean says more than one: GPUs dip within every step."""
+_FEWEST = 3
+"""Points that a lasting breach has at least, however many measurements each is of."""
 _MOST_KEYS = 50
 """Keys that a rule with a wildcard judges at most."""
 
@@ -32,14 +38,15 @@ _MOST_KEYS = 50
 class _Basis(NamedTuple):
     """What a watch depends on beside the points: where one of these changes, it starts over."""
 
-    key: str
-    beside: str
+    keys: tuple[str, ...]
     limit: float
     """Threshold's unit; 1 where the threshold is absolute."""
     gate: float
     """Limit of a stream `at limit`."""
     scale: float
     restarts: tuple[int, ...]
+    window: int
+    """Points that make the evidence."""
 
 
 class RuleOnRun:
@@ -82,15 +89,26 @@ class RuleOnRun:
         beside = _resolve(moment, rule.beside_indicator, rule.beside_metric)
         if beside is None and (rule.beside_indicator or rule.beside_metric):
             return NotJudged(rule.id, f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}")
+        if rule.stream == _TOGETHER:
+            return self._judge_together(moment, keys)
         return self._judge_keys(moment, keys, beside or "")
 
     def _keys(self, moment: Moment) -> list[str]:
-        for pattern in self.rule.metric:
-            if "*" in pattern:
-                found = dict.fromkeys(key for name, key in moment.names.items() if fnmatchcase(name, pattern))
-                return list(found)[:_MOST_KEYS]
+        patterns = [pattern for pattern in self.rule.metric if "*" in pattern]
+        if patterns:
+            found = (key for name, key in moment.names.items() if any(fnmatchcase(name, one) for one in patterns))
+            return list(dict.fromkeys(found))[:_MOST_KEYS]
         key = _resolve(moment, self.rule.indicator, self.rule.metric)
         return [key] if key else []
+
+    def _judge_together(self, moment: Moment, keys: Sequence[str]) -> tuple[Finding, ...] | NotJudged:
+        """Judge the mean of those of several metrics that nothing excuses."""
+        excuses = {key: reason for key in keys if (reason := self._excuse(moment, key)) is not None}
+        left = [key for key in keys if key not in excuses]
+        if not left:
+            return NotJudged(self.rule.id, next(iter(excuses.values())))
+        judged = self._judge_series(moment, left[0], [one for key in left if (one := moment.series(key)) is not None])
+        return judged if isinstance(judged, NotJudged) else (judged,) if judged is not None else ()
 
     def _judge_keys(self, moment: Moment, keys: list[str], beside: str) -> tuple[Finding, ...] | NotJudged:
         findings: list[Finding] = []
@@ -106,13 +124,18 @@ class RuleOnRun:
         return tuple(findings)
 
     def _judge_key(self, moment: Moment, key: str, beside: str) -> Finding | NotJudged | None:
-        rule = self.rule
-        for name in rule.silent:
-            if reason := SILENCES[name](moment, key):
-                return NotJudged(rule.id, reason)
+        if (reason := self._excuse(moment, key)) is not None:
+            return NotJudged(self.rule.id, reason)
         series = [one for one in (moment.series(key), moment.series(beside) if beside else None) if one is not None]
+        return self._judge_series(moment, key, series)
+
+    def _excuse(self, moment: Moment, key: str) -> str | None:
+        return next((reason for name in self.rule.silent if (reason := SILENCES[name](moment, key))), None)
+
+    def _judge_series(self, moment: Moment, key: str, series: Sequence[Series]) -> Finding | NotJudged | None:
+        rule = self.rule
         limit = LIMITS[rule.of](moment.run, moment.guide) if rule.of else None
-        watch = self._watch(moment, key, beside, series[0], limit)
+        watch = self._watch(moment, series, limit)
         condition, step = watch.look(series, moment.end)
         self._looked[key] = condition
         if condition.seen < condition.needs:
@@ -137,22 +160,36 @@ class RuleOnRun:
         if self.rule.causes:
             yield from (cause.words for cause in CAUSES[self.rule.causes](moment.run))
 
-    def _watch(self, moment: Moment, key: str, beside: str, series: Series, limit: Limit | None) -> Watch:
+    def _watch(self, moment: Moment, series: Sequence[Series], limit: Limit | None) -> Watch:
+        key = series[0].key
         scale = sign(self.rule.indicator, key)
-        if self.rule.percent and series.highest <= 1.0:
+        if self.rule.percent and max(one.highest for one in series) <= 1.0:
             scale *= 100.0
         restarts = tuple(mark.step for mark in moment.run.restarts)
         gate = _gate(moment, self.rule) if self.rule.stream == "at limit" else math.inf
-        basis = _Basis(key, beside, limit.value if limit else 1.0, gate, scale, restarts)
+        keys = tuple(one.key for one in series)
+        basis = _Basis(keys, limit.value if limit else 1.0, gate, scale, restarts, _window(self.rule, series[0]))
         known = self._watches.get(key)
         if known is not None and known[0] == basis:
             return known[1]
+        rule = replace(self.rule, window=basis.window)
         watch = Watch(
-            lambda: make(self.rule, basis.limit, basis.restarts),
-            Stream(self.rule.stream, scale=basis.scale, limit=basis.gate),
+            lambda: make(rule, basis.limit, basis.restarts),
+            Stream(rule.stream, scale=basis.scale, limit=basis.gate),
         )
         self._watches[key] = (basis, watch)
         return watch
+
+
+def _window(rule: Rule, series: Series) -> int:
+    """Return the points that make the rule's evidence: fewer where each is the mean of many measurements of its own.
+
+    Only of percentages, which are measured by the clock: the scores of one batch have that batch's prompts in common.
+    """
+    # The first ones only: the window must not change while a run goes on.
+    if not rule.percent or len(series.counts) < _FEWEST or min(series.counts[:_FEWEST]) < _MANY:
+        return rule.window
+    return max(_FEWEST, math.ceil(rule.window / min(series.counts[:_FEWEST])))
 
 
 def _resolve(moment: Moment, indicator: str, metrics: tuple[str, ...]) -> str | None:

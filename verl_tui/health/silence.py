@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from functools import lru_cache
 from itertools import pairwise
+from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
@@ -19,6 +20,7 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
+from verl_tui.runs.devices import memory_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +36,14 @@ _ENOUGH = 5
 _SCORES = 20
 """Scores without which their scale is not known: heuristic, a handful may lie anywhere."""
 _MOST_SCORES = 2000
+_AT_BOUND = 2
+"""Scores at exactly 1 or −1 that are no chance."""
+_LATELY, _IDLE = 10, 50.0
+"""Points of a GPU's utilisation looked at, and the percentage below which it idles (the guide)."""
+_HELD = 3.0
+"""Percent of a device's memory that a process holds at least: a context alone takes less."""
+_SURELY, _GAIN = 3.0, 0.1
+"""A reward has risen if it gained three standard errors and a tenth of its size: heuristic."""
 _CLOSE = 0.1
 """Share by which a spread may differ from √(m(1−m)): batches are finite."""
 
@@ -101,7 +111,7 @@ def _bounded_dumps(run: Run) -> str | None:
     if low is None or high is None or count is None or sum(count.tail(_POINTS)) < _SCORES:
         return None
     bounds = (min(low.tail(_POINTS), default=-math.inf), max(high.tail(_POINTS), default=math.inf))
-    if not -1.0 <= bounds[0] <= bounds[1] <= 1.0:
+    if not -1.0 <= bounds[0] <= bounds[1] <= 1.0 or not {*bounds} & {-1.0, 1.0}:
         return None
     return f"the newest samples' scores all lie within {bounds[0]:g} and {bounds[1]:g}: a bounded scale"
 
@@ -111,8 +121,9 @@ def _scale(scores: Sequence[float], what: str) -> str | None:
         return None
     if all(score in (0.0, 1.0) for score in scores):
         return f"{what} ({len(scores)}) are all 0 or 1: a bounded scale"
-    if all(-1.0 <= score <= 1.0 for score in scores):
-        return f"{what} ({len(scores)}) all lie within −1 and 1: a bounded scale"
+    # Scores that merely stay below 1 may be low ones: only those that reach the bound show that there is one.
+    if all(-1.0 <= score <= 1.0 for score in scores) and sum(abs(score) == 1.0 for score in scores) >= _AT_BOUND:
+        return f"{what} ({len(scores)}) all lie within −1 and 1, and reach the bound: a bounded scale"
     return None
 
 
@@ -247,6 +258,53 @@ def clips_sequences(moment: Moment, key: str) -> str | None:
     return None
 
 
+def not_unit_scale(moment: Moment, key: str) -> str | None:
+    """Excuse a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
+    series = moment.series(key)
+    values = series.tail(_POINTS) if series is not None else ()
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) >= _SCORES and all(0.0 <= value <= 1.0 for value in known):
+        return None
+    return f"{key} is not known to be on a scale from 0 to 1"
+
+
+def reward_rises(moment: Moment, key: str) -> str | None:
+    """Excuse a distance from the reference that has bought reward: learning is moving away."""
+    reward = moment.run.present(moment.indicators.get("reward"))
+    values = [value for value in reward.values if math.isfinite(value)] if reward is not None else []
+    size = min(_SCORES, len(values) // 2)
+    if reward is None or size < _ENOUGH:
+        return None
+    first, last = values[:size], values[-size:]
+    gain, noise = fmean(last) - fmean(first), math.sqrt((variance(first) + variance(last)) / size)
+    if gain <= max(_SURELY * noise, _GAIN * max(map(abs, last))):
+        return None
+    return f"{key} has grown, but {reward.key} rose with it, from {fmean(first):.3g} to {fmean(last):.3g}"
+
+
+def judged_as_idle(moment: Moment, key: str) -> str | None:
+    """Excuse a utilisation that is so low that it is called idle."""
+    series = moment.run.present(key)
+    known = [value for value in series.tail(_LATELY) if math.isfinite(value)] if series is not None else []
+    scale = 100.0 if series is not None and series.highest <= 1.0 else 1.0
+    return "below 50 %: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
+
+
+def unused_device(moment: Moment, key: str) -> str | None:
+    """Excuse a device whose memory holds next to nothing: W&B logs all devices of a host, not only the run's."""
+    memory = moment.run.present(memory_key(key))
+    point = memory.last_finite if memory is not None else None
+    if memory is None or point is None or memory.highest >= _HELD:
+        return None
+    return f"the run does not use this device: {memory.key} has never reached {_HELD:g} %"
+
+
+def has_utilization(moment: Moment, _key: str) -> str | None:
+    """Excuse single devices where the log has a figure of all together."""
+    known = moment.indicators.get("gpu_utilization")
+    return f"judged by {known}" if known else None
+
+
 def has_spread(moment: Moment, _key: str) -> str | None:
     """Excuse the spread over time where the log has the spread within a step."""
     known = moment.indicators.get("reward_std")
@@ -310,6 +368,11 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "no-sequence-weights": no_sequence_weights,
     "no-factor": no_factor,
     "assumed-limit": assumed_limit,
+    "not-unit-scale": not_unit_scale,
+    "reward-rises": reward_rises,
+    "judged-as-idle": judged_as_idle,
+    "unused-device": unused_device,
+    "has-utilization": has_utilization,
     "no-staleness-limit": staleness_free,
     "clips-sequences": clips_sequences,
 }

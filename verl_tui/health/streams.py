@@ -40,7 +40,7 @@ class Stream:
         Args:
             kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
                 `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
-                the second has reached `limit`, else 0).
+                the second has reached `limit`, else 0); of any number `mean of all`.
             scale: Factor of all values.
             limit: See `at limit`.
             work_out: Makes the judged number of a `value`; the values themselves by default.
@@ -48,8 +48,10 @@ class Stream:
         self._make = _MAKERS[kind](limit) if kind in _MAKERS else None
         self._absolute = kind == "absolute"
         self._work_out = work_out
+        self._together = kind == "mean of all"
         self._scale = scale
         self._cursors = [0, 0]
+        """How far each metric has been read."""
         self._revisions: tuple[int, ...] = ()
 
     def advance(self, series: Sequence[Series], end: int | None) -> Fresh:
@@ -62,10 +64,14 @@ class Stream:
         lengths = [len(one) if end is None else bisect_right(one.steps, end) for one in series]
         revisions = tuple(one.revision for one in series)
         # A cursor beyond the end: the run was set back behind what was already read.
-        over = revisions != self._revisions or any(self._cursors[i] > max(0, n - 1) for i, n in enumerate(lengths))
+        over = revisions != self._revisions or any(
+            cursor > max(0, n - 1) for cursor, n in zip(self._cursors, lengths, strict=False)
+        )
         if over:
             self._cursors = [0, 0]
             self._revisions = revisions
+        if self._together:
+            return self._averaged(series, lengths, over=over)
         if self._make is None:
             return self._single(series[0], lengths[0], over=over)
         return self._joined(series[0], series[1], lengths, over=over)
@@ -89,6 +95,27 @@ class Stream:
         if self._work_out is not None:
             value = self._work_out(value)
         return (abs(value) if self._absolute else value) * self._scale
+
+    def _averaged(self, series: Sequence[Series], lengths: Sequence[int], *, over: bool) -> Fresh:
+        """Return the mean of what there is at each step of the first metric."""
+        if not lengths[0]:
+            return Fresh(over, (), (), None)
+        first, start, last = series[0], self._cursors[0], lengths[0] - 1
+        self._cursors[0] = last
+        points = [(step, self._mean_at(series, step)) for step in first.steps[start : last + 1]]
+        newest = points.pop()
+        known = [point for point in points if math.isfinite(point[1])]
+        return Fresh(
+            over,
+            [step for step, _ in known],
+            [value for _, value in known],
+            newest if math.isfinite(newest[1]) else None,
+        )
+
+    def _mean_at(self, series: Sequence[Series], step: int) -> float:
+        found = [point.value for one in series if (point := one.at(step)) is not None and point.step == step]
+        known = [value for value in found if math.isfinite(value)]
+        return self._scale * sum(known) / len(known) if known else math.nan
 
     def _joined(self, first: Series, second: Series, lengths: Sequence[int], *, over: bool) -> Fresh:
         """Walk through both metrics; only steps that both have make a point, and only settled ones are passed."""

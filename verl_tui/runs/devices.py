@@ -31,6 +31,8 @@ _LOGGED = re.compile(
 )
 """W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:` names the node."""
 
+_LOGGED_UTILIZATION = re.compile(r"system/gpu\.\d+\.gpu(?:/l:.+)?")
+
 
 class Device(NamedTuple):
     """A device with its past."""
@@ -76,6 +78,18 @@ class DeviceHistory:
             )
             for gpu in reading.gpus
         ]
+
+
+def utilization_keys(run: Run) -> list[str]:
+    """Return the keys of the devices' utilisation that a run has logged, by node and index."""
+    found = [(match[3] or "", int(match[1]), key) for key in run.keys if (match := _LOGGED.fullmatch(key)) is not None]
+    return [key for _, _, key in sorted(one for one in found if _LOGGED_UTILIZATION.fullmatch(one[2]) is not None)]
+
+
+def memory_key(key: str) -> str:
+    """Return the key of a device's share of memory, given that of its utilisation."""
+    head, _, node = key.partition("/l:")
+    return f"{head.removesuffix('.gpu')}.memoryAllocated" + (f"/l:{node}" if node else "")
 
 
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:

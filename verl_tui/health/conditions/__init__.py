@@ -8,6 +8,7 @@ from verl_tui.health.conditions.cliff import Cliff
 from verl_tui.health.conditions.spread import Jump, Leap, Surge, Zero
 from verl_tui.health.conditions.stays import Noisy, Range, Stays, Steadiness
 from verl_tui.health.conditions.streak import Drops, Streak
+from verl_tui.health.conditions.swings import Swings
 from verl_tui.health.conditions.trend import Rising
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "below": lambda rule, limit, _: Stays(Range(low=limit), _steady(rule)),
     "outside": lambda rule, _, __: Stays(Range(rule.low, rule.high), _steady(rule)),
     "noisy": lambda rule, limit, _: Noisy(limit, _steady(rule)),
+    "swings": lambda rule, limit, _: Swings(limit, rule.window),
     "zero": lambda rule, _, __: Zero(window=rule.window, count=rule.count),
     "jump": lambda rule, limit, _: _jump(rule, limit),
     "cliff": lambda rule, limit, _: Cliff(window=rule.window, recent=rule.recent, gap=3 * rule.recent, share=limit),

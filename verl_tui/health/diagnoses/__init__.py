@@ -11,6 +11,7 @@ from verl_tui.health.diagnoses.engine_mismatch import EngineMismatch
 from verl_tui.health.diagnoses.entropy_collapse import EntropyCollapse
 from verl_tui.health.diagnoses.entropy_explosion import EntropyExplosion
 from verl_tui.health.diagnoses.first_step import FirstStep
+from verl_tui.health.diagnoses.gpu_uneven import GpuUneven
 from verl_tui.health.diagnoses.hang import Hang
 from verl_tui.health.diagnoses.host_memory import HostMemory
 from verl_tui.health.diagnoses.length_explosion import LengthExplosion
@@ -47,6 +48,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "slow-phase": SlowPhase,
     "host-memory": HostMemory,
     "worker-errors": WorkerErrors,
+    "gpu-uneven": GpuUneven,
     "plateau": Plateau,
     "restart": Restart,
 }

@@ -145,8 +145,10 @@ def _stuck(blocks: Sequence[Block], j: int, reached: tuple[float, float], beside
     if len(window) < _WINDOW // 2:
         return False
     reach = reached[1] - reached[0]
-    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (reached[1] == 0 > reached[0]):
-        return False  # at its ceiling all along, or a penalty that is not given any more
+    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0:
+        return False  # at its ceiling all along
+    if reached[1] <= 0 and min(window) >= reached[1] - _FOOT * reach > reached[0]:
+        return False  # a penalty, as small as it ever was
     done = reach >= _DONE * (beside.top - beside.low) and min(window) >= reached[1] - (1 - _FOOT) * reach
     return not done
 

@@ -49,8 +49,12 @@ class Diagnosis(ABC):
     @property
     def episodes(self) -> Iterator[Episode]:
         """All that was found so far, oldest first."""
+        return self.told(self.spans)
+
+    def told(self, spans: Spans) -> Iterator[Episode]:
+        """Yield what was found in some spans."""
         rule = self.rule
-        for span in self.spans.all:
+        for span in spans.all:
             told = span.what if self.sentences else f"{rule.title} {span.what}"
             yield Episode(rule.id, rule.severity, span.since, span.raised, span.cleared, told)
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.health.conditions.condition import number
+from verl_tui.health.conditions.condition import Spans, Words, number
+from verl_tui.health.conditions.vanish import Vanish
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
-from verl_tui.health.finding import NotJudged
+from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.blocks import Block
+    from verl_tui.health.finding import Episode
+    from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
+    from verl_tui.runs.series import Series
 
 _LAGS = (5, 10, 20, 40)
 """Blocks over which a fall is looked for: collapses take from 50 to some hundred steps."""
@@ -30,10 +38,67 @@ _GAIN, _SURE_GAIN = 0.05, 0.01
 gains little, and that is convergence."""
 
 
+_GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
+"""Dead from its first steps: three points in a row at a twentieth of the beginning, within the first 60 points; it is
+over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."""
+_LEARNT = 0.5
+"""A run is converged, not collapsed, where its reward has gained half of its best and is within a twentieth of it."""
+_AT_BEST = 0.05
+
+
 class EntropyCollapse(BlockDiagnosis):
-    """Entropy halves and nears 0 over a stretch in which the reward gains nothing."""
+    """Entropy halves and nears 0 over a stretch in which the reward gains nothing, or is gone from the first steps."""
 
     needs: ClassVar[int] = 7
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self._vanish = _vanish()
+        self._of = ""
+        self._first_steps = Spans(cooldown=0)
+
+    @property
+    def episodes(self) -> Iterator[Episode]:
+        """All that was found so far; what began with the first steps is told once."""
+        early = self.told(self._first_steps) if not self.spans.all else ()
+        yield from (*early, *super().episodes)
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Look at the blocks, and at the first steps where these tell nothing."""
+        found = super().judge(moment)
+        if isinstance(found, Finding) or self._inputs is None:
+            return found
+        early = self._early(moment)
+        return early if early is not None else found
+
+    def _early(self, moment: Moment) -> Finding | None:
+        keys = (moment.indicators["entropy"], moment.indicators["reward"])
+        entropy, reward = (moment.series(key) for key in keys)
+        if entropy is None or reward is None:
+            return None
+        if keys[0] != self._of:
+            self._of, self._vanish = keys[0], _vanish()
+        gone, step = self._vanish.look([entropy], moment.end)
+        assert isinstance(gone, Vanish)
+        self._first_steps = gone.spans
+        if gone.since is None:
+            return None
+        if _has_gained(reward, gone.since, step):
+            self._first_steps = Spans(cooldown=0)
+            return None
+        report = gone.report(Words(self.rule.title, moment.span))
+        assert report is not None
+        return Finding(
+            self.rule.id,
+            self.rule.severity,
+            f"{report.message}, and the reward did not rise: the policy says one thing only",
+            step=step,
+            since_step=report.since,
+            evidence=tuple(f"{keys[0]}: {words}" for words in report.evidence),
+            advice=_EARLY_ADVICE,
+            source=self.rule.source,
+            key=keys[0],
+        )
 
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at entropy and reward."""
@@ -45,7 +110,7 @@ class EntropyCollapse(BlockDiagnosis):
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Compare the newest block with earlier ones."""
         opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
-        if opening <= 0 or not 0 <= now <= _LEFT * opening:
+        if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
             return None
         if self.spans.open is not None and not _risen(blocks[-10:]):
             return self._told and self._tell(blocks, self._told.since, opening, inputs)
@@ -54,6 +119,13 @@ class EntropyCollapse(BlockDiagnosis):
             if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
                 return self._tell(blocks, _brink(stretch), opening, inputs)
         return None
+
+    def _converged(self, blocks: Sequence[Block]) -> bool:
+        """Return whether the reward is at its best, far above where it began: then nothing is left to explore for."""
+        reward, best = column(blocks, 1), self.reach(1)[1]
+        if not reward or best <= 0:
+            return False
+        return reward[-1] >= (1 - _AT_BEST) * best and best - reward[0] >= _LEARNT * best
 
     def _tell(self, blocks: Sequence[Block], start: int, opening: float, inputs: Inputs) -> Told:
         stretch = since(blocks, start)
@@ -73,6 +145,27 @@ class EntropyCollapse(BlockDiagnosis):
             ),
             inputs.keys[0],
         )
+
+
+_EARLY_ADVICE = (
+    "Begin anew: a lower learning rate, gradient clipping on, a KL term; look at the first samples and at the gradient "
+    "norm of the steps before."
+)
+
+
+def _vanish() -> Watch:
+    return Watch(lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY))
+
+
+def _has_gained(reward: Series, since: int, step: int | None) -> bool:
+    """Return whether the reward is higher than at the beginning: entropy may fall as fast as a task is learnt."""
+    values = [value for value in reward.values if math.isfinite(value)]
+    stop = bisect_left(reward.steps, since)
+    first = [value for value in reward.values[: max(1, stop)] if math.isfinite(value)]
+    last = values[-_RECENT:]
+    if not first or not last or step is None:
+        return False
+    return fmean(last) - fmean(first) > _GAIN * max(map(abs, (*first, *last))) and fmean(last) > max(first)
 
 
 def _brink(stretch: Sequence[Block]) -> int:

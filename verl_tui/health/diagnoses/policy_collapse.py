@@ -16,20 +16,27 @@ from verl_tui.health.limits import kl_band, target_kl
 from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from verl_tui.health.conditions.condition import Span
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
     from verl_tui.runs.series import Series
 
 _LEVEL, _RECENT, _GAP = 40, 5, 15
 """Points that make the reward's level before, that must have fallen, and that the fall itself may take: heuristic."""
+_FEW_BEFORE, _FEW_RECENT, _FEW_GAP = 5, 2, 2
+"""The same where a log has few points, each perhaps of a thousand steps: five before, and told within five."""
+_STRONG = 3.0
+"""Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows less."""
 _BEFORE, _AFTER = 50, 30
 """Points before and after the cliff's edge among which a KL may have left its band."""
 _WRECK = 200
 """Points behind the edge in which it is looked how far KL and samples go."""
 _LONG_OUT = 300
 """Points after which a KL that is out of its band is no news: heuristic."""
+_FAR_FROM = 1.0
+"""A threshold beyond counts as this one: three nats are far from any reference."""
 _OUT = 3
 """Points in a row beyond its limit that make a KL leave its band."""
 _POLICY_KL = 0.1
@@ -58,6 +65,8 @@ class _Departure(NamedTuple):
     top: float
     """Highest value from there on."""
     title: str
+    usual: float
+    """Median of the values before."""
 
     @property
     def words(self) -> str:
@@ -76,6 +85,8 @@ class _Loops(NamedTuple):
     top: float
     """Largest share of repeated text from there on."""
     usual: float
+    lasts: bool
+    """Whether most steps with samples from there on show it."""
 
 
 class PolicyCollapse(Diagnosis):
@@ -89,6 +100,7 @@ class PolicyCollapse(Diagnosis):
     def _start_over(self) -> None:
         share = self.rule.threshold
         self._watch = Watch(lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share))
+        self._few = Watch(lambda: Cliff(window=2 * _FEW_BEFORE, recent=_FEW_RECENT, gap=_FEW_GAP, share=share))
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look for a cliff, then for what came with it."""
@@ -101,26 +113,30 @@ class PolicyCollapse(Diagnosis):
         if key != self._key:
             self._key = key
             self._start_over()
-        cliff, step = self._watch.look([reward], moment.end)
+        (cliff, step), (few, _) = (watch.look([reward], moment.end) for watch in (self._watch, self._few))
         assert isinstance(cliff, Cliff)
-        if cliff.seen < cliff.needs:
-            return NotJudged(self.rule.id, f"needs {cliff.needs} points, has {cliff.seen}")
+        assert isinstance(few, Cliff)
+        if few.seen < few.needs:
+            return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
         shown = {span.since: _shown(moment, reward, span.since) for span in cliff.spans.all}
-        self._note(cliff, shown)
-        fall = cliff.fall
-        if fall is None or shown.get(fall[0]) is None:
-            return None
-        return self._finding(moment, reward, fall, step)
+        strong = {span.since: _shown(moment, reward, span.since, few=True) for span in few.spans.all}
+        self._note([*_seen(cliff, shown), *_seen(few, strong)])
+        for one, signs in ((cliff, shown), (few, strong)):
+            if (fall := one.fall) is not None and signs.get(fall[0]) is not None:
+                return self._finding(moment, reward, fall, step)
+        return None
 
-    def _note(self, cliff: Cliff, shown: Mapping[int, int | None]) -> None:
+    def _note(self, seen: Sequence[tuple[Span, int]]) -> None:
         self.spans = Spans(cooldown=0)
-        for at, span in enumerate(cliff.spans.all):
-            sign = shown[span.since]
-            if sign is None:
-                continue
-            self.spans.begin(span.since, max(span.raised, sign), f"collapsed: reward {span.what}", 2 * at + 1)
+        at = 0
+        for span, sign in sorted(seen, key=lambda one: (max(one[0].raised, one[1]), one[0].since)):
+            raised = max(span.raised, sign)
+            if self.spans.all and span.since <= (self.spans.all[-1].cleared or span.since):
+                continue  # both windows tell of one fall
+            at += 2
+            self.spans.begin(span.since, raised, f"collapsed: reward {span.what}", at)
             if span.cleared is not None:
-                self.spans.end(span.cleared, 2 * at + 2)
+                self.spans.end(span.cleared, at + 1)
 
     def _finding(self, moment: Moment, reward: Series, fall: tuple[int, float, float], step: int | None) -> Finding:
         edge, level, foot = fall
@@ -156,13 +172,35 @@ class PolicyCollapse(Diagnosis):
         )
 
 
-def _shown(moment: Moment, reward: Series, edge: int) -> int | None:
-    """Return the step of the first sign, around the edge of a cliff, that it is the policy; None where none is."""
+def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Span, int]]:
+    """Yield the falls that are the policy's, each with the step of the first sign of that."""
+    for span in cliff.spans.all:
+        if (sign := signs[span.since]) is not None:
+            yield span, sign
+
+
+def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> int | None:
+    """Return the step of the first sign, around the edge of a cliff, that it is the policy; None where none is.
+
+    Args:
+        moment: The run.
+        reward: Its reward.
+        edge: First step of the fall.
+        few: Whether the fall was seen in few points, so that a KL must be far out.
+    """
     at = bisect_left(reward.steps, edge)
-    span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _AFTER, len(reward) - 1)])
+    before, after = (4 * _FEW_BEFORE, 2 * _FEW_BEFORE) if few else (_BEFORE, _AFTER)
+    span = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
     loops = _loops(moment, span)
-    signs = [one.step for one in _departures(moment, span)] + ([loops.step] if loops is not None else [])
+    out = [one for one in _departures(moment, span) if not few or _is_far(one)]
+    signs = [one.step for one in out]
+    if loops is not None and (loops.lasts or not few):
+        signs.append(loops.step)
     return min(signs, default=None)
+
+
+def _is_far(one: _Departure) -> bool:
+    return one.top >= _STRONG * min(one.threshold, _FAR_FROM) and one.top >= _OWN_PAST * one.usual
 
 
 def _departures(moment: Moment, span: tuple[int, int]) -> Sequence[_Departure]:
@@ -191,7 +229,8 @@ def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]
     if first == earliest > 0:
         return None
     top = max(value for value in series.values[first:stop] if math.isfinite(value))
-    return _Departure(series.key, series.steps[first], threshold, top, title)
+    past = [value for value in series.values[max(0, first - _BEFORE) : first] if math.isfinite(value)]
+    return _Departure(series.key, series.steps[first], threshold, top, title, median(past) if past else 0.0)
 
 
 def _stretch(values: Sequence[float], limit: float) -> int | None:
@@ -229,4 +268,7 @@ def _loops(moment: Moment, span: tuple[int, int]) -> _Loops | None:
     before = [value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION]
     usual = median(before) if before else 0.0
     first = next((i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None)
-    return None if first is None else _Loops(key, series.steps[first], max(series.values[first:stop]), usual)
+    if first is None:
+        return None
+    found = series.values[first:stop]
+    return _Loops(key, series.steps[first], max(found), usual, median(found) > max(_REPETITION, 2 * usual))

@@ -1,0 +1,204 @@
+"""What the tutorials say, by the letter: at any cadence, on any device, from the first steps on."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
+
+from verl_tui.health import Judge, Severity, load_guide
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health import Finding, Verdict
+
+
+def found(verdict: Verdict, id: str) -> Finding | None:
+    return next((one for one in verdict.findings if one.id == id), None)
+
+
+def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
+    chance = random.Random(seed)
+    return [value + chance.gauss(0.0, size) for value in values]
+
+
+# -- reference KL ------------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_climb_of_the_reference_kl_is_told() -> None:
+    slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.006)
+    told = found(judge(planted({"kl/divergence": slow}, TUTORIAL)), "ref-kl-above-band")
+    assert told is not None
+    assert told.severity is Severity.WARNING
+    assert "adaptive controller: target_kl 0.05, kl_coef within [0.01, 0.1]" in (told.advice or "")
+    assert "ref-kl-above-band" not in ids(judge(planted({"kl/divergence": noisy([0.08] * 600, 0.01)}, TUTORIAL)))
+
+
+@pytest.mark.parametrize("key", ["actor/kl_loss", "kl"])
+def test_a_kl_far_from_the_reference_is_told_where_the_reward_did_not_rise(key: str) -> None:
+    verl = key.startswith("actor")
+    beside, reward = (VERL, "critic/score/mean") if verl else (OTHER, "reward")
+    far = [min(1.25, 0.1 * i) for i in range(60)]
+    told = found(judge(planted({key: far, reward: wave(60, 0.4, 0.05)}, beside, {"beta": 0.02})), "ref-kl-above-band")
+    assert told is not None
+    assert "0.1 at beta 0.02" in told.message
+    learning = {key: far, reward: noisy([0.2 + 0.01 * i for i in range(60)], 0.03)}
+    verdict = judge(planted(learning, beside, {"beta": 0.02}))
+    assert "ref-kl-above-band" not in ids(verdict)
+    assert "rose with it" in (reason(verdict, "ref-kl-above-band") or "")
+
+
+# -- GPUs --------------------------------------------------------------------------------------------------------------
+
+
+def eight(idle: Sequence[int], level: float = 2.0, held: float = 80.0) -> dict[str, list[float]]:
+    devices = {f"system/gpu.{i}.gpu": wave(30, level if i in idle else 88.0, 2.0, shift=i) for i in range(8)}
+    return devices | {f"system/gpu.{i}.memoryAllocated": [held if i in idle else 80.0] * 30 for i in range(8)}
+
+
+def test_one_idle_device_of_eight_is_named() -> None:
+    verdict = judge(planted(eight([3])))
+    told = found(verdict, "gpu-uneven")
+    assert told is not None
+    assert told.message.startswith("GPU 3 works at ")
+    assert told.key == "system/gpu.3.gpu"
+    assert not ids(verdict) & {"gpu-idle", "gpu-low"}, "the mean of all is that of work"
+
+
+def test_devices_that_all_work_or_all_idle_are_even() -> None:
+    assert not ids(judge(planted(eight([])))) & {"gpu-uneven", "gpu-idle", "gpu-low"}
+    verdict = judge(planted(eight(range(8), 40.0)))
+    assert "gpu-uneven" not in ids(verdict)
+    (one,) = [one for one in verdict.findings if one.id == "gpu-idle"]
+    assert "mean utilisation of the GPUs" in one.message
+
+
+def test_a_device_that_the_run_does_not_use_is_left_out() -> None:
+    verdict = judge(planted(eight([4, 5, 6, 7], 0.0, held=0.4)))
+    assert not ids(verdict) & {"gpu-uneven", "gpu-idle", "gpu-low"}
+
+
+def test_devices_of_several_hosts_are_told_apart() -> None:
+    devices = {
+        f"system/gpu.{i}.gpu/l:node{node}": wave(30, 3.0 if (i, node) == (1, 2) else 88.0, 2.0)
+        for i in range(2)
+        for node in (1, 2)
+    }
+    told = found(judge(planted(devices)), "gpu-uneven")
+    assert told is not None
+    assert told.message.startswith("GPU 1 of node2 works at ")
+
+
+@pytest.mark.parametrize(("level", "id"), [(0.55, "gpu-low"), (0.4, "gpu-idle"), (0.65, None)])
+def test_both_bounds_of_utilisation(level: float, id: str | None) -> None:
+    for scale in (1.0, 100.0):
+        verdict = judge(planted({"system/gpu_util": wave(30, scale * level, scale * 0.02)}, TUTORIAL))
+        assert ids(verdict) & {"gpu-low", "gpu-idle"} == ({id} if id else set())
+
+
+def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
+    run = Run("r")
+    steps = [step for step in range(1, 6) for _ in range(40)]
+    run.apply(batch(rows({"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200}, steps, mean=True)), now=0.0)
+    assert "gpu-idle" in ids(Judge(load_guide(), run).verdict(1.0))
+    assert "needs 10 points" in (reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle") or "")
+
+
+# -- rewards -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("beside", "key"), [(TUTORIAL, "rollout/reward_mean"), (VERL, "critic/score/mean"), (OTHER, "reward")]
+)
+def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], key: str) -> None:
+    chance = random.Random(4)
+    swinging = [chance.uniform(0.25, 0.75) for _ in range(120)]
+    told = found(judge(planted({key: swinging}, beside)), "reward-noisy")
+    assert told is not None
+    assert "swings between 0.25" in told.message
+    for calm in (noisy([0.5] * 120, 0.08), [0.005 * i for i in range(120)], [2.0 * value for value in swinging]):
+        assert "swings" not in str(found(judge(planted({key: calm}, beside)), "reward-noisy"))
+
+
+def test_low_scores_are_no_bounded_scale() -> None:
+    low = {"rollout/reward_mean": wave(80, 0.6, 0.1)}
+    figures = {"samples/score_min": [0.1] * 80, "samples/score_max": [0.93] * 80, "samples/count": [64.0] * 80}
+    assert "reward-low" in ids(judge(planted({**low, **figures}, TUTORIAL)))
+
+
+# -- policy-collapse ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cadence", [1, 10, 1000])
+@pytest.mark.parametrize("before", [5, 25, 60])
+@pytest.mark.parametrize("sign", ["kl", "loops"])
+def test_a_collapse_is_told_within_five_points_at_any_cadence(cadence: int, before: int, sign: str) -> None:
+    reward = [*noisy([2.6] * before, 0.08), *noisy([1.4, 0.6, 0.5, 0.4, 0.4], 0.03)]
+    columns = {"rollout/reward_mean": reward, "ppo/kl_div": noisy([0.03] * (before + 5), 0.004)}
+    if sign == "kl":
+        columns["ppo/kl_div"][before - 1 :] = [0.15, 0.33, 0.4, 0.42, 0.4, 0.41]
+    else:
+        columns["samples/repetition"] = [*noisy([0.08] * before, 0.02), *noisy([0.7] * 5, 0.05)]
+    steps = [cadence * (i + 1) for i in range(before + 5)]
+    verdict = judge(planted(columns, TUTORIAL, steps=steps))
+    told = found(verdict, "policy-collapse")
+    assert told is not None
+    assert told.severity is Severity.CRITICAL
+    assert told.since_step in steps[before - 1 : before + 2]
+    assert len([one for one in verdict.history if one.id == "policy-collapse"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("fall", "kl"),
+    [
+        ([1.4, 0.6, 0.5, 0.4, 0.4], [0.03] * 5),  # the reward alone
+        ([1.4, 0.6, 0.5, 0.4, 0.4], [0.12, 0.15, 0.17, 0.16, 0.15]),  # a KL that is out, but not far
+        ([1.9, 1.9, 1.8, 1.9, 1.8], [0.33, 0.4, 0.42, 0.4, 0.41]),  # less than 40 %
+        ([0.6, 2.5, 2.6, 2.5, 2.6], [0.33, 0.4, 0.42, 0.4, 0.41]),  # one bad batch
+    ],
+)
+def test_what_is_no_collapse_in_few_points(fall: list[float], kl: list[float]) -> None:
+    columns = {
+        "rollout/reward_mean": [*noisy([2.6] * 12, 0.08), *fall],
+        "ppo/kl_div": [*noisy([0.03] * 12, 0.004), *kl],
+    }
+    assert "policy-collapse" not in ids(judge(planted(columns, TUTORIAL)))
+
+
+# -- dead from the first steps -----------------------------------------------------------------------------------------
+
+GONE = [4.77, 0.199, 0.0719, 0.0697, 0.0078, 0.0, 0.0, 0.005]
+
+
+@pytest.mark.parametrize("points", [5, 6, 8])
+def test_an_entropy_that_is_gone_with_the_first_steps(points: int) -> None:
+    columns = {
+        "actor/entropy": GONE[:points],
+        "critic/score/mean": [0.06, 0.05, 0.001, 0.06, 0.0, 0.0, 0.0, 0.0][:points],
+    }
+    verdict = judge(planted(columns))
+    told = found(verdict, "entropy-collapse")
+    assert told is not None
+    assert told.since_step == 2
+    assert "from 4.77" in told.message
+    assert [one.since_step for one in verdict.history if one.id == "entropy-collapse"] == [2]
+
+
+def test_an_entropy_that_falls_as_fast_as_a_task_is_learnt() -> None:
+    columns = {"actor/entropy": GONE, "critic/score/mean": [0.1, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.98]}
+    assert "entropy-collapse" not in ids(judge(planted(columns)))
+
+
+def test_a_solved_task_is_no_collapse() -> None:
+    reward = noisy([min(0.96, 0.1 + 0.01 * i) for i in range(300)], 0.015)
+    entropy = [max(0.02, 1.2 * 0.985**i) for i in range(300)]
+    assert "entropy-collapse" not in ids(judge(planted({"actor/entropy": entropy, "critic/score/mean": reward})))
+
+
+def test_a_clip_fraction_that_is_large_from_the_first_steps() -> None:
+    verdict = judge(planted({"actor/pg_clipfrac": wave(40, 0.65, 0.05)}))
+    assert "clip-saturation" in ids(verdict)

@@ -1,0 +1,78 @@
+"""A metric on a scale from 0 to 1 that swings from point to point: noise, whatever its mean is."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TO_SIGMA = 1.0484
+"""Median size of the differences between neighbours times this is the standard deviation of normal noise."""
+_RANGE = 2.5
+"""Between their lowest and their highest tenth the values must span so many standard deviations (2.56 of normal noise):
+a zigzag has large differences in a small span."""
+_CALM = 0.8
+"""It is over when the spread has fallen below four fifths of the threshold: no dance on it."""
+_OFTEN = 5
+"""Points after which the spread is reckoned anew."""
+
+
+class Swings(Condition):
+    """The usual difference between neighbours stays large; a rise makes none, and single bursts do not count."""
+
+    def __init__(self, threshold: float, window: int) -> None:
+        """Prepare the watch.
+
+        Args:
+            threshold: Standard deviation between points from which on they swing, in the metric's own unit.
+            window: Points looked at.
+        """
+        super().__init__(cooldown=2 * window)
+        self.needs = window
+        self._threshold = threshold
+        self._points: deque[tuple[int, float]] = deque(maxlen=window)
+        self._spread: float | None = None
+        """Spread that was told, while it holds."""
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._points.append((step, value))
+            if self.seen >= self.needs and self.seen % _OFTEN == 0:
+                self._look(step)
+
+    def _look(self, step: int) -> None:
+        values = [value for _, value in self._points]
+        ordered, tenth = sorted(values), len(values) // 10
+        between = _TO_SIGMA * median(abs(after - before) for before, after in pairwise(values))
+        spread = min(between, (ordered[-1 - tenth] - ordered[tenth]) / _RANGE)
+        if self._spread is None and spread > self._threshold:
+            self._begin(self._points[0][0], step, f"swung by {number(spread)} from point to point")
+            self._spread = spread
+        elif self._spread is not None:
+            self._spread = spread
+            if spread < _CALM * self._threshold:
+                self._spread = None
+                self._end(step)
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._spread is None:
+            return None
+        values = [value for _, value in self._points]
+        low, high, (step, last) = min(values), max(values), self._points[-1]
+        message = (
+            f"{words.title} swings between {number(low)} and {number(high)}: its spread between points is "
+            f"{number(self._spread)}, above {number(self._threshold)} on a scale from 0 to 1"
+        )
+        return Report(message, self._first(), (f"the last {len(values)} points; newest {number(last)} at step {step}",))
+
+    def _detach(self) -> None:
+        self._points = self._points.copy()
