@@ -116,11 +116,11 @@ def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
 )
 def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], key: str) -> None:
     chance = random.Random(4)
-    swinging = [chance.uniform(0.25, 0.75) for _ in range(120)]
+    swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
     told = found(judge(planted({key: swinging}, beside)), "reward-noisy")
     assert told is not None
     assert "swings between 0.25" in told.message
-    for calm in (noisy([0.5] * 120, 0.08), [0.005 * i for i in range(120)], [2.0 * value for value in swinging]):
+    for calm in (noisy([0.5] * 160, 0.08), [0.005 * i for i in range(160)], [2.0 * value for value in swinging]):
         assert "swings" not in str(found(judge(planted({key: calm}, beside)), "reward-noisy"))
 
 

@@ -44,6 +44,8 @@ class Failure:
     steps: int = STEPS
     form: str | None = None
     """How its log is written, where only one form shows it."""
+    onset: tuple[int, int] = (150, 230)
+    """Steps between which it begins."""
 
 
 ALL = ("tutorial", "verl", "other")
@@ -51,10 +53,14 @@ FAILURES: list[Failure] = []
 
 
 def failure(
-    id: str, *dialects: str, steps: int = STEPS, form: str | None = None
+    id: str,
+    *dialects: str,
+    steps: int = STEPS,
+    form: str | None = None,
+    onset: tuple[int, int] = (150, 230),
 ) -> Callable[[Callable[..., int | None]], None]:
     """Enter a way of planting into the list."""
-    return lambda plant: FAILURES.append(Failure(id, dialects or ALL, plant, steps, form))
+    return lambda plant: FAILURES.append(Failure(id, dialects or ALL, plant, steps, form, onset))
 
 
 def level(id: str, what: str, low: float, high: float, size: float, *dialects: str) -> None:
@@ -509,6 +515,116 @@ def _hang(world: World, onset: int, chance: random.Random) -> int:
     return world.steps
 
 
+# -- by the letter, at any cadence, on any device ----------------------------------------------------------------------
+
+level("gpu-low", "gpu", 52.5, 57, 1.5, "tutorial", "other")
+
+
+def devices(world: World, level: float) -> int:
+    """Add eight devices at some level; return one of them."""
+    for i in range(8):
+        world.put(f"system/gpu.{i}.gpu", level, 4)
+        world.put(f"system/gpu.{i}.memoryAllocated", 78, 1)
+    return world.chance.randrange(8)
+
+
+@failure("gpu-uneven")
+def _gpu_uneven(world: World, onset: int, chance: random.Random) -> None:
+    one, to = devices(world, 85), chance.uniform(0, 35)
+    world.change(f"system/gpu.{one}.gpu", onset, lambda _, __: max(0.0, to + chance.gauss(0, 3)))
+
+
+@failure("gpu-idle", "verl")
+def _devices_idle(world: World, onset: int, chance: random.Random) -> None:
+    devices(world, 85)
+    to = chance.uniform(10, 42)
+    for i in range(8):
+        world.change(f"system/gpu.{i}.gpu", onset, lambda _, __: max(0.0, to + chance.gauss(0, 5)))
+
+
+@failure("gpu-low", "verl")
+def _devices_low(world: World, onset: int, chance: random.Random) -> None:
+    devices(world, 85)
+    to = chance.uniform(53, 57)
+    for i in range(8):
+        world.change(f"system/gpu.{i}.gpu", onset, lambda _, __: to + chance.gauss(0, 3))
+
+
+@failure("ref-kl-above-band", "tutorial", steps=800)
+def _reference_climbs(world: World, onset: int, chance: random.Random) -> int:
+    slope = chance.uniform(0.00035, 0.0006)
+    world.change("kl/divergence", onset, lambda i, _: 0.05 + slope * i + chance.gauss(0, 0.006))
+    return onset + math.ceil(0.05 / slope)  # there it leaves its band, 0.1
+
+
+@failure("ref-kl-above-band", "verl", "other")
+def _reference_far(world: World, onset: int, chance: random.Random) -> None:
+    reward, to = KEYS["reward"][world.dialect], chance.uniform(1.3, 4.0)
+    flat = world.columns[reward][0] or 0.0
+    world.columns[reward] = [flat + noise for noise in world.noise(0.02)]
+    world.change(KEYS["reference_kl"][world.dialect], onset, lambda _, __: to * (1 + chance.gauss(0, 0.05)))
+
+
+@failure("reward-noisy")
+def _reward_swings(world: World, onset: int, chance: random.Random) -> None:
+    key = KEYS["reward"][world.dialect]
+    world.put(key, lambda t: 0.3 + 0.2 * t, 0.02)
+    world.columns.pop("rollout/reward_std", None)
+    world.change(key, onset, lambda _, __: chance.uniform(0.25, 0.75))
+
+
+@failure("policy-collapse", steps=40, onset=(7, 30))
+def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> None:
+    reward = KEYS["reward"][world.dialect]
+    before, to = world.columns[reward][onset - 2] or 1.0, chance.uniform(0.05, 0.4)
+    world.columns[reward] = [before * (1 + noise) for noise in world.noise(0.04)]
+    world.change(reward, onset, lambda i, _: before * max(to, 0.6 - 0.3 * i) * (1 + chance.gauss(0, 0.05)))
+    which = "policy_kl" if world.dialect == "tutorial" else "reference_kl"
+    far = chance.uniform(0.4, 0.8) if which == "policy_kl" else chance.uniform(1.0, 3.0)
+    world.change(KEYS[which][world.dialect], onset - chance.randint(0, 2), lambda i, _: far * chance.uniform(0.9, 1.1))
+
+
+@failure("entropy-collapse", steps=60, onset=(2, 5))
+def _dead_from_the_first_steps(world: World, onset: int, chance: random.Random) -> None:
+    reward, entropy = KEYS["reward"][world.dialect], KEYS["entropy"][world.dialect]
+    world.columns[reward] = [0.1 + abs(noise) for noise in world.noise(0.02)]
+    world.columns[entropy] = [4.5 * (1 + noise) for noise in world.noise(0.02)]
+    world.change(entropy, onset, lambda i, _: 0.15 * math.exp(-i) * chance.uniform(0.3, 1))
+    world.change(reward, onset, lambda _, __: abs(chance.gauss(0, 0.02)))
+
+
+@failure("dead-groups", "verl", "tutorial", steps=12, onset=(1, 1))
+def _dead_groups_in_few_dumps(world: World, onset: int, chance: random.Random) -> int:
+    dump(world, 1, lambda _: prose(chance), lambda _, __: 0.0)
+    for records in world.dumps.values():
+        records[:] = [
+            {**record, "input": f"{record['input']} {i}", "score": float(chance.random() < 0.5) if i == 0 else 0.0}
+            for i in range(8)
+            for record in records
+        ]
+    return onset
+
+
+@failure("clip-saturation", onset=(1, 1))
+def _clip_saturated_from_the_first_steps(world: World, onset: int, chance: random.Random) -> None:
+    to = chance.uniform(0.55, 0.75)
+    world.change(KEYS["clip"][world.dialect], onset, lambda _, __: to + chance.gauss(0, 0.02))
+
+
+@failure("grad-norm-spike")
+def _spike_among_solved_groups(world: World, onset: int, chance: random.Random) -> None:
+    rest = chance.choice((0.0, 0.001))
+    norms = [chance.uniform(0.3, 1.5) if chance.random() < 0.3 else rest for _ in range(world.steps)]
+    norms[onset - 1] = chance.uniform(25, 80)
+    world.columns[KEYS["grad_norm"][world.dialect]] = [*norms]
+
+
+@failure("policy-loss-jump", "tutorial")
+def _loss_jumps_a_little(world: World, onset: int, chance: random.Random) -> None:
+    world.put("ppo/policy_loss", -0.3, 0.03)
+    world.change("ppo/policy_loss", onset, lambda i, known: -chance.uniform(0.85, 1.0) if i == 0 else known)
+
+
 def shorten(world: World, steps: int) -> None:
     """Let a run end after so many steps."""
     world.steps = steps
@@ -519,6 +635,6 @@ def planted(failure: Failure, dialect: str, seed: int) -> tuple[World, int]:
     """Return a world with a failure, and the step of its true onset."""
     chance = random.Random(f"{failure.id} {dialect} {seed}")
     world = DIALECTS[dialect](failure.steps, chance)
-    onset = chance.randint(150, 230)
+    onset = chance.randint(*failure.onset)
     true = failure.plant(world, onset, chance)
     return world, onset if true is None else true

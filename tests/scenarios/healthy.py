@@ -182,3 +182,77 @@ def _longer(chance: random.Random) -> World:
     world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
     world.settings["data.max_response_length"] = 4096
     return world
+
+
+# -- units, scales and sparsity of their own ---------------------------------------------------------------------------
+
+
+@healthy("solved groups: gradients of 0, rare peaks of the loss")
+def _solved_groups(chance: random.Random) -> World:
+    world = other(500, chance)
+    rest, share = chance.choice((0.0, 0.0012)), chance.uniform(0.1, 0.5)
+
+    def norm(i: int) -> float:
+        live = i < 60 or chance.random() < share
+        return chance.uniform(0.4, 2.5) if live else rest
+
+    world.columns["grad_norm"] = [norm(i) for i in range(world.steps)]
+    world.columns["loss"] = [
+        chance.uniform(0.2, 0.6) if chance.random() < (0.5 if i < 60 else 0.06) else 0.07 for i in range(world.steps)
+    ]
+    return world
+
+
+@healthy("a task that is solved, far from the reference")
+def _solved(chance: random.Random) -> World:
+    world = other(400, chance)
+    pace = chance.uniform(5, 12)
+    world.put("reward", lambda t: 0.1 + 0.87 * (1 - math.exp(-pace * t)), 0.01)
+    world.columns["reward"] = [min(1.0, value or 0.0) for value in world.columns["reward"]]
+    world.columns["rewards/accuracy_reward/mean"] = [*world.columns["reward"]]
+    world.columns["rewards/format_reward/mean"] = [1.0] * world.steps
+    world.put("entropy", lambda t: 0.03 + 2.5 * math.exp(-pace * t), 0.004, low=0.0)
+    world.put("kl", lambda t: 0.8 * (1 - math.exp(-pace * t)), 0.05, low=0.0)
+    world.put("frac_reward_zero_std", lambda t: min(1.0, 0.1 + 1.5 * t), 0.03, low=0.0)
+    world.settings["beta"] = 0.02
+    del world.columns["eval_reward"]
+    return world
+
+
+@healthy("GSPO, no limit of staleness, figures that are no seconds")
+def _gspo(chance: random.Random) -> World:
+    world = verl(500, chance)
+    world.settings = {
+        "actor_rollout_ref.actor.policy_loss.loss_mode": "gspo",
+        "trainer.v1.sampler.max_off_policy_threshold": None,
+    }
+    world.put("actor/pg_clipfrac", lambda t: 0.2 + 0.5 * min(1.0, 3 * t), 0.03)
+    world.columns["training/off_policy/trajectory_staleness/max"] = [float(chance.randint(5, 40)) for _ in range(500)]
+    world.put("timing_s/agent_loop/slowest/prompt_length", lambda t: 200 if t < 0.5 else 900, 20)
+    world.put("timing_s/agent_loop/slowest/response_length", lambda t: 800 if t < 0.5 else 4000, 80)
+    return world
+
+
+@healthy("samples that say much beside their score")
+def _samples(chance: random.Random) -> World:
+    world = verl(300, chance)
+    dump(
+        world,
+        1,
+        lambda _: prose(chance),
+        lambda step, _: float(chance.random() < 0.2 + 0.5 * step / 300),
+        num_calls=lambda step: min(6.0, 1 + step / 20),
+        difficulty=lambda _: 3.0,
+        acc=lambda step: float(chance.random() < 0.2 + 0.5 * step / 300),
+    )
+    return world
+
+
+@healthy("eight devices, half of them not the run's")
+def _devices(chance: random.Random) -> World:
+    world = chance.choice((verl, tutorial, other))(300, chance)
+    for i in range(8):
+        used = i < 4
+        world.put(f"system/gpu.{i}.gpu", 84 if used else 0.0, 6 if used else 0.0, low=0.0)
+        world.put(f"system/gpu.{i}.memoryAllocated", 75 if used else 0.5, 0.1)
+    return world

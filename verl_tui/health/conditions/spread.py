@@ -69,7 +69,7 @@ class _Past:
 _SETTLED = 1.1
 """A surge is over when it has gained less than a tenth within a window: then the level is told, not the rise."""
 _LONGEST_HOLD = 300
-_TAIL = 0.95
+_TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
 
 

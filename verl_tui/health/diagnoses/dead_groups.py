@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from statistics import median
+from dataclasses import replace
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.condition import Words, number
@@ -14,6 +15,9 @@ from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
 
@@ -24,6 +28,7 @@ in two hundred times."""
 _LEAST = 5
 """Points at least: one batch has one kind of prompts."""
 _MOSTLY = 0.5
+_LATELY = 20
 _TOP = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 
@@ -34,6 +39,12 @@ class DeadGroups(Diagnosis):
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
         self._watches: dict[tuple[str, tuple[float, ...], int], Watch] = {}
+        self._severity = rule.severity
+
+    @property
+    def episodes(self) -> Iterator[Episode]:
+        """All that was found so far, oldest first."""
+        return (replace(one, severity=self._severity) for one in super().episodes)
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the share, and at whether they are all wrong or all right."""
@@ -51,13 +62,14 @@ class DeadGroups(Diagnosis):
         if stays.seen < stays.needs:
             return NotJudged(rule.id, f"needs {stays.needs} points, has {stays.seen}")
         title = f"{rule.title} ({share.words})" if share.words else rule.title
+        solved = _solved(moment)
+        self._severity = Severity.INFO if solved else rule.severity
         report = stays.report(Words(title, moment.span))
         if report is None:
             return None
-        solved = _solved(moment)
         return Finding(
             rule.id,
-            Severity.INFO if solved else rule.severity,
+            self._severity,
             report.message + _why(moment, solved=solved),
             step=step,
             since_step=report.since,
@@ -88,8 +100,8 @@ def _solved(moment: Moment) -> bool:
         return right > _MOSTLY
     # TRL and others do not say which; a mean next to the scale's top does.
     reward = moment.run.present(moment.indicators.get("reward"))
-    point = reward.last_finite if reward is not None else None
-    return point is not None and reward is not None and _TOP <= point.value <= 1 and reward.highest <= 1
+    newest = [value for value in reward.tail(_LATELY) if math.isfinite(value)] if reward is not None else []
+    return reward is not None and bool(newest) and fmean(newest) >= _TOP and reward.highest <= 1
 
 
 def _newest(moment: Moment, name: str) -> float | None:

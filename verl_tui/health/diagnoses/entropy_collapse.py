@@ -41,9 +41,8 @@ gains little, and that is convergence."""
 _GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
 """Dead from its first steps: three points in a row at a twentieth of the beginning, within the first 60 points; it is
 over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."""
-_LEARNT = 0.5
-"""A run is converged, not collapsed, where its reward has gained half of its best and is within a twentieth of it."""
-_AT_BEST = 0.05
+_LEARNT, _SOLVED = 0.5, 0.9
+"""A run is converged, not collapsed, where its reward has gained half of its best, and lies at 0.9 and more of 1."""
 
 
 class EntropyCollapse(BlockDiagnosis):
@@ -121,11 +120,11 @@ class EntropyCollapse(BlockDiagnosis):
         return None
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
-        """Return whether the reward is at its best, far above where it began: then nothing is left to explore for."""
-        reward, best = column(blocks, 1), self.reach(1)[1]
-        if not reward or best <= 0:
+        """Return whether the task is solved: the reward is next to 1, the end of its scale, and began far below."""
+        reward, (low, best) = column(blocks, 1), self.reach(1)
+        if not reward or not 0 <= low <= best <= 1:
             return False
-        return reward[-1] >= (1 - _AT_BEST) * best and best - reward[0] >= _LEARNT * best
+        return reward[-1] >= _SOLVED and best - reward[0] >= _LEARNT * best
 
     def _tell(self, blocks: Sequence[Block], start: int, opening: float, inputs: Inputs) -> Told:
         stretch = since(blocks, start)
