@@ -365,6 +365,9 @@ def test_validation_scores_come_best_first() -> None:
         (["eval_loss", "eval_reward", "eval_completions/mean_length"], ["eval_reward"]),
         (["eval/aime24", "eval/loss", "eval/reward", "eval/avg_response_length"], ["eval/reward", "eval/aime24"]),
         (["avg_reward"], []),
+        (["validation/off_policy/evicted_samples", "validation/filter_groups/evicted_samples"], []),
+        (["validation/rollout_failure/evicted_samples", "validation/gsm8k"], ["validation/gsm8k"]),
+        (["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"], ["val-core/math/acc/mean@1"]),
     ],
 )
 def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui import metrics
-from verl_tui.metrics import Direction, Group, describe, family, modern, scale, slashed
+from verl_tui.metrics import Direction, Group, describe, family, modern, scale, shown, slashed
 
 _WORDS = """
     train eval val val-core val_core timing timing_s mismatch test_score rollout_corr critic score mean max min mean@8
@@ -143,6 +143,22 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
         ("val_samples/score", "validation score of samples", "", "validation"),
         ("val_samples/dead_groups", "validation dead groups", "share", "samples"),
         ("samples/acc", "acc (samples)", "", "samples"),
+        ("validation/off_policy/evicted_samples", "prompts evicted as stale, validation", "prompts", "async"),
+        ("training/filter_groups/evicted_samples", "prompts without variance, training", "prompts", "samples"),
+        ("validation/off_policy/evicted_samples_staleness/mean", "evicted samples staleness mean", "versions", "async"),
+        ("val-aux/gsm8k/acc_success_only/mean@1", "gsm8k/acc_success_only/mean@1", "", "validation"),
+        ("training/reward/format", "reward part format", "", "reward"),
+        ("reward_extra/format/mean", "reward part format", "", "reward"),
+        ("reward_extra/format/std", "reward part format spread", "", "reward"),
+        ("critic/rewards/format", "reward part format", "", "reward"),
+        ("critic/rewards/mean", "reward after KL", "", "reward"),
+        ("actor/distillation/overlap_ratio", "distillation overlap ratio", "share", "loss"),
+        ("actor/distillation/teacher_mass_min", "distillation teacher mass min", "share", "loss"),
+        ("actor/distillation/abs_loss", "distillation abs loss", "", "loss"),
+        ("tq_partition_production_progress", "sample queue, production", "share", "async"),
+        ("rl_insight_monitor_critic_score_mean", "reward", "", "reward"),
+        ("train/tools/failure_frequency", "failed tool calls", "share", "samples"),
+        ("debug/vllm_local_reverse_kl", "engine KL, reverse", "nats/token", "engine"),
         ("system/cpu", "CPU of the process", "percent", "system"),
         ("system/memory_percent/l:node-1", "host memory", "percent", "system"),
         ("system/disk./.usagePercent", "disk / used", "percent", "system"),
@@ -155,6 +171,12 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
 def test_describes(key: str, label: str, unit: str, group: str) -> None:
     metric = describe(key)
     assert (metric.key, metric.label, metric.unit, metric.group) == (key, label, unit, group)
+
+
+def test_turns_that_are_logged_twice_are_shown_once() -> None:
+    keys = ("num_turns/mean", "critic/score/mean", "training/num_turns/mean", "num_turns/max")
+    assert shown(keys) == ("critic/score/mean", "training/num_turns/mean", "num_turns/max")
+    assert shown(("timing/gen", "timing_s/gen")) == ("timing/gen", "timing_s/gen")
 
 
 def test_counts_of_samples_are_bookkeeping() -> None:

@@ -42,7 +42,7 @@ class Indicator:
 _SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
 _NO_SCORE = (
     r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logp|clip|clipped|truncated|frac|time|epoch"
-    r"|steps?|turns|tokens|std)(?![a-z]))"
+    r"|steps?|turns|tokens|std)(?![a-z])|validation/(?:off_policy|filter_groups|rollout_failure)/)"
 )
 _CORE: tuple[re.Pattern[str], ...] = tuple(
     re.compile(pattern)

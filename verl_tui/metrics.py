@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Direction = Literal["up", "down", "near", ""]
 """What is good: more, less, close to a target (0 unless the note says otherwise), or neither."""
@@ -86,7 +89,14 @@ _VERL: tuple[_Row, ...] = (
         "length",
         "truncation only before verl v0.9",
     ),
-    ("training/num_turns/{mean,max,min}", "turns", "turns", "", "samples", "messages of a conversation"),
+    (
+        "training/num_turns/{mean,max,min}",
+        "turns",
+        "turns",
+        "",
+        "samples",
+        "messages of a conversation; verl v0.9.1: also num_turns/*",
+    ),
     ("val-aux/num_turns/{mean,max,min}", "validation turns", "turns", "", "samples", ""),
     ("tool_call_counts/{mean,max,min}", "tool calls", "calls", "", "samples", ""),
     ("timing_s/step", "step time", "s", "down", "timing", "without validation (verl v0.6 and later)"),
@@ -122,6 +132,39 @@ _VERL: tuple[_Row, ...] = (
     ("training/rollout_actor_probs_pearson_corr", "engine correlation", "", "up", "engine", "1: engines agree"),
     ("training/off_policy/trajectory_spans/{mean,max,min}", "weight versions", "versions", "", "async", "1: just one"),
     ("training/off_policy/trajectory_staleness/{mean,max,min}", "staleness", "versions", "down", "async", ""),
+    # verl v0.9.1, `v1/replay_buffer.py`: what leaves the replay buffer before training, of validation as of training.
+    (
+        "{training,validation}/off_policy/evicted_samples",
+        "prompts evicted as stale, {}",
+        "prompts",
+        "down",
+        "async",
+        "groups of samples; only where above 0",
+    ),
+    (
+        "{training,validation}/filter_groups/evicted_samples",
+        "prompts without variance, {}",
+        "prompts",
+        "down",
+        "samples",
+        "left out by the filter of DAPO; their share: over themselves and train_batch_size",
+    ),
+    (
+        "{training,validation}/filter_groups/discarded_surplus_samples",
+        "surplus prompts, {}",
+        "prompts",
+        "",
+        "samples",
+        "more than the batch takes",
+    ),
+    (
+        "{training,validation}/rollout_failure/evicted_samples",
+        "prompts evicted as failed, {}",
+        "prompts",
+        "down",
+        "samples",
+        "",
+    ),
     ("rollout/spec_accept_rate", "speculative accept rate", "share", "up", "engine", ""),
     ("rollout/spec_accept_length", "speculative accept length", "tokens", "up", "engine", ""),
     ("rollout_corr/kl", "engine KL", "nats/token", "near", "engine", "rollout against trainer, k1: may be negative"),
@@ -249,6 +292,17 @@ _OTHERS: tuple[_Row, ...] = (
     ("ray_node_gram_{used,available}", "GPU memory {}", "MiB", "", "memory", "MiB, although Ray describes it as bytes"),
     ("DCGM_FI_DEV_GPU_UTIL", "GPU utilisation", "percent", "up", "system", ""),
     ("DCGM_FI_DEV_FB_USED", "GPU memory used", "MiB", "", "memory", ""),
+    ("tools/call_frequency", "tool calls per completion", "", "", "samples", ""),
+    ("tools/failure_frequency", "failed tool calls", "share", "down", "samples", "of all calls"),
+    ("cispo_clip_ratio", "clip fraction, CISPO", "share", "", "optimisation", ""),
+    ("entropy_coef", "entropy coefficient", "", "", "optimisation", ""),
+    ("aux_loss", "auxiliary loss", "", "", "loss", "balances the load of experts"),
+    ("vespo/phi_seq_mean", "sequence weight, VESPO", "", "", "optimisation", ""),
+    ("debug/vllm_vs_local_logprob_diff_mean", "engine log-prob gap", "nats/token", "down", "engine", "open-instruct"),
+    ("debug/vllm_local_reverse_kl", "engine KL, reverse", "nats/token", "near", "engine", "open-instruct"),
+    ("kl_sample_train_v1", "engine KL", "nats/token", "near", "engine", "Tinker: sampler against trainer"),
+    ("js_divergence_error", "engine JS divergence", "nats/token", "down", "engine", "NeMo-RL"),
+    ("tq_storage_utilization_ratio", "sample queue used", "share", "", "async", "TransferQueue: keys of its capacity"),
     ("frac_reward_zero_std", "share of groups without variance", "share", "down", "samples", ""),
     ("dynamic_filtering_pass_rate", "groups kept by the filter", "share", "up", "samples", ""),
     ("baseline_reward/pct_{0,1,mixed}", "groups solved {}", "share", "", "samples", "only mixed groups give signal"),
@@ -290,8 +344,17 @@ _OTHERS: tuple[_Row, ...] = (
 # Tried in order on verl's present name where no table has it. `{0}` in a label is the pattern's last group.
 _FAMILIES: tuple[_Row, ...] = (
     (r"samples/(.+)", "{0} (samples)", "", "up", "samples", "mean of this field of the samples"),
+    (r"val-core/(.+/acc/.+)", "{0}", "", "up", "validation", "failed sessions count as 0 from verl v0.9.1 (V1) on"),
     (r"val-core/(.+)", "{0}", "", "up", "validation", ""),
     (r"val-aux/(.+/std@\d+|.+@\d+/std)", "{0}", "", "", "validation", "over bootstrap samples where more than one"),
+    (
+        r"val-aux/(.+/acc_success_only/.+)",
+        "{0}",
+        "",
+        "up",
+        "validation",
+        "without failed sessions, as acc was before verl v0.9.1",
+    ),
     (r"val-aux/(.+)", "{0}", "", "", "validation", ""),
     (r"timing_s/agent_loop/.*(num_preempted.*)", "{0}", "", "down", "engine", "a count, no seconds"),
     (r"(?:timing_s/)+(.+)", "{0} time", "s", "down", "timing", ""),
@@ -309,6 +372,29 @@ _FAMILIES: tuple[_Row, ...] = (
     (r"rollout_corr/(rollout_rs_.*fraction.*)", "{0}", "share", "", "engine", "rejection sampling"),
     (r"rollout_corr/(.+)", "{0}", "", "", "engine", ""),
     (r"rollout/moe/(.+)", "expert load {0}", "", "near", "engine", ""),
+    (r"(?:training|validation)/off_policy/(evicted_samples_staleness/.+)", "{0}", "versions", "down", "async", ""),
+    (r"validation/(?:off_policy|filter_groups|rollout_failure)/(.+)", "{0}", "", "", "async", "of the replay buffer"),
+    (r"training/reward/(.+)", "reward part {0}", "", "up", "reward", ""),
+    (r"reward_extra/(.+)/std", "reward part {0} spread", "", "", "reward", ""),
+    (r"reward_extra/(.+?)(?:/mean)?", "reward part {0}", "", "up", "reward", ""),
+    (r"critic/rewards/(.+)", "reward part {0}", "", "up", "reward", ""),
+    (
+        r"tq_partition_(production)_progress.*",
+        "sample queue, {0}",
+        "share",
+        "",
+        "async",
+        "low: the trainer waits for rollouts",
+    ),
+    (
+        r"tq_partition_(consumption)_progress.*",
+        "sample queue, {0}",
+        "share",
+        "",
+        "async",
+        "low: rollouts wait for the trainer",
+    ),
+    (r"tq_(.+)", "sample queue: {0}", "", "", "async", "TransferQueue"),
     (r"training/off_policy/(trajectory_.+)", "{0}", "versions", "", "async", ""),
     (r"training/off_policy/(.+)", "{0}", "", "down", "async", "present only where above 0"),
     (r"training/(filter_groups|rollout_failure)/(.+)", "{0}", "samples", "", "samples", "present only where above 0"),
@@ -327,7 +413,9 @@ _FAMILIES: tuple[_Row, ...] = (
     (r"rewards/(.+?)(?:/mean)?", "reward part {0}", "", "up", "reward", ""),
     (r"val/(.+)", "validation {0}", "", "up", "validation", ""),
     (r"actor/mtp_losses/(.+)", "MTP loss {0}", "", "down", "loss", ""),
-    (r"actor/distillation/(.+)", "distillation {0}", "", "", "loss", ""),
+    (r"(?:actor/)?distillation/(overlap_ratio)", "distillation {0}", "share", "", "loss", "of the top tokens"),
+    (r"(?:actor/)?distillation/(.+_mass(?:_min|_max)?)", "distillation {0}", "share", "", "loss", "of the top tokens"),
+    (r"(?:actor/)?distillation/(.+)", "distillation {0}", "", "", "loss", "no unit or good direction is known"),
     (r"reward/(.+)", "reward: {0}", "", "", "reward", ""),
     (r"progress/(.*tokens)", "{0}", "tokens", "", "data", ""),
     (r"progress/(.+)", "{0}", "", "", "data", ""),
@@ -387,6 +475,9 @@ _RENAMED: dict[str, str] = {
 }
 """Old key -> verl's present key. `actor/entropy_loss` is not here: verl logs it again, beside `actor/entropy`."""
 
+_TWICE = "num_turns/"
+"""Keys that verl's V1 trainer logs again as `training/num_turns/…` (`v1/trainer_base.py`)."""
+
 _RENAMED_FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     # OpenRLHF and NeMo-RL write to `timing/` too; theirs are no old names of verl's.
     (re.compile(r"timing/(?!train/|generation$|step_total$)(.+)"), r"timing_s/\1"),
@@ -394,6 +485,9 @@ _RENAMED_FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"mismatch/(?:mismatch_)?(.+)"), r"rollout_corr/\1"),
     (re.compile(r"rollouter/(.+)"), r"fully_async/rollouter/\1"),
 )
+
+_MONITORED = re.compile(r"rl_insight_monitor_(.+)")
+"""What verl's rl_insight puts before every key."""
 
 # Exporters: CSV writes `/` as `_`, so does verl's rl_insight logger; MLflow writes `@` as `_at_`, `(` and `)` as `_`.
 _FLAT_FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -451,7 +545,7 @@ def slashed(key: str) -> str:
     """
     if len(key) > _LONGEST_KEY:
         return key
-    key = _AT.sub(r"\1@", key)
+    key = _AT.sub(r"\1@", _MONITORED.sub(r"\1", key))
     if "/" in key:
         return key
     if key in _FLAT:
@@ -478,6 +572,13 @@ def modern(key: str) -> str:
         if match := pattern.fullmatch(name):
             return match.expand(form)
     return name
+
+
+def shown(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return keys without those whose figures are there under verl's present name: V1 logs the turns under both."""
+    known = tuple(keys)
+    there = {slashed(key) for key in known}
+    return tuple(key for key in known if not (slashed(key).startswith(_TWICE) and modern(key) in there))
 
 
 def scale(key: str) -> float:

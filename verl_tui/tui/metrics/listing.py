@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from verl_tui.metrics import describe
+from verl_tui.metrics import describe, shown
 from verl_tui.tui.metrics.groups import Group, grouped, natural
 from verl_tui.tui.widgets.columns import TREND_POINTS, turn
 
@@ -64,7 +64,7 @@ def listing(
         order: What they are sorted by.
         tail: Returns the last values of a metric, so many at most.
     """
-    found = [key for key in keys if wanted.holds(key, describe(key).label)]
+    found = [key for key in shown(keys) if wanted.holds(key, describe(key).label)]
     if order.by == "key":
         groups = grouped(found)
         return tuple(Group(one.name, one.keys[::-1]) for one in groups[::-1]) if order.reverse else groups

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
-from verl_tui.metrics import describe, family, place
+from verl_tui.metrics import describe, family, place, shown
 from verl_tui.runs.checkpoints import checkpoints
 from verl_tui.runs.rates import generation_latency, steps_per_minute
 from verl_tui.runs.targets import reached
@@ -118,7 +118,7 @@ def plan(run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str]
         pins: Metric keys that come before all others.
     """
     named = {key: name for name, key in run.indicators.items()} if pins else {}
-    keys = run.metrics
+    keys = shown(run.metrics)
     lines = {part: spread.line for spread in run.spreads.values() for part in spread.parts}
     validations = tuple(validation_keys(keys))
     families = _families(keys)
