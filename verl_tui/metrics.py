@@ -132,7 +132,7 @@ _VERL: tuple[_Row, ...] = (
     ("training/rollout_actor_probs_pearson_corr", "engine correlation", "", "up", "engine", "1: engines agree"),
     ("training/off_policy/trajectory_spans/{mean,max,min}", "weight versions", "versions", "", "async", "1: just one"),
     ("training/off_policy/trajectory_staleness/{mean,max,min}", "staleness", "versions", "down", "async", ""),
-    # verl v0.9.1, `v1/replay_buffer.py`: what leaves the replay buffer before training, of validation as of training.
+    # verl v0.9, `v1/replay_buffer.py`: what leaves the replay buffer before training, of validation as of training.
     (
         "{training,validation}/off_policy/evicted_samples",
         "prompts evicted as stale, {}",

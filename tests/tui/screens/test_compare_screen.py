@@ -158,6 +158,26 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", "nothing tells that scales differ"
 
 
+def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_not_in_silence() -> None:
+    core, successful = "val-core/gsm8k/acc/mean@1", "val-aux/gsm8k/acc_success_only/mean@1"
+    new = run_of("new", [0.5] * 3, **{core: 0.4, successful: 0.5})
+    old = run_of("old", [0.5] * 3, **{core: 0.5})
+    said = " ".join(table(view_of(new, old)))
+    assert "acc of new counts failed sessions as 0 (verl 0.9.1" in said
+    assert "measured otherwise" not in " ".join(table(view_of(new, new)))
+    assert "measured otherwise" not in " ".join(table(view_of(new, run_of("other", [0.5] * 3))))
+
+
+def test_gspo_losses_of_two_scales_are_told() -> None:
+    gspo = {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"}
+    by_token = {**gspo, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
+    both = {"num_turns/mean": 2.0, "training/num_turns/mean": 2.0}
+    new, old = run_of("new", [0.5] * 3, said=by_token, **both), run_of("old", [0.5] * 3, said=by_token)
+    said = " ".join(table(view_of(new, old)))
+    assert "GSPO goes by loss_agg_mode since verl 0.9.1, which keys of new show; old may be older" in said
+    assert "GSPO goes" not in " ".join(table(view_of(new, run_of("usual", [0.5] * 3, said=gspo))))
+
+
 def test_counts_have_no_percentage() -> None:
     view = two()
     found = Finding("kl-high", Severity.WARNING, "too high")

@@ -13,6 +13,7 @@ from verl_tui.runs.alignment import Alignment, extreme, recent, seconds_per_step
 from verl_tui.runs.best import is_better_low
 from verl_tui.runs.difference import ABSENT, alike, difference
 from verl_tui.runs.identity import identity, said
+from verl_tui.runs.measures import differing
 from verl_tui.runs.remember import while_unchanged
 from verl_tui.runs.state import remaining, state
 from verl_tui.times import duration
@@ -76,7 +77,8 @@ def sections(view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequen
     # What no run has a word on would only push away what they have.
     lines = _figures(view, found, "" if alignment is Alignment.END else ", now")
     told = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
-    return [Section("figures", tuple(told)), _settings(runs, seen)]
+    otherwise = [Section("measured otherwise", (), sentence) for sentence in differing(runs)]
+    return [Section("figures", tuple(told)), *otherwise, _settings(runs, seen)]
 
 
 def where(runs: Sequence[Run], alignment: Alignment) -> str:
