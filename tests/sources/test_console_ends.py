@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from log_reading import read_run, read_runs
 
 from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.runs.state import State, state
 from verl_tui.sources.console import ConsoleDecoder
 from verl_tui.sources.lines import LineReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BAR = "\r 41%|████      | 41/100 [00:01<00:01, 33.86it/s]"
 TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'
@@ -180,3 +187,27 @@ def test_any_cut_gives_the_same(data: st.DataObject) -> None:
 def test_no_bytes_raise(noise: bytes) -> None:
     reader = LineReader(ConsoleDecoder())
     reader.feed(noise + b"\n" + BAR.encode() + noise + b"Traceback (most recent call last):\n" + noise + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"{TRACE}ModuleNotFoundError: No module named 'trl'\n", "ModuleNotFoundError: No module named 'trl'"),
+        ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n", "unrecognized arguments: --x"),
+        (
+            "Could not override 'a.b'.\n\nSet the environment variable HYDRA_FULL_ERROR=1 for more.\n",
+            "Could not override 'a.b'.",
+        ),
+    ],
+)
+def test_a_failed_start_is_a_crashed_run_with_its_cause(tmp_path: Path, text: str, cause: str) -> None:
+    (tmp_path / "train.log").write_text(text)
+    run = read_run(tmp_path)
+    assert state(run, time.time() + 90) is State.CRASHED
+    assert run.outcome is not None
+    assert cause in run.outcome.text
+
+
+def test_tracebacks_of_others_make_no_run(tmp_path: Path) -> None:
+    (tmp_path / "web.log").write_text('Traceback (most recent call last):\n  File "app.py", line 3\nKeyError: 1\n')
+    assert read_runs(tmp_path) == {}

@@ -88,7 +88,7 @@ def state(run: Run, now: float) -> State:
     outcome, holder = run.outcome, writer(run)
     written = last_write(run)
     idle = max(0.0, now - written) if written is not None else silence(run, now)
-    if outcome is not None and ((holder is not None and holder.gone) or (idle is not None and idle > _QUIET_CRASH)):
+    if outcome is not None and (_let_go(run) or (idle is not None and idle > _QUIET_CRASH)):
         return State.CRASHED
     if holder is not None and holder.gone:
         return _gone(run)
@@ -97,6 +97,13 @@ def state(run: Run, now: float) -> State:
         return State.WAITING if waits else State.ENDED
     quiet = silence(run, now)
     return State.UNKNOWN if quiet is None else _by_silence(run, now, quiet)
+
+
+def _let_go(run: Run) -> bool:
+    """Tell whether no process holds the log with the run's last words any more."""
+    holder = writer(run)
+    told = (source for source in run.sources.values() if source.ending is run.outcome)
+    return holder.gone if holder is not None else any(source.status.unheld for source in told)
 
 
 def _over(run: Run) -> State | None:

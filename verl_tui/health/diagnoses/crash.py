@@ -125,7 +125,7 @@ class Crash(Diagnosis):
         worker = blamed(run, event)
         headline = one_line(event.text) if worker is None else worker.words
         evidence = [*(worker.lines if worker is not None else ()), _line(path, event)]
-        same = [one for one in run.events if one.kind is event.kind and one.line != event.line and not one.actor]
+        same = [one for one in run.events if _is_like(one, event)]
         evidence += [_line(path, one) for one in same[-3:] if worker is None]
         evidence.append("no step came after it")
         severity, verb, help = _said(moment, event, " ".join((headline, *(one.text for one in (event, *same)))))
@@ -157,6 +157,12 @@ class Crash(Diagnosis):
             advice=advice(worker.words if worker is not None else ""),
             source=self.rule.source,
         )
+
+
+def _is_like(one: Event, event: Event) -> bool:
+    """Tell whether another line of the driver says something of the same end."""
+    other = one.kind is event.kind and one.line != event.line and not one.actor
+    return other and not one.text.startswith("Traceback")
 
 
 def _is_gone(run: Run) -> bool:
