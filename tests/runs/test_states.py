@@ -10,6 +10,7 @@ import pytest
 from verl_tui.health import Judge, load_guide
 from verl_tui.health.finding import Severity
 from verl_tui.records import Batch, Event, EventKind, Progress, Pulse, Record, Rows, SourceStatus, Writer
+from verl_tui.runs.best import best
 from verl_tui.runs.run import Run
 from verl_tui.runs.state import State, remaining, state
 
@@ -200,3 +201,21 @@ def test_a_debugger_at_the_end_is_no_end() -> None:
     assert state(run, T + 90) is State.RUNNING
     finished = run_of(steps(20), Event(EventKind.FINISHED, "Final validation metrics: {}", 9), waits)
     assert state(finished, T + 1) is State.RUNNING
+
+
+@pytest.mark.parametrize("tracker", [10, None])
+def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker: int | None) -> None:
+    saves = [Event(EventKind.CHECKPOINT, f"ckpt/global_step_{at}", 9 * at, at) for at in (10, 20)]
+    tracked = [Event(EventKind.SAVED, "complete", 0, tracker)] if tracker else []
+    rows = Rows(("critic/score/mean",), range(1, 20), [[0.1 * at for at in range(1, 20)]], range(19))
+    run = run_of(rows, *saves, *tracked)
+    going = best(run)
+    assert going is not None
+    assert going.latest is not None
+    assert going.latest.step == 20
+    take(run, Event(EventKind.FATAL, "OSError: No space left on device", 999))
+    dead = best(run)
+    assert dead is not None
+    assert dead.latest is not None
+    assert dead.nearest is not None
+    assert (dead.latest.step, dead.nearest.step) == (10, 10)

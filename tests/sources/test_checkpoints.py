@@ -77,3 +77,13 @@ def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
     for records in ((told, found), (told,)):
         run.apply(Batch("r", status, records), 0.0)
         assert run.checkpoints == {5: "/disk/global_step_5"}
+
+
+def test_a_checkpoint_without_the_state_that_is_written_last_is_still_being_saved(tmp_path: Path) -> None:
+    source = CheckpointSource(tmp_path)
+    for step in (20, 40):
+        (tmp_path / f"checkpoint-{step}").mkdir(parents=True)
+    (tmp_path / "checkpoint-20" / "trainer_state.json").write_text("{}")
+    assert told(source) == [(EventKind.CHECKPOINT, "checkpoint-20", 20)]
+    (tmp_path / "checkpoint-40" / "trainer_state.json").write_text("{}")
+    assert told(source) == [(EventKind.CHECKPOINT, "checkpoint-40", 40)]

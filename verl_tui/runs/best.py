@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
-from verl_tui.runs.checkpoints import checkpoints
+from verl_tui.runs.checkpoints import usable
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -78,7 +78,7 @@ def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Bes
     if math.isnan(top):
         return None
     step = -step
-    known = checkpoints(run)
+    known = usable(run)
     exact = _checkpoint(run, series, sign, step) if step in known else None
     near = min(known, key=lambda at: (abs(at - step), at), default=None)
     last = max(known, default=None)
@@ -113,4 +113,4 @@ def _checkpoint(run: Run, series: Series, sign: float, step: int) -> Checkpoint:
     point = series.at(step)
     value = sign * point.value if point is not None and point.step == step and math.isfinite(point.value) else None
     complete = None if run.saved_step is None else step <= run.saved_step
-    return Checkpoint(step, checkpoints(run)[step], value, complete)
+    return Checkpoint(step, usable(run)[step], value, complete)

@@ -7,6 +7,8 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.records import EventKind
+from verl_tui.runs.life import writer
 from verl_tui.runs.remember import while_unchanged
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".safetensors"})
 """Of checkpoints that are files."""
 _VALUE = re.compile(r"(?:^|[_=-])(-?\d+\.(\d+))$")
+_BROKEN_OFF = (EventKind.FATAL, EventKind.STOPPED, EventKind.TRACEBACK)
 _LOOKED_AT = ("reward", "validation")
 """Indicators whose best trainers save, in the order of trying."""
 
@@ -47,6 +50,28 @@ def checkpoints(run: Run) -> Mapping[int, str]:
     """Return the checkpoints by their steps, those too whose step is known by a value only."""
     matched = {best.step: best.path for best in called_best(run) if best.step is not None}
     return {**matched, **run.checkpoints}
+
+
+@while_unchanged
+def usable(run: Run) -> Mapping[int, str]:
+    """Return the checkpoints without the one that the run died over: what a crash has left of it cannot be loaded."""
+    return {step: path for step, path in checkpoints(run).items() if not _torn(run, step)}
+
+
+def _torn(run: Run, step: int) -> bool:
+    """Tell whether a run has ended while it wrote a checkpoint.
+
+    verl's tracker file names the newest that is complete. Without it, verl's console tells: a step's own line follows
+    its checkpoint.
+    """
+    holder = writer(run)
+    ended = run.outcome is not None and run.outcome.kind in _BROKEN_OFF
+    if not ended and (holder is None or not holder.gone):
+        return False
+    if run.saved_step is not None:
+        return step > run.saved_step
+    begun = any(one.kind is EventKind.CHECKPOINT and one.step == step and one.line for one in run.events)
+    return begun and run.step is not None and step > run.step
 
 
 def _called_best(run: Run, path: str, step: int | None) -> CalledBest:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Event, EventKind, Record, SourceStatus
-from verl_tui.sources.paths import is_folder
-from verl_tui.sources.tail import opened
+from verl_tui.sources.paths import is_file, is_folder
+from verl_tui.sources.tail import is_checkpoint, opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ TRACKER = "latest_checkpointed_iteration.txt"
 HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
 """Folders below a run in which checkpoints lie; the run's own folder is looked at too."""
 _BEGINNINGS = ("global_step_", "policy-step-", "checkpoint-", "step", "best", TRACKER)
+_WRITTEN_LAST = "trainer_state.json"
+"""Of what `transformers/trainer.py` (`_save_checkpoint`) writes into a checkpoint; trainers of its kind do alike."""
 _DEEPEST = 3
 _MOST = 200
 """Folders looked into at each level where checkpoints are looked for."""
@@ -152,13 +154,25 @@ def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
             known = [(entry, is_folder(entry)) for entry in entries]
     except OSError:
         return found, trackers
+    folders = []
     for entry, folder in known:
         if entry.name == TRACKER and not folder:
             trackers.append(Path(entry.path))
         elif (one := _checkpoint(Path(entry.path), is_folder=folder)) is not None:
             found.append(one)
         elif folder and depth > 0 and (depth < _DEEPEST or entry.name in HOMES):
-            deeper = _below(Path(entry.path), depth - 1)
-            found += deeper[0]
-            trackers += deeper[1]
+            folders.append(Path(entry.path))
+    found = _without_torso(found)
+    for path in folders:
+        deeper = _below(path, depth - 1)
+        found += deeper[0]
+        trackers += deeper[1]
     return found, trackers
+
+
+def _without_torso(found: list[_Found]) -> list[_Found]:
+    """Leave out the newest checkpoint while it lacks what the others have and what is written last."""
+    saved = sorted((one for one in found if is_checkpoint(one.path.name)), key=lambda one: one.step or 0)
+    if len(saved) < 2 or is_file(saved[-1].path / _WRITTEN_LAST) or not is_file(saved[-2].path / _WRITTEN_LAST):
+        return found
+    return [one for one in found if one is not saved[-1]]
