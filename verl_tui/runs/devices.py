@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Gpu
+from verl_tui.runs.device_keys import bytes_of, device_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.runs.run import Run
@@ -24,14 +24,6 @@ _LATELY = 15
 """Readings that tell an idle device from one between two kernels: half a minute at the usual pace."""
 _LATELY_LOGGED = 4
 """The same in W&B's measurements, each the mean of several seconds."""
-
-_LOGGED = re.compile(
-    r"system/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts|enforcedPowerLimitWatts)"
-    r"(?:/l:(.+))?"
-)
-"""W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:` names the node."""
-
-_LOGGED_UTILIZATION = re.compile(r"system/gpu\.\d+\.gpu(?:/l:.+)?")
 
 
 class Device(NamedTuple):
@@ -82,8 +74,17 @@ class DeviceHistory:
 
 def utilization_keys(run: Run) -> list[str]:
     """Return the keys of the devices' utilisation that a run has logged, by node and index."""
-    found = [(match[3] or "", int(match[1]), key) for key in run.keys if (match := _LOGGED.fullmatch(key)) is not None]
-    return [key for _, _, key in sorted(one for one in found if _LOGGED_UTILIZATION.fullmatch(one[2]) is not None)]
+    found: dict[tuple[str, int], str] = {}
+    for key in run.keys:
+        one = device_key(key)
+        if one is not None and one.field == "gpu" and (key.startswith("system/gpu.") or _passes_one(run, key)):
+            found.setdefault((one.node, one.device), key)
+    return [found[place] for place in sorted(found)]
+
+
+def _passes_one(run: Run, key: str) -> bool:
+    """Tell whether values are percentages: what never passes 1 may be shares."""
+    return max(filter(math.isfinite, run.measured(key, COLUMNS)), default=0.0) > 1
 
 
 def memory_key(key: str) -> str:
@@ -97,12 +98,10 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
-    found: dict[tuple[str, int], dict[str, str]] = {}
+    found: dict[tuple[str, int], dict[str, tuple[str, int | None]]] = {}
     for key in run.keys:
-        matched = _LOGGED.fullmatch(key) if key.startswith("system/gpu.") else None
-        if matched is not None:
-            index, field, node = matched.groups()
-            found.setdefault((node or "", int(index)), {})[field] = key
+        if (one := device_key(key)) is not None:
+            found.setdefault((one.node, one.device), {}).setdefault(one.field, (key, one.factor))
     name = run.settings.get("wandb.gpu")
     devices, used = [], set()
     for (node, index), keys in sorted(found.items()):
@@ -110,28 +109,47 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
             keys.pop("memoryAllocated", None)
         if "gpu" in keys or len(keys) > 1:
             devices.append(_logged(run, str(index), node, name if isinstance(name, str) else "", keys))
-            used |= set(keys.values())
+            used |= {key for key, _ in keys.values()}
     return devices, used
 
 
-def _logged(run: Run, index: str, node: str, name: str, keys: dict[str, str]) -> Device:
+def _logged(run: Run, index: str, node: str, name: str, keys: Mapping[str, tuple[str, int | None]]) -> Device:
     def last(field: str) -> float | None:
-        values = run.measured(keys[field], 1) if field in keys else ()
+        values = run.measured(keys[field][0], 1) if field in keys else ()
         return values[-1] if values and math.isfinite(values[-1]) else None
 
-    used, share = last("memoryAllocatedBytes"), last("memoryAllocated")
-    history = run.measured(keys["gpu"], COLUMNS) if "gpu" in keys else ()
+    history = _in_percent(run.measured(keys["gpu"][0], COLUMNS)) if "gpu" in keys else ()
+    used, total = _memory(last, {field: factor for field, (_, factor) in keys.items()})
     gpu = Gpu(
         index,
         name,
-        last("gpu"),
-        None if used is None else int(used),
-        int(used * 100 / share) if used is not None and share else None,
+        history[-1] if history and math.isfinite(history[-1]) else None,
+        used,
+        total,
         last("temp"),
         last("powerWatts"),
         last("enforcedPowerLimitWatts"),
     )
     return Device(gpu, node, history, _mean(history[-_LATELY_LOGGED:]))
+
+
+def _memory(last: Callable[[str], float | None], factors: Mapping[str, int | None]) -> tuple[int | None, int | None]:
+    """Return the bytes of memory in use and in all, as far as they are known."""
+    used, share = last("memoryAllocatedBytes"), last("memoryAllocated")
+    if used is not None:
+        return int(used), int(used * 100 / share) if share else None
+    used, total = last("memoryUsed"), last("memoryTotal")
+    return (
+        None if used is None else bytes_of(used, factors["memoryUsed"], total),
+        None if total is None else bytes_of(total, factors["memoryTotal"], total),
+    )
+
+
+def _in_percent(values: Sequence[float]) -> Sequence[float]:
+    """Return utilisation as a percentage: some log it as a share of 1 (a heuristic, by all values at once)."""
+    known = [value for value in values if math.isfinite(value)]
+    shares = max(known, default=0.0) <= 1 and any(0 < value < 1 for value in known)
+    return [value * 100 for value in values] if shares else values
 
 
 def host(run: Run) -> str:

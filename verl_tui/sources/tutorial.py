@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.records import Progress
+from verl_tui.records import Progress, Restart
+from verl_tui.sources.devices import Writer, devices, is_name, writer
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.lines import LineReader
@@ -92,6 +93,10 @@ class TutorialDecoder(JsonDecoder):
         self._place = StepPlace()
         self._total: int | None = None
         """Steps of the whole run, as far as told."""
+        self._writers: set[Writer] = set()
+        """The ranks and devices that records are of."""
+        self._reached: dict[tuple[Writer, tuple[str, ...]], int] = {}
+        """The last step of each, by what was measured."""
         self._schemas: dict[tuple[str, ...], _Schema] = {}
 
     @property
@@ -101,12 +106,16 @@ class TutorialDecoder(JsonDecoder):
 
     @property
     def note(self) -> str | None:
-        """Return whether steps were counted."""
-        return self._place.note
+        """Return whether steps were counted, and whether figures are means over ranks."""
+        ranks, gpus = ({one[at] for one in self._writers} - {None} for at in (0, 1))
+        several = f"{len(ranks)} ranks" if len(ranks) > 1 else f"{len(gpus)} devices" if len(gpus) > 1 else ""
+        averaged = f"figures are means over {several}" if several else None
+        return "; ".join(filter(None, (self._place.note, averaged))) or None
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget the step."""
         self._place, self._total = StepPlace(), None
+        self._writers, self._reached = set(), {}
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
@@ -125,31 +134,61 @@ class TutorialDecoder(JsonDecoder):
         scope = record.get("scope")
         flat = flatten(record)
         fields, about = self._schema(flat)
-        parts = split(flat)
-        numbers = parts.numbers(about)
+        of = writer(flat)
+        said = devices(flat, of)
+        parts = split({name: value for name, value in flat.items() if name not in said.whole} if said.whole else flat)
+        numbers = parts.numbers(about) | said.own
+        mean = scope in _MEASURED or self._one_of_many(of)
         prefix = f"{safe(scope, 100)}/" if isinstance(scope, str) and scope else ""
         keys = tuple(prefix + safe(key, 300) for key in numbers)
-        step = self._place.of(flat, fields, keys=keys if keys and scope not in _MEASURED else None)
+        step = self._place.of(flat, fields, keys=keys if keys and not mean else None)
         elapsed = parse_elapsed(record.get("elapsed_time"))
         if self._place.total != self._total or elapsed is not None:
             self._total = self._place.total
             yield Progress(step if elapsed is not None else None, self._total, elapsed)
         yield from parts.flaws
-        yield from histograms(parts.found, step, prefix, mean=scope in _MEASURED)
+        if of is not None and scope not in _MEASURED and (before := self._went_back(of, keys, step)) is not None:
+            yield Restart(f"steps went back from {before} to {step}")
+        yield from histograms(parts.found, step, prefix, mean=mean)
+        time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
-            time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
-            yield Row(step, keys, tuple(numbers.values()), time, scope in _MEASURED)
+            yield Row(step, keys, tuple(numbers.values()), time, mean)
+        if said.listed:
+            named = tuple(prefix + safe(key, 300) for key in said.listed)
+            yield Row(step, named, tuple(said.listed.values()), time, mean=True)
         if scope in (None, "sample", "rollout") or scope not in _MEASURED:
             sample = read_sample(record, step)
             if sample is not None:
                 yield sample
+
+    def _one_of_many(self, of: Writer | None) -> bool:
+        """Tell whether a record is of one of several ranks or devices: those of a step are to be averaged."""
+        if of is None:
+            return False
+        if len(self._writers) < _MOST_SCHEMAS:
+            self._writers.add(of)
+        return len(self._writers) > 1
+
+    def _went_back(self, of: Writer, keys: tuple[str, ...], step: int) -> int | None:
+        """Return the step from which one of several ranks or devices went back, None where it did not.
+
+        Of a single one, and of rows that are no means, `verl_tui.sources.gather` notices.
+        """
+        before = self._reached.get((of, keys))
+        if before is None and len(self._reached) >= _MOST_SCHEMAS:
+            return None
+        went_back = before is not None and step < before and len(self._writers) > 1
+        if went_back:
+            self._reached.clear()
+        self._reached[of, keys] = step
+        return before if went_back else None
 
     def _schema(self, flat: dict[str, Any]) -> _Schema:
         names = tuple(flat)
         known = self._schemas.get(names)
         if known is None:
             fields = step_fields(names)
-            known = _Schema(fields, fields.told | _ABOUT)
+            known = _Schema(fields, fields.told | _ABOUT | set(filter(is_name, names)))
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[names] = known
         return known
