@@ -112,6 +112,25 @@ def test_what_has_ended_is_told_and_sets_nothing_off(tmp_path: Path) -> None:
     assert (guard.done, guard.tripped, start.calls) == (True, True, [])
 
 
+@pytest.mark.parametrize("age", [1.0, 600.0, 1800.0, 100_000.0])
+def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_finished(
+    tmp_path: Path, age: float
+) -> None:
+    start = Started(None)
+    orders = Orders(frozenset({"hang", "crash"}), ("stop",))
+    unfinished = write(tmp_path / "copied" / "verl_logs.jsonl", HEALTHY)
+    finished = tmp_path / "finished" / "train.log"
+    finished.parent.mkdir()
+    lines = "".join(f"step:{at} - actor/entropy:0.5 - timing_s/step:3.0\n" for at in range(1, 21))
+    finished.write_text(f"{lines}Final validation metrics: {{}}\n")
+    os.utime(finished, (NOW, NOW))
+    for path in (unfinished, finished):
+        guard, events = watched(path, orders, start, NOW + age)
+        assert "tripped" not in kinds(events)
+        assert not guard.tripped
+    assert start.calls == []
+
+
 @pytest.mark.parametrize(("ids", "trips"), [((), False), (("kl-high",), True)])
 def test_other_findings_trip_where_they_are_named(tmp_path: Path, ids: tuple[str, ...], trips: bool) -> None:
     path = write(tmp_path / "verl_logs.jsonl", [0.03] * 20 + [0.15] * 12)

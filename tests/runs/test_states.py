@@ -89,6 +89,13 @@ def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
     assert remaining(run, T + 365) is None
 
 
+def test_a_heartbeat_goes_on_in_a_log_that_is_brought_over_and_is_over_where_it_stops() -> None:
+    beats = [Pulse(T + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
+    run = run_of(steps(20), *beats, status=replace(STATUS, modified=T + 361, unheld=True))
+    assert found(run, T + 365) == {"hang": Severity.CRITICAL}
+    assert (state(run, T + 600), found(run, T + 600)) == (State.ENDED, {})
+
+
 def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> None:
     beats = [Pulse(T - 8 * HOUR + 60 * minute, "pending: 0, running: 8") for minute in range(1, 7)]
     run = run_of(steps(20), *beats, status=replace(STATUS, modified=T + 361))

@@ -8,7 +8,7 @@ newest stamp in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan
+from math import inf, isnan
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -129,9 +129,9 @@ def writer(run: Run) -> Writer | None:
     return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
 
 
-def evidence(run: Run) -> Evidence | None:
+def evidence(run: Run, now: float) -> Evidence | None:
     """Return the best evidence that a run lives or lived just now, None where there is only a file's time."""
-    return next(iter(sorted(_signs(run), key=lambda sign: -(sign.latest or float("inf")))), None)
+    return max(_signs(run, now), key=lambda sign: inf if sign.latest is None else sign.latest, default=None)
 
 
 def written(run: Run) -> float | None:
@@ -140,18 +140,22 @@ def written(run: Run) -> float | None:
     return max((at for at in times if at is not None), default=None)
 
 
-def _signs(run: Run) -> Iterator[Evidence]:
+def _signs(run: Run, now: float) -> Iterator[Evidence]:
     for path, state in run.sources.items():
         name, life = one_line(PurePath(path).name, 60), state.life
-        holder = state.status.writer
+        holder, modified = state.status.writer, state.status.modified
         if holder is not None and not holder.gone:
             yield Evidence(f"{holder.words} holds {name} open for writing", None)
         if life.arrived is not None:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
-        if life.agrees(state.status.modified) and not state.status.unheld:
-            yield Evidence(f"the times in {name} agree with the file's own", state.status.modified)
+        if life.agrees(modified) and modified is not None:
+            # A log that nobody here holds may be brought over from where it is written, as long as it goes on.
+            if life.stands() and (not state.status.unheld or now - modified <= AGREE):
+                yield Evidence(f"the heartbeat in {name} goes on while its counters stand still", modified)
+            elif not state.status.unheld:
+                yield Evidence(f"the times in {name} agree with the file's own", modified)
 
 
 def phase(run: Run) -> str | None:

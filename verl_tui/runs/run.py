@@ -76,6 +76,8 @@ class Run:
         self._moments = Moments()
         self.last_record: float | None = None
         """Time of the newest record of training in seconds since the epoch."""
+        self._last: SourceState | None = None
+        """The source that told the newest record."""
         self.revision = 0
         """Grows with every change."""
         self._planned: tuple[int, int | None] = (-1, None)
@@ -253,10 +255,19 @@ class Run:
                 state.life.pulse(record)
             else:
                 self._take(state, record, arrival)
-        self.last_record = max((at for one in self.sources.values() if (at := one.last) is not None), default=None)
+        self._note_last(state)
         self.revision += 1
         if len(self.sources) > 1:
             self._behind = {id(before) for before, _ in continued(self.sources.values())}
+
+    def _note_last(self, state: SourceState) -> None:
+        """Note the time of the newest record; a source may find later that its last one was earlier than its file's."""
+        last, newest = state.last, self._last
+        if last is not None and (newest is None or self.last_record is None or last >= self.last_record):
+            self.last_record, self._last = last, state
+        elif state is newest:
+            dated = ((at, one) for one in self.sources.values() if (at := one.last) is not None)
+            self.last_record, self._last = max(dated, key=lambda one: one[0], default=(None, None))
 
     def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:

@@ -149,7 +149,7 @@ def _by_silence(run: Run, now: float, quiet: float) -> State:
     if quiet <= patience(run) * (_DOUBT if fresh else 1.0):
         return State.RUNNING
     # A file's time alone may be that of a copy.
-    sign = evidence(run)
+    sign = evidence(run, now)
     if sign is None:
         return State.ENDED
     if sign.latest is None:

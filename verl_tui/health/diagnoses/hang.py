@@ -57,7 +57,7 @@ class Hang(Diagnosis):
         else:
             beside = f"{quiet / due.seconds:,.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
-        sign, at = evidence(run), phase(run)
+        sign, at = evidence(run, moment.now), phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
         held = ["no step", *(["the log is silent"] if log_silent else []), *(["GPUs are idle"] if gpus_idle else [])]
         said = f"{len(held)} of 3 signs held: {', '.join(held)}"
