@@ -362,14 +362,14 @@ def _may_tell(entry: os.DirEntry[str]) -> bool:
 
 
 def _leads_within(link: os.DirEntry[str], top: Path) -> bool:
-    """Tell whether a link leads to what is looked at anyway: to a checkpoint, or to something below the same path."""
+    """Tell whether a link leads to what is looked at anyway, or to a checkpoint, or round to where one comes from."""
     try:
         target = Path(link.path).resolve()
     except (OSError, RuntimeError):
         return False
     whole = top.resolve()
     within = whole in target.parents and not any(part.startswith(".") for part in target.relative_to(whole).parts)
-    return within or target == whole or checkpoint_step(target.name) is not None
+    return within or target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
 
 
 def _skipped(name: str) -> bool:

@@ -134,7 +134,7 @@ def _changed(path: Path) -> float:
 
 def grouped(here: Folder, below: list[Folder]) -> list[Folder]:
     """Decide what a directory and what was found below it are: one run, several, or part of a run above."""
-    runs = _begun_again(here, _resumed([folder for folder in below if folder.anchors]))
+    runs = _begun_again(here, _of_ranks(_resumed([folder for folder in below if folder.anchors])))
     for folder in below:
         if not folder.anchors and wandb_id(folder.directory) in (None, wandb_id(here.directory)):
             here.extras.extend(folder.extras)
@@ -193,6 +193,21 @@ def _resumed(runs: list[Folder]) -> list[Folder]:
         if known is not folder:
             _merged(known, [folder])
     return [folder for folder in runs if id(folder) not in kept or by_id[kept[id(folder)]] is folder]
+
+
+def _of_ranks(runs: list[Folder]) -> list[Folder]:
+    """Join the directories of the processes of one training: each rank may have one of its own."""
+    by_log: dict[str, Folder] = {}
+    left = []
+    for folder in runs:
+        logs = [member.log for file in folder.anchors if (member := ranks.member(file.path)) is not None]
+        known = next((by_log[log] for log in logs if log in by_log), None)
+        if known is None:
+            left.append(folder)
+        else:
+            _merged(known, [folder])
+        by_log |= dict.fromkeys(logs, known or folder)
+    return left
 
 
 def _begun_again(here: Folder, runs: list[Folder]) -> list[Folder]:

@@ -33,7 +33,7 @@ _ID = re.compile(
 """Commits, ids, days and times."""
 _TITLE = re.compile(
     rb"_name['\"]?\s*(?::|=|\s(?=[\w'\"./]))"
-    rb"\s*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:)?[ \t]*"
+    rb"[ \t]*(?:\n\s+desc:[^\n]*)?(?:\n\s+value:)?[ \t]*"
     rb"(?:'(?P<a>[^'\n]*)'|\"(?P<b>[^\"\n]*)\"|(?P<c>[^\s'\",;)}\]#]+))"
 )
 """An experiment's name in YAML, JSON, overrides, arguments on a command line, and dumps of arguments."""

@@ -53,7 +53,8 @@ def shared_out(runs: Sequence[FoundRun], found: Sequence[Home]) -> list[FoundRun
     for home in found:
         parts = home.path.parts
         depth, nearest = (1, range(len(runs))) if home.given else _nearest(below, home)
-        called = [at for at in nearest if names[at] & set(parts[depth - home.given :])]
+        common = set.intersection(*(names[at] for at in nearest)) if len(nearest) > 1 else set()
+        called = [at for at in nearest if (names[at] - common) & set(parts[depth - home.given :])]
         for at in called or (nearest if not home.given or len(nearest) == 1 else ()):
             owned[at][home.path] = at in called or _holds(runs[at], home.path)
     return [

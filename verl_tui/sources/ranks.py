@@ -42,7 +42,8 @@ def member(path: Path) -> Member | None:
     for at in (-1, -2):
         if len(parts) >= -at and (found := _RANK.search(parts[at])) is not None:
             name = parts[at][: found.start()] + "#" + parts[at][found.end() :]
-            return Member("/".join([*parts[:at], name, *parts[len(parts) + at + 1 :]]), int(found[1]))
+            log = path.parent / name if at == -1 else path.parent.parent / name / path.name
+            return Member(str(log.with_suffix("")), int(found[1]))
     return None
 
 

@@ -1,0 +1,280 @@
+"""A training's directory is one run with a name that says something; its checkpoints are found, links make no run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from log_reading import read_runs
+
+from verl_tui.sources import naming
+from verl_tui.sources.discovery import Finder
+
+CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
+METRICS = '{"step":1,"data":{"a":1}}\n'
+STATE = '{"best_model_checkpoint": null, "global_step": 1, "log_history": [{"loss": 1, "step": 1}]}'
+EVENTS = "events.out.tfevents.1700000000.host.1.0"
+BEGUN = bytes.fromhex("4800000000000000fe92489d")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Make files from a mapping of paths to contents; a path that ends with a slash is a directory."""
+
+    def make(files):
+        for name, content in files.items():
+            path = tmp_path / name
+            if name.endswith("/"):
+                path.mkdir(parents=True, exist_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path
+
+    return make
+
+
+def runs(*paths):
+    return Finder([str(path) for path in paths]).scan().runs
+
+
+def names(*paths):
+    return [run.name for run in runs(*paths)]
+
+
+def checkpoints(*paths):
+    """Return the steps of the checkpoints of each run."""
+    return {name: sorted(run.checkpoints) for name, run in read_runs(*paths).items()}
+
+
+# -- links ------------------------------------------------------------------------------------------------------------
+
+
+def swift(folder):
+    """Return what ms-swift leaves in a folder, but for the link to the last checkpoint."""
+    return {
+        f"{folder}/logging.jsonl": '{"loss": 1.0, "global_step/max_steps": "1/2"}\n',
+        f"{folder}/args.json": "{}",
+        f"{folder}/checkpoint-1/trainer_state.json": STATE,
+        f"{folder}/checkpoint-2/trainer_state.json": STATE,
+        f"{folder}/runs/{EVENTS}": BEGUN,
+    }
+
+
+def test_the_directory_of_ms_swift_is_one_run_whatever_links_lead_into_it(tree):
+    top = tree({"train.log": CONSOLE, **swift("out/v0-20261122-104659")})
+    folder = top / "out" / "v0-20261122-104659"
+    (folder / "last-checkpoint").symlink_to(folder / "checkpoint-2")
+    (top / "out" / "latest").symlink_to(folder)
+    (top / "latest.log").symlink_to(top / "train.log")
+    (folder / "round").symlink_to(top)
+    for path in (top, top / "out", folder):
+        assert len(runs(path)) == 1, path
+        assert [sorted(run.checkpoints) for run in read_runs(path).values()] == [[1, 2]]
+
+
+def test_a_link_to_a_checkpoint_elsewhere_is_no_run(tree):
+    top = tree({"a/train.log": CONSOLE, "store/checkpoint-5/trainer_state.json": STATE})
+    (top / "a" / "last-checkpoint").symlink_to(top / "store" / "checkpoint-5")
+    (run,) = runs(top / "a")
+    assert [file.path.name for file in run.files] == ["train.log"]
+
+
+def test_a_link_to_a_run_elsewhere_is_followed(tree):
+    top = tree({"store/x/train.log": CONSOLE, "mine/": ""})
+    (top / "mine" / "run").symlink_to(top / "store" / "x")
+    assert len(runs(top / "mine")) == 1
+
+
+# -- ranks ------------------------------------------------------------------------------------------------------------
+
+RAY = "session_2026-11-22_10-00-00_123456_7/logs"
+WORKER = "worker-" + "ab" * 28
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["rank0.log", "rank1.log", "rank2.log"],
+        ["logs/rank_0.log", "logs/rank_1.log"],
+        ["train.rank0.out", "train.rank1.out"],
+        ["rank_0/train.log", "rank_1/train.log"],
+        ["x_1/attempt_0/0/stdout.log", "x_1/attempt_0/1/stdout.log", "x_1/attempt_0/0/stderr.log"],
+        [f"{RAY}/{WORKER}-01000000-11.out", f"{RAY}/{WORKER}-01000000-12.out", f"{RAY}/{WORKER}-01000000-11.err"],
+    ],
+)
+def test_the_logs_of_several_ranks_are_one_run(tree, files):
+    top = tree(dict.fromkeys(files, CONSOLE))
+    (run,) = runs(top)
+    assert sorted(str(file.path.relative_to(top)) for file in run.files) == sorted(files)
+
+
+def test_the_first_rank_has_the_last_word(tree):
+    top = tree({f"rank{rank}.log": CONSOLE.replace("a:1", f"a:{rank}") for rank in range(3)})
+    (run,) = read_runs(top).values()
+    assert list(run.series("a").values) == [0.0]
+
+
+def test_what_ray_writes_of_itself_is_no_log(tree):
+    top = tree(
+        {
+            f"{RAY}/{WORKER}-01000000-11.out": CONSOLE,
+            f"{RAY}/raylet.out": "(raylet) verl.trainer\n",
+            f"{RAY}/gcs_server.out": "x\n",
+            f"{RAY}/dashboard.log": "x\n",
+        }
+    )
+    discovery = Finder([str(top)]).scan()
+    assert [[file.path.name for file in run.files] for run in discovery.runs] == [[f"{WORKER}-01000000-11.out"]]
+    assert discovery.passed == ()
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"trainer:\n  project_name: p\n  experiment_name: qwen-7b\n",
+        b"- trainer.project_name=p\n- trainer.experiment_name=qwen-7b\n",
+        b"{'trainer': {'experiment_name': 'qwen-7b', 'x': 1}}",
+        b'{"run_name": "out/qwen-7b", "x": null}',
+        b"GRPOConfig(\nrun_name=out/qwen-7b,\nsave=1)",
+        b"python train.py --run_name qwen-7b --lr 1",
+        b"run_name:\n  desc: null\n  value: qwen-7b\n",
+        b"experiment_name: null\nrun_name: qwen-7b\n",
+        b"experiment_name: ${name}\nexp_name: 'qwen-7b'\n",
+    ],
+)
+def test_what_settings_call_the_experiment(text):
+    assert naming.title(text) == "qwen-7b"
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"my_run_name_x=1", b"run_name=None", b"run_name: ./out/", b"run_name='1a2b3c4'"]
+)
+def test_settings_that_call_it_nothing(text):
+    assert naming.title(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("grpo_7b/logs", "grpo_7b"),
+        ("grpo_7b/logs/train.log", "grpo_7b"),
+        ("grpo_7b/output/files/output.log", "grpo_7b"),
+        ("grpo_7b/3fa9c1e77b/log.txt", "grpo_7b"),
+        ("grpo_7b/exp/console.log", "grpo_7b"),
+        ("grpo_7b/wandb/run-20260101_000000-ab12cd34/files/output.log", "grpo_7b"),
+        ("grpo_7b/small.log", "small"),
+    ],
+)
+def test_names_that_say_nothing_give_way(tree, spec, name):
+    top = tree({spec if "." in spec else f"{spec}/train.log": CONSOLE})
+    assert names(top / spec) == [name]
+
+
+def test_a_run_is_called_as_its_settings_call_it(tree):
+    console = "{'trainer': {'experiment_name': 'ours'}}\n" + CONSOLE
+    top = tree({"a/train.log": console, "b/train.log": CONSOLE, "b/config.yaml": "experiment_name: base\n"})
+    assert names(top) == ["ours", "base"]
+    assert names(top / "a/train.log") == ["ours"]
+
+
+def test_runs_that_are_called_alike_are_told_apart_by_where_they_lie(tree):
+    config = "experiment_name: ours\n"
+    top = tree({f"{place}/{file}": text for place in ("s1/x", "s2/x", "s3/x")
+                for file, text in (("train.log", CONSOLE), ("config.yaml", config))})  # fmt: skip
+    assert names(top) == ["ours (s1)", "ours (s2)", "ours (s3)"]
+    assert len(set(names(top / "s1", top / "s2", top / "s3"))) == 3
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("log", "home"),
+    [
+        ("train.log", "out/checkpoint-{}"),
+        ("train.log", "out/v0-20261122-104659/checkpoint-{}"),
+        ("train.log", "a/b/c/global_step_{}"),
+        ("train.log", "checkpoints/project/experiment/global_step_{}"),
+        ("logs/train.log", "checkpoints/global_step_{}"),
+        ("logs/train.log", "out/checkpoint-{}"),
+        ("proj/exp.jsonl", "checkpoints/proj/exp/global_step_{}"),
+    ],
+)
+def test_checkpoints_are_found_from_the_directory_of_the_run(tree, log, home):
+    top = tree(
+        {log: METRICS if log.endswith("jsonl") else CONSOLE, home.format(1) + "/": "", home.format(20) + "/": ""}
+    )
+    assert list(checkpoints(top).values()) == [[1, 20]]
+
+
+@pytest.mark.parametrize("spec", ["logs", "logs/train.log"])
+def test_a_checkpoints_directory_beside_logs(tree, spec):
+    top = tree({"job/logs/train.log": CONSOLE, "job/checkpoints/global_step_5/": ""})
+    assert list(checkpoints(top / "job" / spec).values()) == [[5]]
+
+
+@pytest.mark.parametrize("given", ["store", "store/checkpoints", "store/checkpoints/global_step_5"])
+def test_a_directory_of_checkpoints_as_a_further_path(tree, given):
+    top = tree({"job/a.log": CONSOLE, "store/checkpoints/global_step_5/": ""})
+    assert list(checkpoints(top / "job", top / given).values()) == [[5]]
+    assert Finder([str(top / "job"), str(top / given)]).scan().waiting == ()
+
+
+def test_of_several_runs_each_has_the_checkpoints_that_are_called_like_it(tree):
+    top = tree(
+        {
+            "proj/small.jsonl": METRICS,
+            "proj/large.jsonl": METRICS,
+            "checkpoints/proj/small/global_step_1/": "",
+            "checkpoints/proj/large/global_step_2/": "",
+        }
+    )
+    assert checkpoints(top) == {"small": [1], "large": [2]}
+    assert checkpoints(top / "proj", top / "checkpoints") == {"small": [1], "large": [2]}
+
+
+def test_runs_in_directories_of_their_own_have_their_own(tree):
+    top = tree({f"run_{n}/{name}": CONSOLE for n in (1, 2) for name in ("train.log", f"out/checkpoint-{n}/x.txt")})
+    assert checkpoints(top) == {"run_1": [1], "run_2": [2]}
+
+
+# -- directories that trainers made -----------------------------------------------------------------------------------
+
+LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+MADE = LOGS.parent / "made"
+CALLED = {
+    "lf93_ppo": "lf93_ppo",
+    "lf_dpo": "lf_dpo",
+    "lf_dpo_raise": "lf_dpo_raise",
+    "lf_kto": "lf_kto",
+    "swift_log1": "swift_log1",
+    "swift_raise": "swift_raise",
+    "swift_resume": "swift_resume",
+    "t014_log1": "tiny-old",
+    "t019_resume": "tiny-old",
+    "t116_rloo_raise": "t116_rloo_raise",
+    "verl061_defaults": "letters",
+    "verl061_healthy": "letters",
+    "verl061_resume": "letters",
+    "verl061_startfail_ray": "letters",
+    "verl091_raise": "letters",
+}
+"""What some directories are called by themselves."""
+
+
+@pytest.mark.skipif(not MADE.is_dir(), reason=f"no runs of real trainers in {MADE}")
+def test_each_directory_that_a_trainer_made_is_one_run():
+    for folder, name in CALLED.items():
+        discovery = Finder([str(MADE / folder)]).scan()
+        assert [run.name for run in discovery.runs] == [name], folder
+        assert (discovery.problems, discovery.waiting, discovery.passed) == ((), (), ()), folder
+    together = Finder([str(MADE)]).scan()
+    found = {run.directory.relative_to(MADE).parts[0] for run in together.runs if run.directory != MADE}
+    assert found >= CALLED.keys()
+    assert len(found) == len(together.runs) == len({run.name for run in together.runs})
+    assert together.passed == ()
