@@ -15,7 +15,7 @@ import orjson
 from verl_tui.records import EventKind, Progress, Pulse
 from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
-from verl_tui.sources.console_events import EventReader, has_failed
+from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.console_settings import SettingsReader
 from verl_tui.sources.console_tables import TableBlock
 from verl_tui.sources.gather import Row
@@ -67,8 +67,7 @@ _ENOUGH = 3
 
 def matches(path: Path, head: bytes) -> bool:
     """Tell whether the beginning of a text file looks like a training's console."""
-    known = any(mark in head for mark in _KNOWN) or hinted(head) or has_failed(head)
-    return known and b"\0" not in head[:1024]
+    return (any(mark in head for mark in _KNOWN) or hinted(head)) and b"\0" not in head[:1024]
 
 
 def is_sure(head: bytes) -> bool:

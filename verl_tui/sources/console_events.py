@@ -113,14 +113,6 @@ _EXCEPTION = re.compile(
     rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
 )
 _TRACEBACK = b"Traceback (most recent call last):"
-_TRAINING = re.compile(
-    rb"\b(?:verl|trl|transformers|torch|accelerate|deepspeed|ray|vllm|sglang|swift|llamafactory|openrlhf|main_ppo)\b"
-    rb'|File "[^"\n]*(?:train|grpo|ppo|dpo|sft|rlhf)[^"/\n]*\.py"'
-)
-"""What a traceback of a training names: others' logs hold tracebacks, too."""
-_WRONG_WORDS = re.compile(
-    rb"^usage: [^\0]{1,20000}?^\S+\.py: error: |^Set the environment variable HYDRA_FULL_ERROR", re.M
-)
 _BLOCK = re.compile(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
 """What command lines print instead of a traceback's head."""
 _CHAINED = (b"The above exception was the direct cause", b"During handling of the above exception, another")
@@ -132,13 +124,6 @@ _WORKER = re.compile(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\
 def may_fail(data: bytes) -> bool:
     """Tell whether some bytes may hold a line of trouble; most do not, and finding that out is quick."""
     return _MAY_FAIL.search(data) is not None
-
-
-def has_failed(head: bytes) -> bool:
-    """Tell whether the beginning of a text file is that of a training that did not even start."""
-    if (at := head.find(_TRACEBACK)) >= 0:
-        return _TRAINING.search(head, at) is not None
-    return _WRONG_WORDS.search(head) is not None
 
 
 def told(part: bytes) -> EventKind | None:
