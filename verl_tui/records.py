@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+SAMPLES = "samples"
+"""Name of the format of files that hold samples alone: where they state no step, a run of them is an evaluation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Numbers of one or more steps that share the same keys.

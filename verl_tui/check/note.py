@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
-from verl_tui.runs.state import remaining
+from verl_tui.runs.state import is_evaluation, remaining
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
 
@@ -100,7 +101,7 @@ def _note(described: Mapping[str, Any], run: Run, now: float, *, unfolded: bool)
 
 def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
     step, total, quiet = described["step"], described["total_steps"], described["last_record_age_s"]
-    facts = [_progress(step, total)]
+    facts = [_evaluated(run) if is_evaluation(run) else _progress(step, total)]
     left = remaining(run, now)
     if left is not None:
         facts.append(f"about {duration(left)} left")
@@ -111,6 +112,14 @@ def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
     return Text.assemble(
         (described["name"], "bold"), ": ", (word, _STYLES.get(word, "")), "".join(f", {fact}" for fact in facts)
     )
+
+
+def _evaluated(run: Run) -> str:
+    """Return what an evaluation found."""
+    count, score = (run.series(f"val_{PREFIX}{name}") for name in ("count", "score"))
+    facts = [f"an evaluation of {_count(int(count.values[-1]), 'sample')}" if count is not None else "an evaluation"]
+    facts += [f"mean score {score.values[-1]:.4g}"] if score is not None and len(score.values) else []
+    return ", ".join(facts)
 
 
 def _progress(step: int | None, total: int | None) -> str:

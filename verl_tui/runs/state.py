@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from verl_tui.records import EventKind
+from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.life import evidence, writer, written
 from verl_tui.runs.pace import ahead, expected, pace
 from verl_tui.runs.troubles import troubles
@@ -31,6 +31,8 @@ _LATE_PACES = 2
 _FRESH_LOG = 120.0
 _DOUBT = 2.0
 """How many times as long it takes where the log was written to within the last two minutes: something is going on."""
+_OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
+"""Formats of what may lie beside an evaluation."""
 _CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
 """A traceback alone may be harmless; with this much silence after it the run is called crashed."""
@@ -92,6 +94,8 @@ def state(run: Run, now: float) -> State:
         return State.CRASHED
     if holder is not None and holder.gone:
         return _gone(run)
+    if is_evaluation(run):
+        return State.RUNNING if idle is not None and idle <= _FRESH_LOG else State.FINISHED
     if run.step is None:
         waits = idle is None or idle <= _ENDED_AFTER or holder is not None
         return State.WAITING if waits else State.ENDED
@@ -104,6 +108,12 @@ def _let_go(run: Run) -> bool:
     holder = writer(run)
     told = (source for source in run.sources.values() if source.ending is run.outcome)
     return holder.gone if holder is not None else any(source.status.unheld for source in told)
+
+
+def is_evaluation(run: Run) -> bool:
+    """Tell whether a run is no training but samples without a step, as evaluations write them."""
+    formats = {source.status.format for source in run.sources.values() if source.status.records}
+    return run.step is None and run.total_steps is None and SAMPLES in formats and formats <= _OF_EVALUATIONS
 
 
 def _over(run: Run) -> State | None:

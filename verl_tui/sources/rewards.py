@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_TOTAL = {"score", "reward", "total_reward", "acc", "accuracy"}
+_TOTAL = {"score", "reward", "total_reward", "acc", "accuracy", "correct", "is_correct", "passed", "success"}
 _COMPLETION = "completion"
 _ADVANTAGE = re.compile(r"advantages?", re.IGNORECASE)
 _PART = re.compile(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity
+from verl_tui.runs.state import is_evaluation
 from verl_tui.tui.widgets.words import cut, middle, printable, wrapped
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ class Drawing:
             words = f"reading {int(view.monitor.loaded() * 100)} %"
         elif view.run is None:
             words = "waiting for a run"
+        elif is_evaluation(view.run):
+            words = "an evaluation: no training to judge"
         elif view.run.step is None:
             words = "waiting for the first step"
         elif view.run.name not in view.monitor.verdicts:

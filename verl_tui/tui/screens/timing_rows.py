@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from verl_tui.runs.pace import Due, ahead, due, kinds, pace
 from verl_tui.runs.rates import rates
-from verl_tui.runs.state import State, goes_on, state
+from verl_tui.runs.state import State, goes_on, is_evaluation, state
 from verl_tui.runs.timing import breakdown, bubble, history, throughput, waiting
 from verl_tui.times import duration
 from verl_tui.tui.widgets.numbers import compact, percent_done
@@ -186,7 +186,7 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
     total, step = run.total_steps, run.step
     yield _heading("progress")
     if step is None:
-        yield [("no step yet", "dim")]
+        yield [("an evaluation: it makes no steps" if is_evaluation(run) else "no step yet", "dim")]
         return
     share = f" of {total} ({percent_done(step / total)})" if total else ", of how many nothing tells"
     yield [("step ", "label"), (f"{step}{share}", "value")]

@@ -1,0 +1,135 @@
+"""Files of samples without steps: evaluations, with their mean and their samples, and no training that hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from log_reading import NOW, drain, feed_in_pieces, read_run, values
+
+from verl_tui.check import report, write_text
+from verl_tui.config import Config
+from verl_tui.monitor import load
+from verl_tui.records import Sample
+from verl_tui.runs.state import State, is_evaluation, state
+from verl_tui.sources import FORMATS, samples
+from verl_tui.sources.source import FileSource
+
+LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
+REAL = sorted(LOGS.glob("HappynessI__verl-for-AgentGym/**/eval_results_*.jsonl"))
+ASKED = {"role": "user", "content": "q"}
+RECORDS: list[dict[str, Any]] = [
+    {"id": n, "reward": n / 4, "conversations": [ASKED, {"role": "assistant", "content": f"a{n}"}]} for n in range(5)
+]
+LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("eval.jsonl", LINES),
+        ("eval.json", json.dumps(RECORDS)),
+        ("eval.json", json.dumps({"model": "m", "accuracy": 0.5, "results": RECORDS}, indent=2)),
+        ("eval.json", LINES),
+    ],
+)
+def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert next(one for one in FORMATS if one.matches(path, text.encode())) is samples
+    run = read_run(tmp_path)
+    assert is_evaluation(run)
+    assert run.step is None
+    assert values(run, "val_samples/score") == {0: 0.5}
+    assert values(run, "val_samples/count") == {0: 5.0}
+    assert state(run, NOW * 2) is State.FINISHED
+    (note,) = (source.status.note for source in run.sources.values() if source.status.note)
+    assert note == "an evaluation of 5 samples, mean score 0.5: they state no step"
+
+
+def test_what_check_says_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "eval.jsonl"
+    path.write_text(LINES)
+    os.utime(path, (NOW - 7200, NOW - 7200))
+    monitor = load([str(path)], Config(), NOW)
+    assert not monitor.verdicts["eval"].findings
+    text = write_text(report(monitor, NOW), monitor, NOW)
+    assert "eval: finished, an evaluation of 5 samples, mean score 0.5, last record 2h 00m ago" in text
+
+
+def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(
+        "".join(json.dumps({"step": n, "prompt": "p", "response": "r", "score": 1.0}) + "\n" for n in (3, 4))
+    )
+    run = read_run(path)
+    assert values(run, "samples/score") == {3: 1.0, 4: 1.0}
+    assert [source.status.note for source in run.sources.values() if source.status.note] == []
+
+
+def test_beside_a_training_it_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"step": 10, "loss": 0.5}\n')
+    (tmp_path / "eval.jsonl").write_text(LINES)
+    run = read_run(tmp_path)
+    assert run.step == 10
+    assert not is_evaluation(run)
+    assert values(run, "val_samples/score") == {0: 0.5}
+
+
+def test_rewards_in_parts_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "eval.jsonl"
+    path.write_text(json.dumps({"prompt": "p", "response": "r", "rewards": {"acc": 1.0, "format": 0.5}}) + "\n")
+    assert values(read_run(path), "val_samples/score") == {0: 1.5}
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"prompt": "p", "response": "r"}]', '{"data": [1, 2]}', "[1, 2]", '{"a": {"prompt": "p"}}']
+)
+def test_a_data_set_is_no_evaluation(text: str) -> None:
+    assert not samples.matches(Path("train.json"), text.encode())
+
+
+def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "eval.json"
+    path.write_text(json.dumps(RECORDS)[:-20])
+    source = FileSource(path, samples)
+    drain(source)
+    (told,) = source.finish()
+    assert getattr(told, "reason", "") == "not complete, or no JSON"
+
+
+DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(cuts=st.lists(st.integers(0, len(DOCUMENT)), max_size=8))
+def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
+    for name, data in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
+        _, records = feed_in_pieces(tmp_path / name, samples, data, cuts)
+        assert [record.score for record in records if isinstance(record, Sample)] == [n / 4 for n in range(5)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(data=st.binary(max_size=60), at=st.integers(0, len(DOCUMENT)), lost=st.integers(0, 80))
+def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
+    for name, text in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
+        path = tmp_path / name
+        path.write_bytes(text[:at] + data + text[at + lost :])
+        samples.matches(path, path.read_bytes())
+        source = FileSource(path, samples)
+        drain(source)
+        source.finish()
+        assert source.status().problem is None
+
+
+@pytest.mark.skipif(not REAL, reason=f"no evaluation in {LOGS}")
+def test_a_real_one() -> None:
+    run = read_run(REAL[0])
+    rewards = [json.loads(line)["reward"] for line in REAL[0].read_text().splitlines()]
+    assert values(run, "val_samples/score") == {0: pytest.approx(sum(rewards) / len(rewards))}
+    assert is_evaluation(run)
