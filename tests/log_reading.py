@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Batch, Rows
+from verl_tui.evaluation import PREFIX
+from verl_tui.records import Batch, Histogram, Rows
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.source import FileSource
@@ -53,7 +54,13 @@ def drain_all(source: FileSource) -> list[Record]:
 
 def without_figures(records: Iterable[Record]) -> list[Record]:
     """Return the records that stand in the file itself."""
-    return [record for record in records if not (isinstance(record, Rows) and not record.progress)]
+    return [record for record in records if not _is_figure(record)]
+
+
+def _is_figure(record: Record) -> bool:
+    if isinstance(record, Histogram):
+        return record.key.removeprefix("val_") == f"{PREFIX}score"
+    return isinstance(record, Rows) and not record.progress
 
 
 def own_keys(run: Run) -> set[str]:

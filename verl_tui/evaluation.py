@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from verl_tui.distributions import MOST_VALUES, QUANTILES, of_values
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from verl_tui.distributions import Distribution
     from verl_tui.records import Fact, Sample
 
 PREFIX = "samples/"
@@ -38,6 +42,8 @@ _NUMBER = (int, float)
 _FEW, _SOME = 32, 128
 """Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a longer text short
 n-grams come again by themselves."""
+_LEAST_SCORED = 8
+"""Fewer scores have no quantiles to speak of."""
 _LEAST_TOKENS = 8
 """Fewer tokens have no entropy to speak of."""
 
@@ -178,6 +184,7 @@ class Evaluation:
         self._total, self._squares = 0.0, 0.0
         """Sums of the scores and of their squares, counted from the first score: large ones close together keep
         their spread."""
+        self._scores = array("d")
         self._extras: dict[str, list[float]] = {}
         """Name -> how many samples have it, and their sum."""
         self._groups: dict[int, tuple[float, float, int]] = {}
@@ -220,6 +227,8 @@ class Evaluation:
         self._total += above
         self._squares += above * above
         low, high, many = self._groups.get(group, (score, score, 0))
+        if self._scored <= MOST_VALUES:
+            self._scores.append(score)
         self._groups[group] = (score if score < low else low, score if score > high else high, many + 1)
 
     def _add_extra(self, name: str, value: float) -> None:
@@ -255,7 +264,13 @@ class Evaluation:
         mean = self._total / self._scored
         variance = max(0.0, self._squares / self._scored - mean * mean)
         spread = {"score_min": float(self._low), "score_max": float(self._high), "score_std": math.sqrt(variance)}
-        return {"score": self._first + mean, **spread}
+        scores = self.scores()
+        quantiles = {f"score/{name}": scores.figures[name] for name in QUANTILES} if scores is not None else {}
+        return {"score": self._first + mean, **spread, **quantiles}
+
+    def scores(self) -> Distribution | None:
+        """Return how the scores are distributed, None of few."""
+        return of_values(self._scores[:MOST_VALUES]) if self._scored >= _LEAST_SCORED else None
 
     def _whole_group(self) -> int:
         """Return how many samples a whole group has, at least; a number beyond all where the groups do not tell."""

@@ -176,3 +176,16 @@ def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
 def test_records_of_nothing_but_a_list_are_recognised(tmp_path):
     run = read_run(written(tmp_path, {"step": 4, "rewards": [0.25, 0.75]}))
     assert values(run, "rewards/mean") == {4: 0.5}
+
+
+def test_scores_of_samples_are_a_distribution(tmp_path):
+    rows = [{"step": 7, "input": f"q{at}", "output": "a", "score": at / 10} for at in range(11)]
+    folder = tmp_path / "rollouts"
+    folder.mkdir()
+    run = read_run(written(folder, *rows, name="7.jsonl"))
+    assert values(run, "samples/score") == {7: pytest.approx(0.5)}
+    assert values(run, "samples/score/p25") == {7: pytest.approx(0.25)}
+    assert run.histograms.at("samples/score", 7).bins[:2] == (0.0, 1.0)
+    assert sum(run.histograms.at("samples/score", 7).bins.counts) == 11
+    few = read_run(written(folder, *rows[:7], name="7.jsonl"))
+    assert not few.histograms.keys

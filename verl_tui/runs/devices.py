@@ -77,7 +77,11 @@ def utilization_keys(run: Run) -> list[str]:
     found: dict[tuple[str, int], str] = {}
     for key in run.keys:
         one = device_key(key)
-        if one is not None and one.field == "gpu" and (key.startswith("system/gpu.") or _passes_one(run, key)):
+        if (
+            one is not None
+            and one.field == "gpu"
+            and (key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key))
+        ):
             found.setdefault((one.node, one.device), key)
     return [found[place] for place in sorted(found)]
 

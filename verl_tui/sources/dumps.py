@@ -12,10 +12,11 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.evaluation import LOOKED_AT, PREFIX, READ_SHARE, Evaluation
-from verl_tui.records import Dump, Fact, Record, Restart, Rows, Sample, SourceStatus, Unreadable
+from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
+from verl_tui.records import Dump, Fact, Record, Restart, Sample, SourceStatus, Unreadable
 from verl_tui.sources import rollouts
 from verl_tui.sources.dump_file import BLOCK, DumpFile
+from verl_tui.sources.figures import figure_records
 from verl_tui.sources.paths import is_folder
 
 if TYPE_CHECKING:
@@ -281,20 +282,13 @@ class DumpSource:
             yield from self._figures(step, look)
             self._close_old()
 
-    def _figures(self, step: int, look: _Look) -> Iterator[Rows]:
+    def _figures(self, step: int, look: _Look) -> Iterator[Record]:
         if look.evaluation.count == look.told:
             return
         look.told = look.evaluation.count
-        found = sorted(look.figures().items())
-        prefix = f"val_{PREFIX}" if self.validation else PREFIX
         self._order += 1
-        yield Rows(
-            keys=tuple(f"{prefix}{name}" for name, _ in found),
-            steps=(step,),
-            columns=tuple((value,) for _, value in found),
-            orders=(self._order,),
-            progress=False,
-        )
+        scores = look.evaluation.scores()
+        yield from figure_records(look.figures(), scores, step, self._order, validation=self.validation)
 
     def _close_old(self) -> None:
         """Keep what is known of the newest dumps only: that suffices to read them on as they grow."""

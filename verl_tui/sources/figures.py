@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, Evaluation
-from verl_tui.records import Progress, Record, Restart, Rows, Sample
+from verl_tui.records import Histogram, Progress, Record, Restart, Rows, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from verl_tui.distributions import Distribution
 
 _KEPT = 4
 """Steps of one file, of each kind of sample, whose samples may still be coming in; of older ones what was said stands.
@@ -40,8 +42,7 @@ class Figures:
         out: list[Record] = []
         for record in records:
             if isinstance(record, Sample):
-                if (last := self._add(record)) is not None:
-                    out.append(last)
+                out.extend(self._add(record))
             elif isinstance(record, Rows):
                 self._reach(max(record.steps))
             elif isinstance(record, Progress) and record.step is not None:
@@ -52,29 +53,29 @@ class Figures:
         out.extend(self._tell())
         return tuple(out)
 
-    def _add(self, sample: Sample) -> Rows | None:
+    def _add(self, sample: Sample) -> Iterable[Record]:
         """Count a sample; return the last figures of a step that had to give way to a new one."""
         step = sample.step if sample.step is not None else self._step
         if step is None:
-            return None
+            return ()
         place = (sample.validation, step)
         evaluation = self._open.get(place)
-        last = None
+        last: Iterable[Record] = ()
         if evaluation is None:
             if place in self._closed:
-                return None
+                return ()
             last = self._make_room(sample.validation)
             evaluation = self._open[place] = Evaluation()
         evaluation.add(sample)
         self._touched[place] = None
         return last
 
-    def _make_room(self, validation: bool) -> Rows | None:
+    def _make_room(self, validation: bool) -> Iterable[Record]:
         begun = [place for place in self._open if place[0] is validation]
         if len(begun) < _KEPT:
-            return None
+            return ()
         oldest = begun[0]
-        last = self._rows(oldest) if oldest in self._touched else None
+        last = tuple(self._records(oldest)) if oldest in self._touched else ()
         self._touched.pop(oldest, None)
         del self._open[oldest]
         self._closed.add(oldest)
@@ -97,20 +98,30 @@ class Figures:
         self._step = None
         return last
 
-    def _tell(self) -> Iterator[Rows]:
+    def _tell(self) -> Iterator[Record]:
         for place in self._touched:
-            yield self._rows(place)
+            yield from self._records(place)
         self._touched.clear()
 
-    def _rows(self, place: _Place) -> Rows:
+    def _records(self, place: _Place) -> Iterator[Record]:
         validation, step = place
-        found = sorted(self._open[place].figures().items())
-        prefix = f"val_{PREFIX}" if validation else PREFIX
+        evaluation = self._open[place]
         self._order += 1
-        return Rows(
-            keys=tuple(f"{prefix}{name}" for name, _ in found),
-            steps=(step,),
-            columns=tuple((value,) for _, value in found),
-            orders=(self._order,),
-            progress=False,
-        )
+        return figure_records(evaluation.figures(), evaluation.scores(), step, self._order, validation=validation)
+
+
+def figure_records(
+    figures: Mapping[str, float], scores: Distribution | None, step: int, order: int, *, validation: bool
+) -> Iterator[Record]:
+    """Yield the figures of a step's samples as rows, and how their scores are distributed."""
+    found = sorted(figures.items())
+    prefix = f"val_{PREFIX}" if validation else PREFIX
+    yield Rows(
+        keys=tuple(f"{prefix}{name}" for name, _ in found),
+        steps=(step,),
+        columns=tuple((value,) for _, value in found),
+        orders=(order,),
+        progress=False,
+    )
+    if scores is not None:
+        yield Histogram(f"{prefix}score", step, *scores.bins)
