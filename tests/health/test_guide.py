@@ -46,6 +46,7 @@ def test_everything_named_exists() -> None:
         assert set(rule.silent) <= set(SILENCES)
         assert not rule.causes or rule.causes in CAUSES
         assert rule.meaning
+        assert rule.false_when, rule.name
         assert rule.source
         assert rule.condition == "diagnosis" or rule.advice
         assert rule.window == 1 or rule.why_window, rule.name

@@ -172,7 +172,7 @@ class RuleOnRun:
         known = self._watches.get(key)
         if known is not None and known[0] == basis:
             return known[1]
-        rule = replace(self.rule, window=basis.window)
+        rule = self.rule if basis.window == self.rule.window else replace(self.rule, window=basis.window)
         watch = Watch(
             lambda: make(rule, basis.limit, basis.restarts),
             Stream(rule.stream, scale=basis.scale, limit=basis.gate),

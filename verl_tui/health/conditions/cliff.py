@@ -71,6 +71,9 @@ class Cliff(Condition):
         if max(last) >= points[0][1] and max(last) >= points[len(points) // 3][1]:
             return
         past = [value for _, value in islice(points, len(points) - self._gap - self._recent)]
+        # No level lies above the highest point, so no fall is measured by more.
+        if (top := max(past)) > 0 and fmean(last) >= (1 - self._share) * top:
+            return
         level = median(past)
         sigma = _TO_SIGMA * median(abs(value - level) for value in past)
         least = max(_SIGMAS * sigma, self._share * abs(level))

@@ -19,7 +19,7 @@ _RANGE = 2.5
 a zigzag has large differences in a small span."""
 _CALM = 0.8
 """It is over when the spread has fallen below four fifths of the threshold: no dance on it."""
-_OFTEN = 5
+_OFTEN = 20
 """Points after which the spread is reckoned anew."""
 
 
@@ -45,7 +45,7 @@ class Swings(Condition):
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
             self._points.append((step, value))
-            if self.seen >= self.needs and self.seen % _OFTEN == 0:
+            if self.seen >= self.needs and (self.seen - self.needs) % _OFTEN == 0:
                 self._look(step)
 
     def _look(self, step: int) -> None:

@@ -26,7 +26,7 @@ _COMPONENT = re.compile(
 says beside a sample's score."""
 _NO_COMPONENT = re.compile(
     r".*(?:/|_)(?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|kl|entropy|count|number|num"
-    r"|penalty|repetition|distinct_?\d?|index|level|difficulty|weight|temperature|loss|rate_limit|retries|calls)"
+    r"|penalty|advantages?|repetition|distinct_?\d?|index|level|difficulty|weight|temperature|loss|rate_limit|retries|calls)"
     r"|samples/(?:extra_)?(?:num|n|is|has)_.+"
 )
 """Numbers that are no part of a reward: amounts, spreads, and what describes the task."""

@@ -96,9 +96,9 @@ class DeadGroups(Diagnosis):
 def _solved(moment: Moment) -> bool:
     """Return whether most groups are dead because the task is solved: all right, and nothing is left to learn."""
     right = _newest(moment, "samples/groups_all_right")
-    if right is not None:
-        return right > _MOSTLY
-    # TRL and others do not say which; a mean next to the scale's top does.
+    if right is not None and right > _MOSTLY:
+        return True
+    # TRL and others do not say which, and the top may lie below 1; a mean next to it does.
     reward = moment.run.present(moment.indicators.get("reward"))
     newest = [value for value in reward.tail(_LATELY) if math.isfinite(value)] if reward is not None else []
     return reward is not None and bool(newest) and fmean(newest) >= _TOP and reward.highest <= 1
