@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 _ZONES = 26 * 3600.0
 """Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
-LATEST = 1e11
-"""Seconds since the epoch, in the year 5138, beyond which a stated time is none: calendars end with the year 9999, and
+EARLIEST, LATEST = -6e10, 1e11
+"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars have the years 1 to 9999, and
 milliseconds are larger."""
 
 
 def dated(times: Sequence[float]) -> Sequence[float]:
     """Return the moments that a calendar has, nan in place of all others; nothing where it has none of them."""
-    if not times or (min(times) >= 0 and max(times) < LATEST):  # never so where the first is nan
+    if not times or (min(times) > EARLIEST and max(times) < LATEST):  # never so where the first is nan
         return times
-    known = [time if 0 <= time < LATEST else nan for time in times]
+    known = [time if EARLIEST < time < LATEST else nan for time in times]
     return () if all(map(isnan, known)) else known
 
 

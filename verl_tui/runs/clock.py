@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from verl_tui.times import LATEST
+from verl_tui.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Clock:
                 if not time > self.times[-1] or (step == self.steps[-1] and len(self.steps) == at + 1):
                     continue
                 del self.steps[at:], self.times[at:]
-            if 0 <= time < LATEST and (not self.times or time >= self.times[-1]):
+            if EARLIEST < time < LATEST and (not self.times or time >= self.times[-1]):
                 self.steps.append(step)
                 self.times.append(time)
 
