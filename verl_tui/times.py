@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _ZONES = 26 * 3600.0
 """Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
 EARLIEST, LATEST = -6e10, 1e11
-"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars have the years 1 to 9999, and
+"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end with the year 9999, and
 milliseconds are larger."""
 
 
