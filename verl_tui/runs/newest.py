@@ -19,7 +19,8 @@ def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = No
         count: Steps at most.
         end: The last step that counts, None where all do.
     """
-    if count < 1 or any(table.mean or not table.ascending for table, _ in tables):
+    mixed = len({table.reckoned for table, _ in tables}) > 1
+    if count < 1 or mixed or any(table.mean or not table.ascending for table, _ in tables):
         return [] if count < 1 else None
     # Each table holds a step once: before its last `count` rows none of its steps is among the last `count`.
     found: dict[int, tuple[int, float]] = {}
@@ -35,9 +36,10 @@ def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = No
 
 def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:
     """Return the last `count` values as they were measured, oldest first, none of them averaged or replaced."""
+    stated = [one for one in tables if not one[0].reckoned]
     rows = [
         row
-        for table, column in tables
+        for table, column in stated or tables
         for row in zip(table.orders[-count:], table.columns[column][-count:], strict=True)
         if count > 0
     ]

@@ -294,9 +294,10 @@ class Run:
     def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None, newest: int | None) -> None:
         if (stated := dated(rows.times)) is not rows.times:
             rows = replace(rows, times=stated)
-        table = state.tables.get((rows.keys, rows.mean))
+        kind = rows.keys, rows.mean, rows.reckoned
+        table = state.tables.get(kind)
         if table is None:
-            table = state.tables[rows.keys, rows.mean] = Table(rows.keys, mean=rows.mean)
+            table = state.tables[kind] = Table(rows.keys, mean=rows.mean, reckoned=rows.reckoned)
             for column, key in enumerate(rows.keys):
                 self._tables.setdefault(key, []).append((table, column))
             state.metrics.update(rows.keys if rows.progress else ())
@@ -304,7 +305,7 @@ class Run:
         # Lines far behind the progress bar were kept back by a buffer: they tell nothing of when their step was.
         least = newest if newest is None or state.step is None else max(newest, state.step - 1)
         times = array("d", rows.times or [arrived if step == newest == least else _NAN for step in rows.steps])
-        table.extend(rows, precedence(state.status.rank, state.status.ordinal, state.segment), times)
+        table.extend(rows, self._precedence(state, rows), times)
         if not rows.progress:
             if rows.times:
                 state.life.figures(rows.times[-1])
@@ -318,6 +319,9 @@ class Run:
         else:
             self._moments.watched.note(rows.steps, times)
         state.life.progress(arrival, rows.times[-1] if rows.times else None, state.status.modified)
+
+    def _precedence(self, state: SourceState, rows: Rows) -> int:
+        return precedence(state.status.rank, state.status.ordinal, state.segment, reckoned=rows.reckoned)
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
         step = sample.step if sample.step is not None else (state.step or self.step or 0)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.table import STATED, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -148,12 +150,13 @@ class Series:
         ]
         if not fresh:
             return
-        if len(fresh) == 1 and self._append(*fresh[0][1:]):
-            self._cursors[fresh[0][0]] = len(fresh[0][1])
-            return
-        self._merge(fresh)
+        if len(fresh) > 1 or not self._append(*fresh[0][1:]):
+            self._merge(fresh)
         for number, table, _, _ in fresh:
             self._cursors[number] = len(table)
+        if len(tables) > 1:
+            for first, last in superseded(table for table, _ in tables):
+                self._drop_reckoned(first, last)
 
     def _append(self, table: Table, column: int, start: int) -> bool:
         """Append the rows from `start` in one go if they all come after the last point; return whether they did."""
@@ -215,6 +218,21 @@ class Series:
             del column[at:]
         self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
         self._tell(at, steps, values)
+
+    def _drop_reckoned(self, first: float, last: float) -> None:
+        """Take away the points at reckoned steps from a step to another."""
+        start, stop = bisect_left(self.steps, first), bisect_right(self.steps, last)
+        if start == stop or min(self._orders[start:stop]) >= STATED:
+            return
+        stays = [order >= STATED for order in self._orders[start:stop]]
+        whole: tuple[array[int], ...] = (self.steps, self._orders, *([self.counts] if self.counts else []))
+        for numbers in whole:
+            numbers[start:stop] = array("q", compress(numbers[start:stop], stays))
+        for column in (self.values, self.times):
+            column[start:stop] = array("d", compress(column[start:stop], stays))
+        self.revision += 1
+        if self._pyramid is not None:
+            self._pyramid.rebuild()
 
     def _tell(self, at: int, steps: array[int], values: array[float]) -> None:
         """Have readers start over where points from index `at` on that were there before are others now."""

@@ -57,7 +57,7 @@ class SourceState:
     """What workers reported and the run went on with."""
     restarted: str | None = None
     """Why the source started anew, until the first row of the new segment tells at which step."""
-    tables: dict[tuple[tuple[str, ...], bool], Table] = field(default_factory=dict)
+    tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(default_factory=dict)
     """Tables of the current segment."""
     bar_steps: array[int] = field(default_factory=lambda: array("q"))
     """Steps that the progress bar of the current segment has shown, ascending."""

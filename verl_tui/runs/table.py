@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from array import array
-from math import isfinite
+from bisect import bisect_left, bisect_right
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from verl_tui.records import Rows
 
 _ROW_BITS = 40
-_SEGMENT_BITS = 10
+_SEGMENT_BITS = 9
 _ORDINAL_BITS = 9
 _RANK_BITS = 4
+STATED = 1 << (_ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
+"""The least precedence of a row whose step its log states."""
 
 
-def precedence(rank: int, ordinal: int, segment: int) -> int:
+def precedence(rank: int, ordinal: int, segment: int, *, reckoned: bool = False) -> int:
     """Return the base of a row's precedence: of two values for one step, the higher one holds.
 
+    A step that is stated beats one that was reckoned from what stands around a row, whatever the sources are.
     A better source beats a lossier one, a later file an earlier one, a later segment (the run was restarted) an
     earlier one. The rank comes first, since segments of different files cannot be told to be the same: verl's file
     logger begins its file anew at each start, a console goes on. It depends on what was written only, never on how
@@ -26,25 +32,28 @@ def precedence(rank: int, ordinal: int, segment: int) -> int:
     Args:
         rank: Quality of the source's format, 0..15.
         ordinal: Place of the source among the run's sources, 0..511.
-        segment: How often the source started anew before this row, 0..1023.
+        segment: How often the source started anew before this row, 0..511.
+        reckoned: Whether the row's step was reckoned.
     """
     source = (min(rank, 15) << _ORDINAL_BITS) | min(ordinal, 511)
-    return ((source << _SEGMENT_BITS) | min(segment, 1023)) << _ROW_BITS
+    return (((source << _SEGMENT_BITS) | min(segment, 511)) << _ROW_BITS) | (0 if reckoned else STATED)
 
 
 def source_of(order: int) -> tuple[int, int]:
     """Return the rank and the ordinal of the source whose row has this precedence."""
-    source = order >> (_ROW_BITS + _SEGMENT_BITS)
+    source = (order & (STATED - 1)) >> (_ROW_BITS + _SEGMENT_BITS)
     return source >> _ORDINAL_BITS, source & ((1 << _ORDINAL_BITS) - 1)
 
 
 class Table:
     """Rows of one source and segment that share the same keys. Grows only."""
 
-    def __init__(self, keys: tuple[str, ...], *, mean: bool) -> None:
+    def __init__(self, keys: tuple[str, ...], *, mean: bool, reckoned: bool = False) -> None:
         self.keys = keys
         self.mean = mean
         """Whether repeated steps are measurements to be averaged."""
+        self.reckoned = reckoned
+        """Whether its steps are not stated by the log."""
         self.steps = array("q")
         self.orders = array("q")
         """Precedence of each row, see `precedence`."""
@@ -80,3 +89,34 @@ class Table:
             column.extend(values)
             if not isfinite(sum(values)):
                 self.odd.add(key)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last step of a table with rows."""
+        return (self.steps[0], self.steps[-1]) if self.ascending else (min(self.steps), max(self.steps))
+
+    def within(self, first: float, last: float) -> int:
+        """Return the number of rows from a step to another."""
+        if self.ascending:
+            return bisect_right(self.steps, last) - bisect_left(self.steps, first)
+        return sum(first <= step <= last for step in self.steps)
+
+
+def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
+    """Return the spans of steps, the first and the last of each, in which rows at reckoned steps say nothing new.
+
+    There another log states the steps of what is as many records at least. Where it has as many from the very
+    beginning, the reckoned steps below its first are wrong ones of the same records.
+    """
+    held = [table for table in tables if len(table)]
+    reckoned = [table for table in held if table.reckoned]
+    if not reckoned or len(reckoned) == len(held):
+        return []
+    spans: list[tuple[float, float]] = []
+    for table in held:
+        first, last = table.span
+        for begin in (-inf, first):
+            if not table.reckoned and len(table) >= sum(one.within(begin, last) for one in reckoned):
+                spans.append((begin, last))
+                break
+    return spans
