@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_KEPT = 16
+"""Rows of one step that a further one is compared with: a trainer writes a handful."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """Numbers of one step, as a decoder reads them from one line."""
@@ -51,6 +55,9 @@ class Gather:
     def __init__(self) -> None:
         self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _Pending] = {}
         self._order = 0
+        self._of_step: list[Row] = []
+        """The last rows, as long as they are of one step."""
+        self._replaced = 0
         self._out: list[Record] = []
 
     def add(self, items: Iterable[Row | Record]) -> None:
@@ -64,7 +71,16 @@ class Gather:
                 self._flush()
                 if isinstance(item, Restart):
                     self._tables.clear()
+                    self._of_step = []
                 self._out.append(item)
+
+    @property
+    def note(self) -> str | None:
+        """What should be known of rows that cannot be seen any more."""
+        if not self._replaced:
+            return None
+        records = "1 record was" if self._replaced == 1 else f"{self._replaced:,} records were"
+        return f"{records} replaced, in whole or in part, by a later one of the same step with other values"
 
     def take(self) -> tuple[Record, ...]:
         """Return everything gathered since the last call."""
@@ -86,9 +102,22 @@ class Gather:
                 self._add_row(row)
                 return
             seen.insert(bisect_left(seen, row.step), row.step)
+        if not row.mean:
+            self._compare(row)
         table.rows.append(row)
         table.orders.append(self._order)
         self._order += 1
+
+    def _compare(self, row: Row) -> None:
+        """Count a row that takes the place of one before it."""
+        if not self._of_step or self._of_step[0].step != row.step:
+            self._of_step = [row]
+            return
+        if any(_contradicts(row, before) for before in self._of_step):
+            self._replaced += 1
+            self._of_step = [before for before in self._of_step if not _contradicts(row, before)]
+        self._of_step.append(row)
+        del self._of_step[:-_KEPT]
 
     def _flush(self) -> None:
         for (keys, mean, progress, reckoned), table in self._tables.items():
@@ -102,6 +131,18 @@ class Gather:
             steps = array("q", [row.step for row in rows])
             self._out.append(Rows(keys, steps, columns, table.orders, times, mean, progress, reckoned))
             table.rows, table.orders = [], []
+
+
+def _contradicts(row: Row, before: Row) -> bool:
+    """Tell whether two rows of one step have a metric in common, with different values."""
+    if row.keys == before.keys:
+        return not all(map(_same, row.values, before.values))
+    known = dict(zip(before.keys, before.values, strict=True))
+    return any(key in known and not _same(value, known[key]) for key, value in zip(row.keys, row.values, strict=True))
+
+
+def _same(value: float, other: float) -> bool:
+    return value == other or (math.isnan(value) and math.isnan(other))
 
 
 def _column(values: Sequence[float]) -> array[float]:

@@ -31,8 +31,8 @@ class LineReader:
 
     @property
     def note(self) -> str | None:
-        """Return the decoder's note."""
-        return self._decoder.note
+        """Return the decoder's note, and what is to be said of replaced records."""
+        return "; ".join(filter(None, (self._decoder.note, self._gather.note))) or None
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""

@@ -67,7 +67,10 @@ def _title(path: Path, size: int) -> str | None:
 class WandbReader:
     """Takes the log apart into records; what is damaged costs the rest of its block, which is LevelDB's own rule."""
 
-    note: str | None = None
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of replaced records."""
+        return self._gather.note
 
     def __init__(self, origin: str) -> None:
         self._origin = origin

@@ -1,0 +1,49 @@
+"""Rows of one file on their way to a run: what is said where one takes the place of another."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from log_reading import read_run
+
+from verl_tui.records import Restart
+from verl_tui.sources.gather import Gather, Row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AB = ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("rows", "replaced"),
+    [
+        ([Row(1, AB, (1, 2)), Row(2, AB, (3, 4))], 0),
+        ([Row(1, AB, (1, math.nan)), Row(1, AB, (1, math.nan))], 0),
+        ([Row(1, AB, (1, 2)), Row(1, ("a", "c"), (1, 9))], 0),
+        ([Row(1, AB, (1, 2), mean=True), Row(1, AB, (3, 4), mean=True)], 0),
+        ([Row(1, AB, (1, 2)), Row(1, AB, (1, 3))], 1),
+        ([Row(1, AB, (1, 2)), Row(1, ("b", "c"), (3, 4))], 1),
+        ([Row(1, AB, (1, 2)), Row(1, ("c",), (5,)), Row(1, AB, (3, 4)), Row(1, AB, (5, 6))], 2),
+    ],
+    ids=["steps", "again", "more", "measurements", "other values", "another metric", "twice"],
+)
+def test_rows_that_later_ones_replace_are_counted(rows: list[Row], replaced: int) -> None:
+    gather = Gather()
+    gather.add(rows)
+    assert (gather.note or "0").split()[0] == str(replaced)
+
+
+def test_a_restart_replaces_nothing() -> None:
+    gather = Gather()
+    gather.add([Row(1, AB, (1, 2)), Row(2, AB, (1, 2)), Row(1, AB, (3, 4)), Restart("x"), Row(1, AB, (5, 6))])
+    assert gather.note is None
+
+
+def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n")
+    (note,) = [one.status.note for one in read_run(path).sources.values() if one.status.format == "verl console"]
+    assert note == "1 record was replaced, in whole or in part, by a later one of the same step with other values"
