@@ -117,3 +117,18 @@ def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder: str, rec
     # The file of the second one ends inside a record.
     assert {step: shown[step] for step in truth} == truth
     assert len(truth) >= records - 1
+    assert list(values(read_run(directory), "loss")) == list(range(1, records + 1))
+
+
+@pytest.mark.parametrize("name", ["t019_eval", "t019_resume", "t019_log1", "lf_dpo", "lf_kto"])
+def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name: str) -> None:
+    """The console, the trainer's files and its event file are one run, each metric under one name."""
+    path = MADE / name / "out" / "trainer_state.json"
+    if not path.is_file():
+        pytest.skip(f"no {path}: set VERL_TUI_LOGS")
+    run = read_run(MADE / name)
+    truth = kept_by_the_trainer(path)
+    for key, spelled in (("loss", "train/loss"), ("eval_loss", "eval/loss")):
+        for one in (key, spelled) if truth[key] else ():
+            assert same(values(run, one), truth[key]), one
+    assert not {"loss", "train/loss"} <= set(run.keys)

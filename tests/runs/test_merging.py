@@ -190,3 +190,42 @@ def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):
     assert run.outcome == fatal
     tell(run, status("other.log", CONSOLE, 2), Event(EventKind.FINISHED, "done", 9, 3))
     assert run.outcome.kind is EventKind.FINISHED
+
+
+def record(*keys):
+    """Return one record of a trainer at step 1 with these metrics."""
+    return Rows(keys, (1,), tuple((0.5,) for _ in keys), (0,))
+
+
+@pytest.mark.parametrize("console_first", [True, False])
+def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
+    told = [
+        (status("state.json", LOGGER, 0), [record("loss", "epoch"), record("eval_loss", "epoch")]),
+        (status("tb", EVENTS, 1), [record("train/loss"), record("eval/loss"), record("train/epoch")]),
+    ]
+    for source, records in told if console_first else reversed(told):
+        tell(run, source, *records)
+    expected = ("loss", "epoch", "eval_loss") if console_first else ("train/loss", "eval/loss", "train/epoch")
+    assert set(run.keys) == set(expected)
+    for key in ("loss", "train/loss", "eval_loss", "eval/loss", "epoch", "train/epoch"):
+        assert values(run, key) == {1: 0.5}
+        assert run.tail(key, 1) == pytest.approx([0.5])
+        assert run.measured(key, 1) == [0.5]
+        assert [share.status.path for share in shares(run, key)] == ["state.json"]
+    assert list(run.indicators.values()).count(run.keys[0]) <= 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [("run.wandb", ("loss", "epoch")), ("run.wandb", ("train/loss",))],
+        [("run.wandb", ("loss", "train/loss", "epoch"))],
+        [("a.jsonl", ("loss", "lr")), ("tb", ("train/loss",))],
+        [("a.jsonl", ("loss", "epoch")), ("tb", ("actor/loss", "eval/loss"))],
+    ],
+    ids=["one source", "one record", "no epoch", "other metrics"],
+)
+def test_what_is_only_spelled_alike_is_not_one(run, told):
+    for path, keys in told:
+        tell(run, status(path, LOGGER), record(*keys))
+    assert list(run.keys) == [key for _, keys in told for key in keys]

@@ -98,7 +98,7 @@ def key_of(run: Run, metric: str) -> str | None:
     """Return the log's own key of an indicator, or of a key itself; None where the run has neither."""
     if metric in INDICATORS:
         return run.indicators.get(metric)
-    return metric if metric in run.keys else None
+    return metric if run.series(metric) is not None else None
 
 
 def is_better_low(metric: str, key: str) -> bool:

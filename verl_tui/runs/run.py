@@ -34,6 +34,7 @@ from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
 from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.source_state import SourceState, surest
+from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table, precedence
 from verl_tui.times import dated
 
@@ -83,6 +84,7 @@ class Run:
         self._planned: tuple[int, int | None] = (-1, None)
         """What the settings let the whole run take, and at which revision that was reckoned: it is asked for often."""
         self._tables: dict[str, list[tuple[Table, int]]] = {}
+        self._spellings = Spellings()
         self._series: dict[str, Series] = {}
         self._told: tuple[int, dict[str, Spread], Sequence[str]] = (-1, {}, ())
         """Number of keys, the distributions among them, and what is a metric of its own."""
@@ -92,7 +94,7 @@ class Run:
 
     @property
     def keys(self) -> Sequence[str]:
-        """The log's own metric keys, in the order of first appearance."""
+        """The log's own metric keys, in the order of first appearance; of two spellings of one metric the first."""
         return tuple(self._tables)
 
     @property
@@ -108,7 +110,9 @@ class Run:
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        return tuple(key for key, tables in self._tables.items() if any(key in table.odd for table, _ in tables))
+        return tuple(
+            key for key, tables in self._tables.items() if any(table.keys[at] in table.odd for table, at in tables)
+        )
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -193,7 +197,8 @@ class Run:
         return self._resolve()[0]
 
     def series(self, key: str) -> Series | None:
-        """Return the values of a metric, None where the log has no such key."""
+        """Return the values of a metric by any of its spellings, None where the log has no such key."""
+        key = self._spellings.known(key)
         tables = self._tables.get(key)
         if tables is None:
             return None
@@ -210,13 +215,14 @@ class Run:
 
     def tail(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` present values; unlike `present` it makes no series where it can do without."""
+        key = self._spellings.known(key)
         found = newest(self._tables.get(key, ()), count, self.end) if key not in self._series else None
         series = self.present(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
 
     def measured(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured: of several in one step each."""
-        return measured(self._tables.get(key, ()), count)
+        return measured(self._tables.get(self._spellings.known(key), ()), count)
 
     def precedences(self) -> Iterator[int]:
         """Yield the highest precedence among the rows of each metric, see `verl_tui.runs.table.precedence`."""
@@ -299,7 +305,8 @@ class Run:
         if table is None:
             table = state.tables[kind] = Table(rows.keys, mean=rows.mean, reckoned=rows.reckoned)
             for column, key in enumerate(rows.keys):
-                self._tables.setdefault(key, []).append((table, column))
+                name = self._spellings.name(key, rows.keys, state.status.path)
+                self._tables.setdefault(name, []).append((table, column))
             state.metrics.update(rows.keys if rows.progress else ())
         arrived = arrival if arrival is not None else _NAN
         # Lines far behind the progress bar were kept back by a buffer: they tell nothing of when their step was.

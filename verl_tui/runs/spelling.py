@@ -1,0 +1,73 @@
+"""One name for a metric that the files of a run spell in two ways.
+
+Hugging Face's trainers print `loss` and `eval_loss` and keep them so in their state; what they report to W&B,
+TensorBoard and trackio is `train/loss` and `eval/loss` (`rewrite_logs` in `transformers/integrations`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_SPLITS = ("eval", "test")
+
+
+class Spellings:
+    """The names of a run's metrics: of two spellings the first that came."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._own: set[str] = set()
+        """Spellings of a trainer's own records, which all tell their epoch."""
+        self._path: dict[str, str] = {}
+        """The source in which each spelling came first."""
+
+    def known(self, key: str) -> str:
+        """Return the name of a metric that may be spelled otherwise."""
+        return self._names.get(key, key)
+
+    def name(self, key: str, beside: Collection[str], path: str) -> str:
+        """Return the name of a metric that has come.
+
+        Args:
+            key: As it is spelled.
+            beside: All keys of its record.
+            path: Of the source.
+        """
+        name = self._names.get(key)
+        if name is None:
+            other = self._other(key, beside)
+            # Who spells both means two things.
+            same = other is not None and self._path[other] != path
+            name = self._names[key] = self._names[other] if same and other is not None else key
+            self._path[key] = path
+        return name
+
+    def _other(self, key: str, beside: Collection[str]) -> str | None:
+        """Return the other spelling of the same metric, None where none has come."""
+        own = _own(key)
+        if own is not None:
+            return own if own in self._own else None
+        if "epoch" not in beside:
+            return None
+        self._own.add(key)
+        reported = _reported(key)
+        return reported if reported in self._names else None
+
+
+def _own(key: str) -> str | None:
+    """Return how a trainer spells what it reports as this, None where it reports nothing so."""
+    split, slash, rest = key.partition("/")
+    if not slash or not rest:
+        return None
+    if split in _SPLITS:
+        return f"{split}_{rest}"
+    return rest if split == "train" else None
+
+
+def _reported(key: str) -> str:
+    """Return how a trainer reports a metric."""
+    split, _, rest = key.partition("_")
+    return f"{split}/{rest}" if split in _SPLITS and rest else f"train/{key}"
