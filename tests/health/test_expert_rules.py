@@ -198,6 +198,11 @@ def test_wandbs_share_of_the_host() -> None:
         (noisy([131 + 0.02 * i for i in range(300)], 0.1), None, None),  # not worth a word where the size is not known
         (LEAK, 503.0, {"trainer.total_training_steps": 100}),  # the run ends before
         (LEAK[:30], 503.0, None),
+        (
+            [*(200.0 + 100 * (i % 60) / 60 for i in range(120)), *(200.0 + i for i in range(58))],
+            503.0,
+            None,
+        ),  # a slow saw
     ],
 )
 def test_memory_that_is_no_leak(used: list[float], total: float | None, settings: dict[str, int] | None) -> None:

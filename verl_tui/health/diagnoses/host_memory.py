@@ -93,9 +93,10 @@ class HostMemory(Diagnosis):
         if len(series) < self.rule.window:
             return NotJudged(self.rule.id, f"needs {self.rule.window} points, has {len(series)}")
         share = key in {names.get(name) for name in _SHARE}
-        values, steps = list(series.values[-_MOST:]), series.steps[-_MOST:]
-        if not all(map(math.isfinite, values)) or not _steady(values):
+        count = _climb(list(series.values[-_MOST:]), self.rule.window)
+        if not count:
             return None
+        values, steps = series.values[-count:], series.steps[-count:]
         each = trend(values).change / max(1, steps[-1] - steps[0])
         full = 100 * _FULL if share else _full(moment)
         return _Growth(key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else "GB")
@@ -152,6 +153,19 @@ class HostMemory(Diagnosis):
     ) -> Finding:
         rule = self.rule
         return Finding(rule.id, severity, words, step, since, evidence, rule.advice, rule.source, key)
+
+
+def _climb(values: Sequence[float], least: int) -> int:
+    """Return the newest values that climb steadily, as many as there are; 0 where they do not."""
+    if values[-1] < max(values[:-least], default=-math.inf) or not all(map(math.isfinite, values)):
+        return 0
+    for count in (len(values), 2 * least, least):
+        before, stretch = values[:-count], values[-count:]
+        # What was as high before has been given back before: a saw, no leak.
+        beyond = values[-1] - max(before, default=values[-1])
+        if _steady(stretch) and (not before or beyond >= (values[-1] - stretch[0]) / 2):
+            return len(stretch)
+    return 0
 
 
 def _steady(values: Sequence[float]) -> bool:
