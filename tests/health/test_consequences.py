@@ -35,8 +35,8 @@ COLLAPSE = found("policy-collapse", 5000, Severity.CRITICAL)
     ("finding", "follows"),
     [
         (found("reward-cliff", 5000), True),
-        (found("reward-cliff", 5000 - 5 * GAP), True),  # windows blur where it begins
-        (found("reward-cliff", 5000 - 6 * GAP), False),
+        (found("reward-cliff", 5000 - 10 * GAP), True),  # windows blur where it begins
+        (found("reward-cliff", 5000 - 11 * GAP), False),
         (found("truncation", 9000), True),
         (found("kl-high", 4000), True),  # a sign of it: the KL leaves its band before the reward falls
         (found("kl-high", 1000), False),  # long before: another story

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.runs.run import Run
 
-_TOLERANCE = 5
-"""Logged points by which a consequence may seem to begin before its cause: windows blur the beginning of both."""
+_TOLERANCE = 10
+"""Logged points by which a consequence may seem to begin before its cause: windows blur the beginning of both, and
+diagnoses by blocks know theirs by ten points."""
 
 
 def with_causes(
