@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -48,6 +49,17 @@ def demo(simulated: Path) -> Monitor:
 def collapse(simulated: Path) -> Monitor:
     """The demo's run that collapses."""
     return load([str(simulated / "run_ppo_collapse")], Config(), NOW)
+
+
+@pytest.fixture
+def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitor]:
+    """The same, with findings of which none follows from another."""
+    before = collapse.verdicts["run_ppo_collapse"]
+    found = tuple(replace(one, consequence_of=None) for one in before.findings)
+    collapse.verdicts["run_ppo_collapse"] = replace(before, findings=found)
+    monkeypatch.setattr(collapse, "judge", lambda _now: False)
+    yield collapse
+    collapse.verdicts["run_ppo_collapse"] = before
 
 
 @pytest.fixture(autouse=True)

@@ -301,8 +301,8 @@ async def test_twelve_runs(tmp_path: Path) -> None:
 # -- findings ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_next_finding_takes_charts_and_samples_to_its_step(collapse: Monitor) -> None:
-    app = showing(collapse)
+async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart: Monitor) -> None:
+    app = showing(apart)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
         findings = app._view(NOW).verdict.findings

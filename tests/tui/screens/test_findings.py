@@ -32,8 +32,8 @@ def told(app: VerlApp) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_every_finding_is_reached_in_every_layout(collapse: Monitor, size: tuple[int, int]) -> None:
-    app = showing(collapse)
+async def test_every_finding_is_reached_in_every_layout(apart: Monitor, size: tuple[int, int]) -> None:
+    app = showing(apart)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         samples = app.screen.query_one(SamplesPanel)
@@ -120,11 +120,11 @@ async def test_findings_without_metric_or_step(
 
 
 async def test_the_chosen_finding_leads_the_badges(tmp_path: Path) -> None:
-    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
+    app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3, response_length_mean=300.0))
     async with app.run_test(size=(40, 12), notifications=True) as pilot:
         await press(pilot, "e", "e")
-        assert lines(app)[-2].startswith("▲ kl-high ")
-        assert "policy KL" in lines(app)[-1]
+        assert lines(app)[-2].startswith("▲ response-short ")
+        assert "response length" in lines(app)[-1]
         assert told(app) == []
         await press(pilot, "a")
         assert "acknowledged: " in lines(app)[-1]

@@ -96,8 +96,8 @@ async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
         assert zoomed(app) == "actor/ppo_kl"
 
 
-async def test_enter_after_a_finding_opens_its_chart(collapse: Monitor) -> None:
-    app = showing(collapse)
+async def test_enter_after_a_finding_opens_its_chart(apart: Monitor) -> None:
+    app = showing(apart)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
         findings = app._view(NOW).verdict.findings

@@ -58,21 +58,21 @@ async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "A")
-        assert "since step 1 · raised at step 10 · cleared at step 35" in text(app)
+        assert "since step 1 · raised at step 10 · cleared at step 34" in text(app)
         assert "1 raised, 0 lasting" in text(app)
 
 
 async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
-    write_run(tmp_path, "run", 40, kl_div=0.3)
+    write_run(tmp_path, "run", 40, kl_div=0.3, response_length_mean=300.0)
     app = loaded(tmp_path / "run")
     async with app.run_test(size=(200, 50)) as pilot:
         await press(pilot)
         assert "1 ✖2 run" in text(app)
-        assert text(app).index("circuit-breaker-kl") < text(app).index("kl-high")
+        assert text(app).index("circuit-breaker-kl") < text(app).index("response-short")
         await press(pilot, "a")
         assert "1 ▲1 run" in text(app), "only the warning is left"
         assert "acknowledged" in text(app)
-        assert text(app).index("kl-high") < text(app).index("circuit-breaker-kl")
+        assert text(app).index("response-short") < text(app).index("circuit-breaker-kl")
         await press(pilot, "e", "a")
         assert "1 ● run" in text(app)
         assert "2 acknowledged" in text(app)
