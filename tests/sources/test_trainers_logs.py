@@ -94,6 +94,20 @@ def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(tmp_path: 
     assert notes == ["LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"]
 
 
+def test_the_console_of_llama_factorys_ppo_is_of_the_same_series(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(
+        "\r  0%|          | 0/9 [00:00<?, ?it/s]"
+        + "".join(
+            f"\r{' ' * 80}\r{{'loss': -0.5, 'reward': {n}.5, 'learning_rate': 0.1, 'epoch': 0.0}}\n"
+            f"\r  {n}%|▏ | {n}/9 [00:0{n}<00:09,  1.00it/s]\r  {n + 1}%|▏ | {n + 1}/9 [00:0{n}<00:09,  1.00it/s]"
+            for n in range(4)
+        )
+    )
+    run = read_run(tmp_path / "train.log")
+    assert values(run, "reward") == {1: 0.5, 2: 1.5, 3: 2.5, 4: 3.5}
+    assert "counts steps from 0" in " ".join(state.status.note or "" for state in run.sources.values())
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("0:01:03", 63), ("3 days, 17:51:32", 323_492), ("1 day, 0:00:00.5", 86_400.5), ("1s", 1), ("1h 2m 3s", 3723),

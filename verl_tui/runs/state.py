@@ -92,10 +92,11 @@ def state(run: Run, now: float) -> State:
     idle = max(0.0, now - written) if written is not None else silence(run, now)
     if outcome is not None and (_let_go(run) or (idle is not None and idle > _QUIET_CRASH)):
         return State.CRASHED
+    if is_evaluation(run):
+        gone = holder is not None and holder.gone
+        return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
     if holder is not None and holder.gone:
         return _gone(run)
-    if is_evaluation(run):
-        return State.RUNNING if idle is not None and idle <= _FRESH_LOG else State.FINISHED
     if run.step is None:
         waits = idle is None or idle <= _ENDED_AFTER or holder is not None
         return State.WAITING if waits else State.ENDED

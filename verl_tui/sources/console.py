@@ -8,6 +8,7 @@ print is read by `verl_tui.sources.console_dicts`.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,6 +21,7 @@ from verl_tui.sources.console_settings import SettingsReader
 from verl_tui.sources.console_tables import TableBlock
 from verl_tui.sources.gather import Row
 from verl_tui.sources.lines import LineReader
+from verl_tui.sources.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import one_line, safe, strip_ansi
 from verl_tui.times import parse_time
 
@@ -95,6 +97,8 @@ class ConsoleDecoder:
         self._table = TableBlock()
         self._dicts = DictReader()
         self._step: int | None = None
+        self._from_zero = False
+        """Whether steps are counted from 0 where other files of the run count from 1."""
         self._told = b""
         """The time last told, to ten seconds: lines come by the thousand."""
         self._number = 0
@@ -104,10 +108,17 @@ class ConsoleDecoder:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of steps that are only estimated, and of rewards that were added up."""
+        """Return what is to be said of steps that are estimated or shifted, and of rewards that were added up."""
         counted = self._dicts.counted
         said = [f"the steps of {counted:,} records are estimated: the console states none, they were counted"]
-        return "; ".join(filter(None, [*(said if counted else ()), self._table.note])) or None
+        return (
+            "; ".join(
+                filter(
+                    None, [*(said if counted else ()), FROM_ZERO_NOTE if self._from_zero else None, self._table.note]
+                )
+            )
+            or None
+        )
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget everything but the key names."""
@@ -259,6 +270,8 @@ class ConsoleDecoder:
     def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
         """Take what a dict of metrics said."""
         for item in said:
+            if isinstance(item, Row) and FROM_ZERO.issuperset(item.keys) and len(item.keys) == len(FROM_ZERO):
+                item, self._from_zero = replace(item, step=item.step + 1), True  # noqa: PLW2901
             step = item.step if isinstance(item, Row | Progress) else None
             # What a buffer kept back may come after an end, and does not undo it; bars are always of now.
             late = isinstance(item, Row) and step is not None and self._step is not None and step < self._step

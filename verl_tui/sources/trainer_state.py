@@ -29,10 +29,11 @@ anchor = True
 FILE = "trainer_state.json"
 LARGEST = 64 * 2**20
 """Bytes after which a document is given up: a history of a million steps is no larger."""
-_FROM_ZERO = {"loss", "reward", "learning_rate", "epoch", "step"}
-"""Fields of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console, from 1 in its
+FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
+"""Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console, from 1 in its
 `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py, `ppo_train`).
 """
+FROM_ZERO_NOTE = "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
 _SETTINGS = ("num_train_epochs", "train_batch_size", "logging_steps", "eval_steps", "save_steps", "max_steps")
 
 
@@ -127,10 +128,8 @@ class TrainerStateReader:
         if not isinstance(history, list):
             yield Unreadable(1, 'no list "log_history"', "")
             return
-        first = int(bool(history) and isinstance(history[0], dict) and history[0].keys() == _FROM_ZERO)
-        self.note = (
-            "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say" if first else None
-        )
+        first = int(bool(history) and isinstance(history[0], dict) and history[0].keys() == FROM_ZERO | {"step"})
+        self.note = FROM_ZERO_NOTE if first else None
         entries = [tuple(_entry(entry, first)) for entry in history]
         hashes = [hash(repr(entry)) for entry in entries]
         if hashes[: len(self._told)] != self._told:
