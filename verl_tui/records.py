@@ -250,6 +250,14 @@ class SourceStatus:
     """Why the source is down (permission, vanished), None while it is up."""
     note: str | None = None
     """What should be known of its figures, e.g. that they are of a part only."""
+    program: str | None = None
+    """What wrote it, where its format is that of several programs: `Hugging Face console`."""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.program or self.format
+
     writer: Writer | None = None
     """Who writes it, None where that cannot be seen: another host, another container."""
     unheld: bool = False

@@ -186,6 +186,21 @@ def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cle
     assert [source.status.note for source in run.sources.values()] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (BUFFERED, "Hugging Face console"),
+        (SLIME, "verl console"),
+        ("step:1 - actor/loss:1.0\n{'loss': 0.5, 'epoch': 0.1}\n", "verl console"),
+    ],
+)
+def test_a_console_is_called_its_trainers(tmp_path: Path, text: str, title: str) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(text)
+    status = read_run(path).sources[str(path)].status
+    assert (status.title, status.format) == (title, "verl console")
+
+
 def test_dicts_among_which_bars_are_rare_are_counted_and_this_is_said(tmp_path: Path) -> None:
     """W&B keeps bars and dicts of a console in the order in which it saw them last."""
     path = tmp_path / "output.log"

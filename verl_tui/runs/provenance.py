@@ -56,7 +56,7 @@ def words(run: Run, key: str) -> tuple[str, ...]:
     found = shares(run, key)
     total = sum(share.points for share in found)
     return tuple(
-        f"{share.status.format} {_short(share.status.path)}"
+        f"{share.status.title} {_short(share.status.path)}"
         + (f" ({share.points} of {total})" if len(found) > 1 else "")
         for share in found
     )

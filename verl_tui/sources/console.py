@@ -139,6 +139,11 @@ class ConsoleDecoder:
             return None
         return self.decode(line, number)
 
+    @property
+    def program(self) -> str | None:
+        """Return whose console it is, once that shows: verl's has step lines."""
+        return "Hugging Face console" if self._dicts.seen and not self._schemas else None
+
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet can be decoded: those up to its last bar."""
         if self._sample.begun or self._table.begun:

@@ -63,6 +63,11 @@ class Decoder(Protocol):
 class PatientDecoder(Decoder, Protocol):
     """A decoder of which some records wait for later lines, and which need not wait for the ends of all lines."""
 
+    @property
+    def program(self) -> str | None:
+        """What wrote the file, where the format is that of several programs."""
+        ...
+
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet mean the same whatever follows."""
         ...

@@ -34,6 +34,11 @@ class LineReader:
         """Return the decoder's note, and what is to be said of replaced records."""
         return "; ".join(filter(None, (self._decoder.note, self._gather.note))) or None
 
+    @property
+    def program(self) -> str | None:
+        """What wrote the file, where its format is that of several programs."""
+        return self._patient.program if self._patient is not None else None
+
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
         first = self._line + 1

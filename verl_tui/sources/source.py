@@ -113,6 +113,7 @@ class FileSource:
             modified=self._tail.modified,
             problem=self._problem,
             note=self._reader.note,
+            program=getattr(self._reader, "program", None),
         )
 
     def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:

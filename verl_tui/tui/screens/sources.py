@@ -206,7 +206,7 @@ def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
     if status.bytes_read < status.size:
         read = f"{size_text(status.bytes_read)} / {size}"
     return (
-        status.format,
+        status.title,
         up if status.problem is None else down,
         f"{status.records:,}",
         f"{leads:,}" if leads else "-",
