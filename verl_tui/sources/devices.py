@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.sources.jsonl import flatten, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _RANKS = ("rank", "global_rank", "world_rank", "local_rank", "process_index", "dp_rank", "worker_rank", "replica_rank")
 _DEVICES = ("gpu_id", "device_id", "gpu_index", "gpu_idx", "device_index", "cuda_device", "cuda_id", "device", "gpu")
+_NAMED = frozenset((*_RANKS, *_DEVICES))
 _INDEX = ("index", "id", "idx", *_DEVICES, "ordinal")
 _NAME = re.compile(
     r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host|hostname|worker"
@@ -59,6 +60,11 @@ class Devices(NamedTuple):
 _NONE = Devices({}, {}, frozenset())
 
 
+def names_one(fields: Iterable[str]) -> bool:
+    """Tell whether a record of such fields may name a rank or a device: most do not."""
+    return not _NAMED.isdisjoint(fields)
+
+
 def writer(fields: Mapping[str, Any]) -> Writer | None:
     """Return the rank and the device that a record is of, None where it names neither."""
     rank = next((index for name in _RANKS if (index := _index(fields.get(name))) is not None), None)
@@ -73,9 +79,9 @@ def devices(fields: Mapping[str, Any], of: Writer | None) -> Devices:
         fields: Its fields; nested ones with `/` between the names.
         of: The rank and the device that it is of.
     """
-    lists = [(name, value) for name, value in fields.items() if type(value) is list and value]
-    if not lists and of is None:
+    if of is None and list not in map(type, fields.values()):
         return _NONE
+    lists = [(name, value) for name, value in fields.items() if type(value) is list and value]
     told = {name: dict(_listed(name, value)) for name, value in lists}
     listed = {key: figure for figures in told.values() for key, figure in figures.items()}
     index = None if of is None else of[1] if of[1] is not None else _index(fields.get("local_rank"))

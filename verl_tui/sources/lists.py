@@ -54,11 +54,11 @@ class Split:
 
     def numbers(self, without: Collection[str] = ()) -> dict[str, float]:
         """Return the fields that are numbers, but for some, and the figures of distributions as `name/figure`."""
-        found = {
-            key: value
-            for key, value in ((key, number(raw)) for key, raw in self.rest.items() if key not in without)
-            if value is not None
-        }
+        found: dict[str, float] = {}
+        for key, raw in self.rest.items():
+            value = raw if type(raw) is float else number(raw)
+            if value is not None and key not in without:
+                found[key] = value
         for name, one in self.found.items():
             for part, value in one.figures.items():
                 found.setdefault(f"{name}/{part}", value)
@@ -79,9 +79,9 @@ class Split:
 
 def split(fields: Mapping[str, Any], joint: str = "/") -> Split:
     """Find the distributions among the fields of a record, those nested in others under names joined by `joint`."""
-    lists = {name: value for name, value in fields.items() if type(value) is list}
-    if not lists:
+    if list not in map(type, fields.values()):
         return Split(fields)
+    lists = {name: value for name, value in fields.items() if type(value) is list}
     found, taken = Split({}), set[str]()
     for name in _typed(fields, joint):
         within = f"{name}{joint}"

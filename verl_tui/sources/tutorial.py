@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Progress, Restart
-from verl_tui.sources.devices import Writer, devices, is_name, writer
+from verl_tui.sources.devices import Writer, devices, is_name, names_one, writer
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.lines import LineReader
@@ -84,6 +84,8 @@ class _Schema(NamedTuple):
     fields: StepFields
     about: frozenset[str]
     """Fields that measure nothing."""
+    named: bool
+    """Whether they may say of which rank or device it is."""
 
 
 class TutorialDecoder(JsonDecoder):
@@ -133,8 +135,8 @@ class TutorialDecoder(JsonDecoder):
         """Return the row, the histograms and the sample of one object."""
         scope = record.get("scope")
         flat = flatten(record)
-        fields, about = self._schema(flat)
-        of = writer(flat)
+        fields, about, named = self._schema(flat)
+        of = writer(flat) if named else None
         said = devices(flat, of)
         parts = split({name: value for name, value in flat.items() if name not in said.whole} if said.whole else flat)
         numbers = parts.numbers(about) | said.own
@@ -154,8 +156,8 @@ class TutorialDecoder(JsonDecoder):
         if numbers:
             yield Row(step, keys, tuple(numbers.values()), time, mean)
         if said.listed:
-            named = tuple(prefix + safe(key, 300) for key in said.listed)
-            yield Row(step, named, tuple(said.listed.values()), time, mean=True)
+            listed = tuple(prefix + safe(key, 300) for key in said.listed)
+            yield Row(step, listed, tuple(said.listed.values()), time, mean=True)
         if scope in (None, "sample", "rollout") or scope not in _MEASURED:
             sample = read_sample(record, step)
             if sample is not None:
@@ -188,7 +190,7 @@ class TutorialDecoder(JsonDecoder):
         known = self._schemas.get(names)
         if known is None:
             fields = step_fields(names)
-            known = _Schema(fields, fields.told | _ABOUT | set(filter(is_name, names)))
+            known = _Schema(fields, fields.told | _ABOUT | set(filter(is_name, names)), names_one(names))
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[names] = known
         return known
