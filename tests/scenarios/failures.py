@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scenarios.worlds import DIALECTS, World, dump, loop, prose, validate
+from scenarios.worlds import DIALECTS, NOW, World, dump, loop, prose, validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -508,10 +509,30 @@ def _crash(world: World, onset: int, chance: random.Random) -> int:
     return world.steps
 
 
-@failure("hang", "verl")
+def waiting(world: World, quiet: float) -> None:
+    """Let a heartbeat go on since the last step, with counters that stand still: a silent log may be a copy."""
+    world.age = 20.0
+    beats = (datetime.fromtimestamp(NOW - quiet + at) for at in range(0, int(quiet), 60))  # noqa: DTZ006 - as logs do
+    counters = "pending: 0, running: 8, finished: 0, failure: 0"
+    world.lines = [f"(TaskRunner pid=7) INFO:{beat:%Y-%m-%d %H:%M:%S},673:{counters}" for beat in beats]
+
+
+@failure("hang", "verl", form="console")
 def _hang(world: World, onset: int, chance: random.Random) -> int:
     shorten(world, onset)
-    world.age = chance.uniform(600, 3000)
+    waiting(world, chance.uniform(600, 3000))
+    return world.steps
+
+
+@failure("worker-errors", "verl", form="console")
+def _worker_errors(world: World, onset: int, chance: random.Random) -> int:
+    shorten(world, onset)
+    said = chance.choice(("RuntimeError: judge endpoint returned 503", "asyncio.TimeoutError: sandbox 17 is busy"))
+    world.lines = [
+        f"(AgentLoopWorker pid={pid}) {line}"
+        for pid in range(40, 40 + chance.randint(4, 40))
+        for line in ("Traceback (most recent call last):", '  File "agent_loop.py", line 7, in run', said)
+    ]
     return world.steps
 
 

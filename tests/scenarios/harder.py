@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from scenarios.failures import KEYS, ramp, shorten
+from scenarios.failures import KEYS, ramp, shorten, waiting
 from scenarios.measure import judged
 from scenarios.worlds import DIALECTS, FORMS, HAN, WORDS, World, dump, loop, prose, validate, verl
 
@@ -480,7 +480,7 @@ def _hang(world: World, onset: int, chance: random.Random) -> int:
     times = chance.choice((0.2, 1.0, 4.0, 10.0))
     for key in [name for name in world.columns if name.startswith("timing_s/")]:
         world.columns[key] = [None if value is None else value * times for value in world.columns[key]]
-    world.age = max(200.0, 47 * times * chance.uniform(8, 14))
+    waiting(world, max(200.0, 47 * times * chance.uniform(8, 14)))
     return onset
 
 
