@@ -770,7 +770,8 @@ def world_of(one: Case, dialect: str, seed: int) -> tuple[World, int]:
 def find(one: Case, dialect: str, seed: int, directory: Path) -> Found:
     """Plant a case and see when it is told."""
     world, onset = world_of(one, dialect, seed)
-    history = judged(world, FORMS[dialect][seed % len(FORMS[dialect])], directory).history
+    form = "console" if world.lines else FORMS[dialect][seed % len(FORMS[dialect])]
+    history = judged(world, form, directory).history
     raised = sorted(episode.raised_step or 0 for episode in history if episode.id == one.id)
     late = [step for step in raised if step >= onset]
     others = {episode.id for episode in history if episode.severity > Severity.INFO} - {one.id}
