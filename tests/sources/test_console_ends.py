@@ -193,6 +193,9 @@ def test_no_bytes_raise(noise: bytes) -> None:
     ("text", "cause"),
     [
         (f"{TRACE}ModuleNotFoundError: No module named 'trl'\n", "ModuleNotFoundError: No module named 'trl'"),
+        ("run.sh: line 3: accelerate: command not found\n", "accelerate: command not found"),
+        ("python: can't open file '/home/me/train.py': [Errno 2] No such file\n", "python: can't open file"),
+        ("/usr/bin/python3: No module named verl.trainer\n", "No module named verl.trainer"),
         ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n", "unrecognized arguments: --x"),
         (
             "Could not override 'a.b'.\n\nSet the environment variable HYDRA_FULL_ERROR=1 for more.\n",

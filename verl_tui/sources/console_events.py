@@ -29,7 +29,7 @@ _TROUBLE = (
     "Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
     "|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred|SIG|shutting down|got signal"
     "|Terminated|core dumped|Segmentation fault|CANCELLED|rror: |CUDA OOM|Could not override|is not in struct"
-    "|memory pressure|GB / "
+    "|memory pressure|GB / |command not found|can't open file|No module named"
 )
 _MAY_FAIL = _one_of(_TROUBLE)
 _WORTH_A_LOOK = _one_of(
@@ -101,6 +101,13 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"Watchdog caught collective operation timeout"), _CAUSE),
     (
         re.compile(rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct|^Cannot find primary config"),
+        _CAUSE,
+    ),
+    (
+        re.compile(
+            rb"^\S*python[\d.]*: (?:can't open file '|No module named \S)"
+            rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun): command not found\s*$"
+        ),
         _CAUSE,
     ),
     (re.compile(rb"^ray\.exceptions\.RayTaskError"), _RAY),

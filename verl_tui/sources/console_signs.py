@@ -32,6 +32,11 @@ _FAILED = re.compile(
     rb"|^Segmentation fault|^Killed\s*$|^Aborted",
     re.MULTILINE,
 )
+_WORDS = (
+    *(b"rror", b"xception", b"Exit", b"Interrupt", b"ot found", b"NotFound", b"No such file", b"No module", b"struct"),
+    *(b"Could not", b"Primary config", b"Killed", b"denied", b"fault", b"Aborted", b"can't open"),
+)
+"""One of these stands in each: most texts hold none, and finding that out is quick."""
 _TRAINS = re.compile(
     rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift|hydra|vllm|sglang"
     rb"|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
@@ -41,6 +46,8 @@ _TRAINS = re.compile(
 
 def bar(text: bytes) -> bool:
     """Tell whether a training's progress bar stands in a text."""
+    if b" [" not in text or b"<" not in text:
+        return False
     found = _BAR.finditer(strip_ansi(text))
     return any(_OF_TRAINING.match(one["name"] or b"") for one in found)
 
@@ -52,6 +59,7 @@ def failed(text: bytes, named: str = "") -> bool:
         text: The log, to its end.
         named: What the log is called, which may say that it is a training's.
     """
-    if _FAILED.search(strip_ansi(text[-_ENDS:])) is None:
+    end = text[-_ENDS:]
+    if not any(word in end for word in _WORDS) or _FAILED.search(strip_ansi(end)) is None:
         return False
     return _TRAINS.search(named.encode("utf-8", "replace")) is not None or _TRAINS.search(text) is not None

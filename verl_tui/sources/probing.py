@@ -14,6 +14,7 @@ import stat
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.sources import FORMATS, HEAD, console, console_signs, naming, tensorboard
@@ -40,6 +41,10 @@ MOST_ODD = 500
 """Files of a directory that are opened though they are not called as logs are."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors not worth a word: what is no file, went meanwhile, or is a link to nothing."""
+
+
+_MANY = 2**15
+"""Names kept in mind: a directory is looked at every few seconds."""
 
 
 class Name(Enum):
@@ -100,6 +105,7 @@ class _Look:
     binary: bool = False
 
 
+@lru_cache(maxsize=_MANY)
 def kind(name: str) -> Name:
     """Return how a file is called."""
     if tensorboard.NAMED in name:
@@ -112,11 +118,13 @@ def kind(name: str) -> Name:
     return Name.ODD if name.startswith(".") else Name.LOG
 
 
+@lru_cache(maxsize=_MANY)
 def deserves_a_word(name: str) -> bool:
     """Tell whether a file is called as hardly anything but a log is."""
     return tensorboard.NAMED in name or _suffix(name) in TOLD
 
 
+@lru_cache(maxsize=_MANY)
 def _suffix(name: str) -> str:
     name = base(name) or name.lower().removesuffix(SUFFIX)
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.compressed import SUFFIX, CompressedTail, plain
@@ -28,6 +29,7 @@ _PART = re.compile(
 _LOGURU = re.compile(r"(?P<stem>.+)\.(?P<date>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})(?P<suffix>\.(?:log|jsonl|out|txt))")
 
 
+@lru_cache(maxsize=2**15)
 def base(name: str) -> str | None:
     """Return what the log is called of which a file is an older part; None where it is none."""
     name = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
