@@ -122,7 +122,9 @@ def _logged(run: Run, index: str, node: str, name: str, keys: Mapping[str, tuple
         values = run.measured(keys[field][0], 1) if field in keys else ()
         return values[-1] if values and math.isfinite(values[-1]) else None
 
-    history = _in_percent(run.measured(keys["gpu"][0], COLUMNS)) if "gpu" in keys else ()
+    history = run.measured(keys["gpu"][0], COLUMNS) if "gpu" in keys else ()
+    if history and not keys["gpu"][0].partition("/l:")[0].endswith(".gpu"):  # W&B's are percentages, however small
+        history = _in_percent(history)
     used, total = _memory(last, {field: factor for field, (_, factor) in keys.items()})
     gpu = Gpu(
         index,
