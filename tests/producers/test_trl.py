@@ -1,0 +1,140 @@
+"""TRL while it trains, hangs, fails, is killed and comes back: held against its own history."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benchmarks.terminal import Terminal
+from log_reading import read_run, values
+
+from verl_tui.config import Config
+from verl_tui.monitor import load
+from verl_tui.runs.state import State, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from producers.conftest import Trained
+
+pytestmark = pytest.mark.producers
+
+AT_ONCE = 3.0
+"""Seconds within which the end of a process on this host is on the screen."""
+PATIENCE = 600.0
+"""Seconds after which every run here counts as silent for too long."""
+COMES = 120.0
+"""Seconds within which something is on the screen on any machine."""
+
+
+def check(path: Path) -> dict[str, Any]:
+    ended = subprocess.run(
+        [sys.executable, "-m", "verl_tui", "check", "--json", str(path)], capture_output=True, text=True, check=False
+    )
+    (run,) = json.loads(ended.stdout)["runs"]
+    return run
+
+
+def holds(path: Path, trained: Trained) -> None:
+    """Hold each logged value against the trainer's history, at its step; nothing more, nothing less."""
+    run = read_run(path)
+    steps = set()
+    for record in trained.history:
+        if "train_runtime" in record:
+            continue
+        steps.add(record["step"])
+        for key, value in record.items():
+            if key == "step" or not isinstance(value, int | float):
+                continue
+            name = next((one for one in (key, f"train/{key}", key.replace("eval_", "eval/")) if one in run.keys), None)
+            assert name is not None, f"{key} is not in {run.keys}"
+            found = values(run, name)[record["step"]]
+            assert found == pytest.approx(value, rel=2e-3, abs=1e-6) or (math.isnan(found) and math.isnan(value)), key
+    name = "reward" if "reward" in run.keys else "train/reward"
+    assert set(values(run, name)) == steps if "reward" in trained.history[0] else True
+
+
+def test_a_healthy_training_is_read_value_for_value(train: Callable[..., Trained]) -> None:
+    trained = train("--steps", 30).finish()
+    assert trained.process.returncode == 0
+    holds(trained.log, trained)
+    holds(trained.directory, trained)
+    run = check(trained.directory)
+    assert (run["state"], run["step"], run["total_steps"]) == ("finished", 30, 30)
+    assert [one for one in run["findings"] if one["severity"] == "critical"] == []
+    export = trained.directory.parent / "out.csv"
+    subprocess.run(
+        [sys.executable, "-m", "verl_tui", "export", "csv", str(trained.directory), "-o", str(export)], check=True
+    )
+    with export.open() as file:
+        rows = {int(row["step"]): row for row in csv.DictReader(file)}
+    assert set(rows) == set(range(1, 31))
+
+
+@pytest.mark.parametrize("through", ["cat", "tee copy.log"])
+def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained], through: str) -> None:
+    trained = train("--steps", 20, "--log", 5, "--eval", 10, through=through).finish()
+    run = read_run(trained.log)
+    assert set(values(run, "reward")) == {5, 10, 15, 20}
+    assert state(run, trained.log.stat().st_mtime + 10 * PATIENCE) is State.FINISHED
+
+
+def test_a_training_that_fails_is_a_crash_with_its_cause(train: Callable[..., Trained]) -> None:
+    trained = train("--steps", 30, "--raise-at", 12).finish()
+    run = check(trained.directory)
+    assert (run["state"], run["step"]) == ("crashed", 11)
+    (crash,) = (one for one in run["findings"] if one["id"] == "crash")
+    assert "RuntimeError: reward endpoint answered 503" in crash["message"]
+
+
+def test_a_resumed_training_is_one_run(train: Callable[..., Trained]) -> None:
+    train("--steps", 30, "--raise-at", 15).finish()
+    trained = train("--steps", 30, "--resume", append=True).finish()
+    holds(trained.directory, trained)
+    run = check(trained.directory)
+    assert (run["state"], run["step"]) == ("finished", 30)
+
+
+def test_a_kill_is_on_the_screen_at_once(train: Callable[..., Trained]) -> None:
+    trained = train("--steps", 500, "--sleep", 0.5)
+    terminal = Terminal([sys.executable, "-m", "verl_tui", trained.directory], (140, 45))
+    try:
+        assert terminal.read(COMES, lambda: terminal.shows("step 3")), terminal.lines
+        assert terminal.shows("running")
+        trained.process.kill()
+        trained.process.wait()
+        began = time.monotonic()
+        assert terminal.read(30, lambda: not terminal.shows("running")), terminal.lines
+        assert terminal.shows("ended?") or terminal.shows("crashed"), terminal.lines
+        assert time.monotonic() - began < AT_ONCE
+    finally:
+        terminal.close()
+
+
+def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]) -> None:
+    trained = train("--steps", 30, "--hang-at", 8)
+    deadline = time.monotonic() + COMES
+    while (now := time.monotonic()) < deadline:
+        monitor = load([str(trained.directory)], Config(), time.time())
+        if any((run.step or 0) >= 7 for run in monitor.runs.values()):
+            break
+    assert now < deadline
+    later = time.time() + PATIENCE
+    monitor = load([str(trained.directory)], Config(), later)
+    (run,) = monitor.runs.values()
+    assert state(run, later) is State.STALLED
+    (hang,) = (one for one in monitor.verdicts[run.name].findings if one.id == "hang")
+    assert str(trained.process.pid) in hang.message + " ".join(hang.evidence)
+    trained.process.kill()
+    trained.process.wait()
+    monitor = load([str(trained.directory)], Config(), later)
+    (run,) = monitor.runs.values()
+    assert state(run, later) in (State.ENDED, State.CRASHED)
+    assert "hang" not in {one.id for one in monitor.verdicts[run.name].findings}
