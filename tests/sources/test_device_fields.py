@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from log_reading import read_run, values
 
 from verl_tui.runs.devices import logged_devices
-from verl_tui.sources.devices import devices, is_name, writer
+from verl_tui.sources.devices import devices, is_name, worker
 
 GIB = 2**30
 
@@ -149,5 +149,5 @@ VALUE = st.recursive(
 
 @given(st.dictionaries(FIELD, VALUE))
 def test_any_fields_are_survived(fields):
-    said = devices(fields, writer(fields))
+    said = devices(fields, worker(fields))
     assert all(isinstance(value, float) for value in (*said.own.values(), *said.listed.values()))

@@ -36,8 +36,8 @@ _LISTS = re.compile(r"(?:.*[/.])?(?:gpus?|devices?|gpu_(?:stats|metrics|info)|de
 _MOST = 4096
 """Devices or ranks beyond which a number is no number of one."""
 
-Writer = tuple["int | None", "int | None"]
-"""Rank and device, each None where it is not named."""
+Worker = tuple["int | None", "int | None"]
+"""The process a record is of: its rank and its device, each None where it is not named."""
 
 
 @lru_cache(10_000)
@@ -65,14 +65,14 @@ def names_one(fields: Iterable[str]) -> bool:
     return not _NAMED.isdisjoint(fields)
 
 
-def writer(fields: Mapping[str, Any]) -> Writer | None:
+def worker(fields: Mapping[str, Any]) -> Worker | None:
     """Return the rank and the device that a record is of, None where it names neither."""
     rank = next((index for name in _RANKS if (index := _index(fields.get(name))) is not None), None)
     device = _device(fields)
     return None if rank is None and device is None else (rank, device)
 
 
-def devices(fields: Mapping[str, Any], of: Writer | None) -> Devices:
+def devices(fields: Mapping[str, Any], of: Worker | None) -> Devices:
     """Return what a record says of devices.
 
     Args:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.records import Progress, Restart
-from verl_tui.sources.devices import Writer, devices, is_name, names_one, writer
+from verl_tui.sources.devices import Worker, devices, is_name, names_one, worker
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.lines import LineReader
@@ -95,9 +95,9 @@ class TutorialDecoder(JsonDecoder):
         self._place = StepPlace()
         self._total: int | None = None
         """Steps of the whole run, as far as told."""
-        self._writers: set[Writer] = set()
+        self._workers: set[Worker] = set()
         """The ranks and devices that records are of."""
-        self._reached: dict[tuple[Writer, tuple[str, ...]], int] = {}
+        self._reached: dict[tuple[Worker, tuple[str, ...]], int] = {}
         """The last step of each, by what was measured."""
         self._schemas: dict[tuple[str, ...], _Schema] = {}
 
@@ -109,7 +109,7 @@ class TutorialDecoder(JsonDecoder):
     @property
     def note(self) -> str | None:
         """Return whether steps were counted, and whether figures are means over ranks."""
-        ranks, gpus = ({one[at] for one in self._writers} - {None} for at in (0, 1))
+        ranks, gpus = ({one[at] for one in self._workers} - {None} for at in (0, 1))
         several = f"{len(ranks)} ranks" if len(ranks) > 1 else f"{len(gpus)} devices" if len(gpus) > 1 else ""
         averaged = f"figures are means over {several}" if several else None
         return "; ".join(filter(None, (self._place.note, averaged))) or None
@@ -117,7 +117,7 @@ class TutorialDecoder(JsonDecoder):
     def restart(self) -> Sequence[Row | Record]:
         """Forget the step."""
         self._place, self._total = StepPlace(), None
-        self._writers, self._reached = set(), {}
+        self._workers, self._reached = set(), {}
         return ()
 
     def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
@@ -136,7 +136,7 @@ class TutorialDecoder(JsonDecoder):
         scope = record.get("scope")
         flat = flatten(record)
         fields, about, named = self._schema(flat)
-        of = writer(flat) if named else None
+        of = worker(flat) if named else None
         said = devices(flat, of)
         parts = split({name: value for name, value in flat.items() if name not in said.whole} if said.whole else flat)
         numbers = parts.numbers(about) | said.own
@@ -163,15 +163,15 @@ class TutorialDecoder(JsonDecoder):
             if sample is not None:
                 yield sample
 
-    def _one_of_many(self, of: Writer | None) -> bool:
+    def _one_of_many(self, of: Worker | None) -> bool:
         """Tell whether a record is of one of several ranks or devices: those of a step are to be averaged."""
         if of is None:
             return False
-        if len(self._writers) < _MOST_SCHEMAS:
-            self._writers.add(of)
-        return len(self._writers) > 1
+        if len(self._workers) < _MOST_SCHEMAS:
+            self._workers.add(of)
+        return len(self._workers) > 1
 
-    def _went_back(self, of: Writer, keys: tuple[str, ...], step: int) -> int | None:
+    def _went_back(self, of: Worker, keys: tuple[str, ...], step: int) -> int | None:
         """Return the step from which one of several ranks or devices went back, None where it did not.
 
         Of a single one, and of rows that are no means, `verl_tui.sources.gather` notices.
@@ -179,7 +179,7 @@ class TutorialDecoder(JsonDecoder):
         before = self._reached.get((of, keys))
         if before is None and len(self._reached) >= _MOST_SCHEMAS:
             return None
-        went_back = before is not None and step < before and len(self._writers) > 1
+        went_back = before is not None and step < before and len(self._workers) > 1
         if went_back:
             self._reached.clear()
         self._reached[of, keys] = step
