@@ -58,7 +58,7 @@ def holds(path: Path, trained: Trained) -> None:
             found = values(run, name)[record["step"]]
             assert found == pytest.approx(value, rel=2e-3, abs=1e-6) or (math.isnan(found) and math.isnan(value)), key
     name = "reward" if "reward" in run.keys else "train/reward"
-    assert set(values(run, name)) == steps if "reward" in trained.history[0] else True
+    assert set(values(run, name)) == steps
 
 
 def test_a_healthy_training_is_read_value_for_value(train: Callable[..., Trained]) -> None:
@@ -132,9 +132,3 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
     assert state(run, later) is State.STALLED
     (hang,) = (one for one in monitor.verdicts[run.name].findings if one.id == "hang")
     assert str(trained.process.pid) in hang.message + " ".join(hang.evidence)
-    trained.process.kill()
-    trained.process.wait()
-    monitor = load([str(trained.directory)], Config(), later)
-    (run,) = monitor.runs.values()
-    assert state(run, later) in (State.ENDED, State.CRASHED)
-    assert "hang" not in {one.id for one in monitor.verdicts[run.name].findings}
