@@ -52,6 +52,13 @@ def test_advice_by_kind(text: str, words: str) -> None:
     assert words in advice(text)
 
 
+def test_advice_on_a_report_of_a_failure_only_where_the_cause_is_not_known() -> None:
+    reports = ("Error executing job with overrides: ['a=b']", "ray.exceptions.RayTaskError(KeyError): ray::f()")
+    assert "first error" in advice("KeyError: 'x'", *reports)
+    assert "traceback below" in advice(reports[0])
+    assert "end of the traceback" in advice(reports[1])
+
+
 def test_no_crash_where_a_step_came_after() -> None:
     run = planted({"critic/score/mean": [0.5] * 3})
     run.apply(batch(Event(EventKind.FATAL, "boom", 3), rows({"critic/score/mean": [0.5]}, [4], 3)), now=0.0)

@@ -356,6 +356,16 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
     assert said[-1]
 
 
+def test_a_breach_that_came_back_is_told_from_its_first_point_on() -> None:
+    # 12 points back inside end the breach, for fewer than two windows.
+    columns = {"ppo/kl_div": [0.03] * 20 + [0.21] * 10 + [0.05] * 12 + [0.2] * 10, "rollout/sample_count": [1.0] * 52}
+    found = next(one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high")
+    assert found.since_step == 21
+    assert found.message.startswith("policy KL has mostly stayed above 0.1 for 32 steps")
+    assert "mean 0.147, last 0.2" in found.message
+    assert found.evidence[1].endswith("0.21 at step 21, furthest 0.21 at step 21, newest 0.2 at step 52")
+
+
 def test_a_breach_long_past_is_not_reported() -> None:
     run = planted({"ppo/kl_div": [0.15] * 30 + [0.03] * 30}, TUTORIAL)
     assert "kl-high" not in ids(judge(run))

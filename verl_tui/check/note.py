@@ -132,8 +132,8 @@ def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_Line]:
     rows = []
     for id, shown in indicators.items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
-        number = "not finite" if shown["value"] is None else _number(shown["value"])
-        rows.append((INDICATORS[id].label, f"{number} {_UNITS.get(unit, unit)}".rstrip(), shown))
+        finite = f"{_number(shown['value'])} {_UNITS.get(unit, unit)}".rstrip() if shown["value"] is not None else None
+        rows.append((INDICATORS[id].label, finite or "not finite", shown))
     label = max((len(row[0]) for row in rows), default=0)
     value = max((len(row[1]) for row in rows), default=0)
     for name, text, shown in rows:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.runs.settings import number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from verl_tui.runs.run import Run
 
 _OCCASIONS = 20
 """Recent validations or checkpoints that their rhythm is learned from."""
+_HELD = 2
+"""Equal distances that make a rhythm, where one more differs: heuristic."""
 
 
 class Rhythm(NamedTuple):
@@ -52,7 +54,7 @@ def rhythm(run: Run, occasions: Collection[int], setting: str) -> Rhythm:
     if stated is not None and math.isfinite(stated) and stated == int(stated):
         return Rhythm(stated, 0, regular=True) if stated > 0 else Rhythm(math.inf, 0, regular=True)
     recent = sorted(step for step in occasions if step > 0)[-_OCCASIONS:]  # at 0 the model is looked at before training
-    if recent and recent[-1] == run.total_steps:
+    if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):
         recent.pop()  # the last step has everything
     if not recent:
         return Rhythm(math.inf, 0, regular=True)
@@ -60,3 +62,10 @@ def rhythm(run: Run, occasions: Collection[int], setting: str) -> Rhythm:
     if not distances:
         return Rhythm(float(max(run.step or 0, recent[0])), recent[0], regular=False)
     return Rhythm(sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1)
+
+
+def _is_last(recent: Sequence[int], newest: int | None) -> bool:
+    """Tell whether the newest step looks like a run's last: it alone breaks a rhythm that held three times and more."""
+    distances = [after - before for before, after in pairwise(recent)]
+    regular = len(distances) > _HELD and len(set(distances[:-1])) == 1
+    return regular and recent[-1] == newest and distances[-1] < distances[0]

@@ -88,12 +88,13 @@ class Stays(Condition):
         """Mean of the run's first window."""
         self._again = 0
         """Points seen until mean and trend are looked at again."""
-        self._since: tuple[int, float] | None = None
+        self._breached = False
+        self._since: tuple[int, float] = (0, 0.0)
+        """Where the breach began first: one that comes back soon is the same."""
         self._worst: tuple[int, float] = (0, 0.0)
         self._sum = 0.0
-        self._count = 0
         self._spanned, self._hits = 0, 0
-        """Points since the breach began first, and those of them in breach."""
+        """Points since then, their sum, and those of them in breach."""
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -102,6 +103,7 @@ class Stays(Condition):
             if self._calm(some):
                 self.seen += len(some)
                 self._spanned += len(some)
+                self._sum += math.fsum(some)
                 self._ring.extend(zip(points, some, strict=True))
                 continue
             for step, value in zip(points, some, strict=True):
@@ -109,7 +111,7 @@ class Stays(Condition):
 
     def _calm(self, values: Sequence[float]) -> bool:
         """Return whether nothing was and nothing is in breach, so that a long healthy history costs next to nothing."""
-        if self._breaches or self._since is not None or self.seen < self._steady.window:
+        if self._breaches or self._breached or self.seen < self._steady.window:
             return False
         return not self._range.breached(max(values)) and not self._range.breached(min(values))
 
@@ -118,26 +120,26 @@ class Stays(Condition):
         if len(ring) == ring.maxlen and breached(ring[0][1]):
             self._breaches -= 1
         ring.append((step, value))
-        self._breaches += breached(value)
-        self._hits += breached(value)
+        if breached(value):
+            self._breaches += 1
+            self._hits += 1
+            if self._range.excess(value) > self._range.excess(self._worst[1]):
+                self._worst = (step, value)
         self._spanned += 1
+        self._sum += value
         self.seen += 1
         if self.seen == self._steady.window and self._steady.climb:
             self._opening = fmean(value for _, value in ring)
-        if self._since is not None:
-            self._follow(step, value)
+        if self._breached:
+            self._follow(step)
         elif self._breaches >= self._most and len(ring) == ring.maxlen and self.seen >= self._again:
             self._consider()
 
-    def _follow(self, step: int, value: float) -> None:
-        self._sum += value
-        self._count += 1
-        if self._range.excess(value) > self._range.excess(self._worst[1]):
-            self._worst = (step, value)
+    def _follow(self, step: int) -> None:
         over = self._steady.trend == "rising" and self._trend() < _STILL_RISING_T
         # A window whose mean is back inside contradicts what would be said of it.
         if self._breaches <= self._fewest or over or not self._range.breached(self._mean()):
-            self._since = None
+            self._breached = False
             self._end(step)
 
     def _mean(self) -> float:
@@ -152,13 +154,17 @@ class Stays(Condition):
         points = list(self._ring)
         first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))
         stretch = points[first:]
-        self._since = stretch[0]
+        self._breached = True
         known = len(self.spans.all), self.spans.all[-1].since if self.spans.all else 0
         self._begin(stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}")
         if known != (len(self.spans.all), self.spans.all[-1].since):
-            self._spanned, self._hits = len(stretch), sum(self._range.breached(value) for _, value in stretch)
+            self._count_from(stretch)
+
+    def _count_from(self, stretch: list[tuple[int, float]]) -> None:
+        self._since = stretch[0]
         self._worst = max(stretch, key=lambda point: self._range.excess(point[1]))
-        self._sum, self._count = math.fsum(value for _, value in stretch), len(stretch)
+        self._sum = math.fsum(value for _, value in stretch)
+        self._spanned, self._hits = len(stretch), sum(self._range.breached(value) for _, value in stretch)
 
     def _goes_the_way(self, mean: float) -> bool:
         if self._steady.climb and not mean >= self._steady.climb * self._opening:
@@ -173,24 +179,25 @@ class Stays(Condition):
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
-        if self._since is None:
+        if not self._breached:
             return None
         step, last = self._ring[-1]
         where = self._range.words + (f" ({words.note})" if words.note else "")
         rising = " and is still rising" if self._steady.trend == "rising" else ""
-        mean = self._sum / self._count
+        mean = self._sum / self._spanned
         since = self._first()
         if words.says and self._hits < self._spanned:
             message = f"{words.says} at {self._hits:,} of {self._spanned:,} points since step {since}"
         elif words.says:
             message = f"{words.says} for {words.span(step - since + 1)}"
         else:
-            message = f"{words.title} has stayed {where} for {words.span(step - since + 1)}{rising}"
+            stayed = "stayed" if self._hits == self._spanned else "mostly stayed"
+            message = f"{words.title} has {stayed} {where} for {words.span(step - since + 1)}{rising}"
             message += f": mean {number(mean)}, last {number(last)}"
         return Report(message, since, self._evidence())
 
     def _evidence(self) -> tuple[str, ...]:
-        (first, opening), (step, last) = self._since or (0, 0.0), self._ring[-1]
+        (first, opening), (step, last) = self._since, self._ring[-1]
         worst, extreme = self._worst
         share = f"{self._breaches} of the last {len(self._ring)} points are {self._range.words}"
         share += f", their mean {number(self._mean())}" if len(self._ring) > 1 else ""

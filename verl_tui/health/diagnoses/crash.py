@@ -69,10 +69,6 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "verl's file logger of v0.6.0–v0.7.0 cannot write NumPy numbers: update to v0.7.1 or later.",
         ),
         (
-            r"Error executing job with overrides|HYDRA_FULL_ERROR",
-            "Hydra ended the job: set HYDRA_FULL_ERROR=1 for the whole trace; the cause stands above this line.",
-        ),
-        (
             r"DUE TO TIME LIMIT",
             "The job's time was up: ask for more, or resume from the newest checkpoint.",
         ),
@@ -84,8 +80,18 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"^Killed|oom.kill|: Killed|SIGKILL",
             "It was killed from outside, mostly because the host's memory ran out: dmesg tells.",
         ),
-        (r"RayTaskError", "A Ray task failed: the exception's own message stands at the end of the traceback."),
     )
+)
+# Only where the headline itself is no more than such a report: else the cause is known, and stands there.
+_ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"Error executing job with overrides|HYDRA_FULL_ERROR"),
+        "Hydra ended the job: the cause stands in the traceback below this line; HYDRA_FULL_ERROR=1 prints all of it.",
+    ),
+    (
+        re.compile(r"RayTaskError"),
+        "A Ray task failed: the exception's own message stands at the end of the traceback.",
+    ),
 )
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)
 _CONSEQUENCE = re.compile(
@@ -128,7 +134,7 @@ class Crash(Diagnosis):
         same = [one for one in run.events if _is_like(one, event)]
         evidence += [_line(path, one) for one in same[-3:] if worker is None]
         evidence.append("no step came after it")
-        severity, verb, help = _said(moment, event, " ".join((headline, *(one.text for one in (event, *same)))))
+        severity, verb, help = _said(moment, event, advice(headline, *(one.text for one in (event, *same))))
         return Finding(
             self.rule.id,
             severity,
@@ -210,17 +216,25 @@ def _where(step: int | None) -> str:
     return "before the first step" if step is None else f"at step {step}"
 
 
-def _said(moment: Moment, event: Event, text: str) -> tuple[Severity, str, str]:
+def _said(moment: Moment, event: Event, help: str) -> tuple[Severity, str, str]:
     """Return how bad an end is, how it is said, and what helps."""
     if event.kind is EventKind.STOPPED:
         if interrupted(moment.run):
             return Severity.INFO, "the run was interrupted by its user", _BY_USER
-        return Severity.CRITICAL, "the run was stopped from outside", advice(text)
+        return Severity.CRITICAL, "the run was stopped from outside", help
     if moment.state is State.CRASHED:
-        return Severity.CRITICAL, "the run crashed", advice(text)
-    return Severity.WARNING, "an error that nothing has followed yet", advice(text)
+        return Severity.CRITICAL, "the run crashed", help
+    return Severity.WARNING, "an error that nothing has followed yet", help
 
 
-def advice(text: str) -> str:
-    """Return what usually helps against an error."""
-    return next((words for pattern, words in _ADVICE if pattern.search(text)), _OTHERWISE)
+def advice(headline: str, *others: str) -> str:
+    """Return what usually helps against an error.
+
+    Args:
+        headline: The line that is shown as the cause.
+        others: Further lines about the same end.
+    """
+    text = " ".join((headline, *others))
+    known = (words for pattern, words in _ADVICE if pattern.search(text))
+    report = (words for pattern, words in _ADVICE_ON_REPORTS if pattern.search(headline))
+    return next(known, None) or next(report, _OTHERWISE)

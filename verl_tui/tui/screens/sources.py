@@ -225,9 +225,9 @@ def _role(column: int, status: SourceStatus) -> str:
 def _narrow(facts: Sequence[str], width: int) -> Iterator[Row]:
     kind, state, records, leads, unreadable, read, changed = facts
     state_role = "up" if state.endswith("up") else "down"
-    words = [(kind, "dim"), (f"{records} records", "dim")]
+    words = [(kind, "dim"), (f"{records} record{'' if records == '1' else 's'}", "dim")]
     if leads != "-":
-        words.append((f"gives {leads} metrics", "dim"))
+        words.append((f"gives {leads} metric{'' if leads == '1' else 's'}", "dim"))
     words.append((f"{unreadable} unreadable", "dim" if unreadable == "0" else "warning"))
     words.extend([(read, "dim"), (f"changed {changed}", "dim")])
     row: Row = [("  " + state, state_role)]
