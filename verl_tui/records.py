@@ -215,17 +215,21 @@ Record = Rows | Histogram | Sample | Dump | Progress | Event | Pulse | Settings 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The process on this host that holds a log open for writing."""
+    """The process on this host that holds a log open for writing, or began it."""
 
     pid: int
     name: str
     """What runs, as the process list has it; empty where it cannot be seen."""
     gone: bool = False
     """Whether it has ended, and nobody else holds the file."""
+    by_name: bool = False
+    """Whether only the file's name tells of it: it began the file, but need not be at it any more."""
 
     @property
     def words(self) -> str:
         """Name it: `python train.py (process 4711)`."""
+        if self.by_name:
+            return f"process {self.pid}, which began the event file,"
         return f"{self.name or 'a process'} (process {self.pid})"
 
 

@@ -226,3 +226,39 @@ def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker: int | None)
     assert dead.latest is not None
     assert dead.nearest is not None
     assert (dead.latest.step, dead.nearest.step) == (10, 10)
+
+
+EVENTS = SourceStatus("tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T)
+BEGAN = Writer(4711, "", by_name=True)
+BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
+
+
+def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None:
+    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    assert state(run, T + 10) is State.ENDED
+    assert found(run, T + 10) == {"crash": Severity.WARNING}
+    assert "process 4711, which began the event file, is gone" in verdict(run, T + 10).findings[0].message
+
+
+def test_a_process_known_by_a_files_name_is_no_evidence_that_it_trains() -> None:
+    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN))
+    assert state(run, T + HOUR) is State.ENDED
+    assert found(run, T + HOUR) == {}
+
+
+def test_a_process_that_may_have_done_all_it_should_is_no_crash() -> None:
+    run = run_of(steps(20), status=replace(EVENTS, writer=BEGAN_GONE))
+    assert state(run, T + 10) is State.ENDED
+    assert found(run, T + 10) == {}
+
+
+def test_what_was_written_long_after_an_event_file_shows_that_its_process_is_not_missed() -> None:
+    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    take(run, steps(5, first=21), status=replace(STATUS, modified=T + 200))
+    assert state(run, T + 210) is State.RUNNING
+
+
+def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
+    run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    take(run, steps(5, first=21), status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN))
+    assert state(run, T + 30) is State.RUNNING

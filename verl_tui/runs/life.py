@@ -26,6 +26,10 @@ AGREE = 120.0
 """Seconds by which the newest stamp in a log and its file's time may differ and still be of one moment: heuristic,
 twice the minute from one heartbeat of verl to the next. A copy has another time."""
 
+_KEPT_BACK = 150.0
+"""Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard keeps records back for up
+to 120."""
+
 
 @dataclass(slots=True)
 class Life:
@@ -123,9 +127,16 @@ class Evidence(NamedTuple):
 def writer(run: Run) -> Writer | None:
     """Return the process that writes a run's log, one that lives before one that is gone; None where none is known.
 
-    W&B's own may outlive the trainer: it counts where no other is known.
+    W&B's own may outlive the trainer: it counts where no other is known. One that only began a file is not missed where
+    something else of the run was written long after that file.
     """
-    known = [state.status.writer for state in run.sources.values() if state.status.writer is not None]
+    newest = max((state.status.modified or 0.0 for state in run.sources.values()), default=0.0)
+    known = [
+        status.writer
+        for status in (state.status for state in run.sources.values())
+        if status.writer is not None
+        and not (status.writer.by_name and status.writer.gone and newest - (status.modified or 0.0) > _KEPT_BACK)
+    ]
     return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
 
 
@@ -144,7 +155,7 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
     for path, state in run.sources.items():
         name, life = one_line(PurePath(path).name, 60), state.life
         holder, modified = state.status.writer, state.status.modified
-        if holder is not None and not holder.gone:
+        if holder is not None and not holder.gone and not holder.by_name:
             yield Evidence(f"{holder.words} holds {name} open for writing", None)
         if life.arrived is not None:
             yield Evidence("steps came while we watched", life.arrived)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Writer
+from verl_tui.sources.authors import Authors
 from verl_tui.sources.processes import Processes
 
 if TYPE_CHECKING:
@@ -65,10 +66,13 @@ class Writers:
     Args:
         root: Where the system tells of processes.
         own: Our own process, which is nobody's writer.
+        authors: Know who began files that nobody keeps open.
     """
 
-    def __init__(self, root: Path = Path("/proc"), own: int | None = None) -> None:
+    def __init__(self, root: Path = Path("/proc"), own: int | None = None, authors: Authors | None = None) -> None:
         self._root = root
+        self._authors = Authors(root) if authors is None else authors
+        self._began: dict[Path, Writer] = {}
         self._processes = Processes(root)
         self._own = os.getpid() if own is None else own
         self._known: dict[Path, tuple[Inode, list[Holder], Writer]] = {}
@@ -77,14 +81,14 @@ class Writers:
     def held(self, path: Path) -> Held:
         """Return what the last looks told of a file."""
         known = self._known.get(path)
-        return Held(known[2] if known is not None else None, path in self._nobody)
+        return Held(known[2] if known is not None else self._began.get(path), path in self._nobody)
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
         """Return the files that no living process is known to write."""
         return [path for path in paths if path not in self._known or self._known[path][2].gone]
 
     def refresh(self) -> bool:
-        """Look at the known holders alone; tell whether a file has lost the last of them."""
+        """Look at the known processes alone; tell whether a file has lost the last of them."""
         lost = False
         for path, (inode, holders, writer) in list(self._known.items()):
             if writer.gone:
@@ -98,7 +102,10 @@ class Writers:
                 del self._known[path]  # it has closed the file and goes on: nothing is known any more
             else:
                 self._known[path] = inode, [], replace(writer, gone=True)
-        return lost
+        living = [path for path, one in self._began.items() if not one.gone]
+        told = self._authors.look(living, time.time()) if living else {}
+        self._began |= told
+        return lost or any(one.gone for one in told.values())
 
     def scan(self, paths: Sequence[Path], pause: float = 0.0) -> None:
         """Look through all processes for the holders of some files.
@@ -129,6 +136,8 @@ class Writers:
             self._known[path] = inodes[path], holders, self._named(holders)
         free = {path for path in owners if path not in found and owners[path] not in unseen and _is_local(path)}
         self._nobody = (self._nobody - set(owners)) | free
+        told = self._authors.look(free, time.time())
+        self._began = {path: one for path, one in self._began.items() if path not in owners} | told
 
     def _pids(self) -> list[int]:
         try:

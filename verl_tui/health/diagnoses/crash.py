@@ -172,8 +172,10 @@ def _is_like(one: Event, event: Event) -> bool:
 
 
 def _is_gone(run: Run) -> bool:
+    """Tell whether its process has gone without a word, and that is no good end: that of a name may have done its part."""
     holder = writer(run)
-    return holder is not None and holder.gone and run.outcome is None
+    gone = holder is not None and holder.gone and run.outcome is None
+    return gone and holder is not None and (not holder.by_name or run.total_steps is not None)
 
 
 class Blamed(NamedTuple):

@@ -1,0 +1,110 @@
+"""Whether the process that began an event file lives, on a `/proc` of our own making."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from verl_tui.records import Writer
+from verl_tui.sources.authors import Authors
+
+BOOT, BEGUN, NOW = 1_790_000_000, 1_795_000_000, 1_795_001_000.0
+FIRST = "pid:[4026531836]"
+CONTAINER = "pid:[4026532741]"
+
+
+def proc(root: Path, *, space: str = FIRST) -> Path:
+    """Return a `/proc` without processes."""
+    (root / "self" / "ns").mkdir(parents=True)
+    (root / "self" / "ns" / "pid").symlink_to(space)
+    (root / "stat").write_text(f"cpu 1 2 3\nbtime {BOOT}\n")
+    return root
+
+
+def process(root: Path, pid: int, *, began: float = BEGUN - 60, state: str = "S", inside: int | None = None) -> None:
+    """Put a process there; `inside` is its number in a container."""
+    folder = root / str(pid)
+    folder.mkdir()
+    ticks = int((began - BOOT) * os.sysconf("SC_CLK_TCK"))
+    (folder / "stat").write_text(f"{pid} (a) b) {state} " + " ".join(["0"] * 18) + f" {ticks} 0\n")
+    numbers = f"{pid}\t{inside}" if inside is not None else str(pid)
+    (folder / "status").write_text(f"Name:\tpython\nNSpid:\t{numbers}\nThreads:\t1\n")
+
+
+def event_file(folder: Path, *, host: str = "gpu-7.lan", pid: int = 4711, changed: float = NOW - 5) -> Path:
+    path = folder / f"events.out.tfevents.{BEGUN}.{host}.{pid}.0"
+    path.write_bytes(b"x")
+    os.utime(path, (changed, changed))
+    return path
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Path:
+    return proc(tmp_path / "proc")
+
+
+def look(root: Path, path: Path, now: float = NOW) -> Writer | None:
+    return Authors(root, "gpu-7.lan").look([path], now).get(path)
+
+
+def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(system: Path, tmp_path: Path) -> None:
+    path = event_file(tmp_path)
+    assert look(system, path) == Writer(4711, "", gone=True, by_name=True)
+    process(system, 4711)
+    assert look(system, path) == Writer(4711, "", by_name=True)
+
+
+def test_a_later_process_of_that_number_is_another(system: Path, tmp_path: Path) -> None:
+    process(system, 4711, began=BEGUN + 600)
+    told = look(system, event_file(tmp_path))
+    assert told is not None
+    assert told.gone
+
+
+def test_a_dead_process_that_nobody_has_waited_for_is_gone(system: Path, tmp_path: Path) -> None:
+    process(system, 4711, state="Z")
+    told = look(system, event_file(tmp_path))
+    assert told is not None
+    assert told.gone
+
+
+@pytest.mark.parametrize(
+    "name", ["events.out.tfevents.1795000000.gpu-8.lan.4711.0", "events.out.tfevents.1795000000.gpu-7.lan", "train.log"]
+)
+def test_other_hosts_and_names_without_a_process_tell_nothing(system: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"x")
+    os.utime(path, (NOW, NOW))
+    assert look(system, path) is None
+
+
+def test_a_number_inside_a_container_counts(system: Path, tmp_path: Path) -> None:
+    process(system, 9000, inside=4711)
+    told = look(system, event_file(tmp_path))
+    assert told is not None
+    assert not told.gone
+
+
+def test_in_a_container_only_a_long_silent_file_has_lost_its_process(tmp_path: Path) -> None:
+    system = proc(tmp_path / "proc", space=CONTAINER)
+    path = event_file(tmp_path)
+    assert look(system, path) is None
+    told = look(system, path, NOW + 300)
+    assert told is not None
+    assert told.gone
+
+
+def test_a_file_that_grows_after_all_is_written_elsewhere(system: Path, tmp_path: Path) -> None:
+    path, authors = event_file(tmp_path), Authors(system, "gpu-7.lan")
+    assert authors.look([path], NOW)[path].gone
+    assert authors.look([path], NOW + 10)[path].gone
+    os.utime(path, (NOW + 20, NOW + 20))
+    assert authors.look([path], NOW + 30) == {}
+    assert authors.look([path], NOW + 40) == {}
+
+
+def test_what_cannot_be_seen_is_no_proof(tmp_path: Path) -> None:
+    assert look(tmp_path / "nowhere", event_file(tmp_path)) is None
+    assert Authors(tmp_path, "h").look([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW) == {}
