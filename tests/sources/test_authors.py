@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.records import Writer
 from verl_tui.sources.authors import Authors
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BOOT, BEGUN, NOW = 1_790_000_000, 1_795_000_000, 1_795_001_000.0
 FIRST = "pid:[4026531836]"

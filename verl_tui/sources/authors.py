@@ -1,10 +1,10 @@
 """Whether the process that began an event file is gone: the file's name holds the host and the process.
 
-TensorBoard calls a file `events.out.tfevents.TIME.HOST.PID.N` (tensorboard/summary/writer/event_file_writer.py) and does
-not keep it open, so that no look at open files tells who writes it. A name alone proves little: a container may have the
-host's name and numbers of its own. So a process that has such a number in any container here counts as the one; where
-only a container's own processes can be seen, the file has to be silent for longer than its writer keeps things back;
-and a file that grows after all is never judged so again.
+TensorBoard calls a file `events.out.tfevents.TIME.HOST.PID.N` (tensorboard/summary/writer/event_file_writer.py) and
+does not keep it open, so that no look at open files tells who writes it. A name alone proves little: a container may
+have the host's name and numbers of its own. So a process that has such a number in any container here counts as the
+one; where only a container's own processes can be seen, the file has to be silent for longer than its writer keeps
+things back; and a file that grows after all is never judged so again.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _is_like(one: Event, event: Event) -> bool:
 
 
 def _is_gone(run: Run) -> bool:
-    """Tell whether its process has gone without a word, and that is no good end: that of a name may have done its part."""
+    """Tell whether its process has gone without a word; one that only began a file may have done all it should."""
     holder = writer(run)
     gone = holder is not None and holder.gone and run.outcome is None
     return gone and holder is not None and (not holder.by_name or run.total_steps is not None)
