@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import CONSOLE, LAUNCH
+from verl_tui.secrets import hide_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,9 +71,13 @@ class RunSettings:
         """Last part of a dotted name -> the names that end so."""
 
     def apply(self, settings: Settings) -> None:
-        """Take in what a source says; of two sources of one kind the one that speaks last holds."""
+        """Take in what a source says; of two sources of one kind the one that speaks last holds.
+
+        What gives access is hidden here, before anything is shown of it.
+        """
         known = self._said.pop(settings.origin, {})
-        self._said[settings.origin] = {**known, **settings.values}
+        shown = {key: hide_setting(key, value) for key, value in settings.values.items()}
+        self._said[settings.origin] = {**known, **shown}
         self.revision += 1
         self._merge()
 

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind
+from verl_tui.secrets import hide
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -257,5 +258,5 @@ def _actor(prefix: bytes) -> str:
 
 
 def _event(kind: EventKind, text: bytes, number: int, step: bytes | None = None, *, actor: str = "") -> Event:
-    said = one_line(text[:2000].decode("utf-8", "replace"), 400)
+    said = one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
     return Event(kind, said, number, int(step) if step else None, actor)
