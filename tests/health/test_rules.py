@@ -447,3 +447,19 @@ def test_looking_at_blocks_costs_what_is_new(count: int, monkeypatch: pytest.Mon
         run.apply(batch(rows(more, [count + 1 + i], count + i)), now=0.0)
         judge_.verdict(2.0)
     assert 0 < sum(read) <= 400
+
+
+def test_devices_that_the_log_names_later_are_judged_too() -> None:
+    run = planted({"critic/score/mean": wave(30, 0.6, 0.1)})
+    judge_ = Judge(load_guide(), run)
+    assert "gpu-idle" not in ids(judge_.verdict(1.0))
+    run.apply(batch(rows({"system/gpu.0.gpu": wave(30, 40, 5)}, order=30)), now=0.0)
+    assert "gpu-idle" in ids(judge_.verdict(2.0))
+
+
+def test_phases_that_the_log_names_later_are_looked_at() -> None:
+    run = planted({"timing_s/step": [100.0] * 200})
+    judge_ = Judge(load_guide(), run)
+    assert "slow-phase" not in ids(judge_.verdict(1.0))
+    run.apply(batch(rows({"timing_s/gen": [20.0] * 160 + [80.0] * 40}, order=200)), now=0.0)
+    assert "slow-phase" in ids(judge_.verdict(2.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
@@ -200,10 +201,15 @@ def v1_trainer(run: Run) -> str | None:
     stated = setting(run, ["use_v1"])
     if stated is not None and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
-    for key in run.keys:
-        # Only that trainer's replay buffer writes these; the trainer before wrote `num_turns/*`.
-        if key.startswith(
-            ("training/off_policy/", "training/num_turns/", "training_off_policy_", "training_num_turns_")
-        ):
-            return f"the log has {key}"
-    return None
+    key = _tells_of_v1(run.keys)
+    return f"the log has {key}" if key is not None else None
+
+
+_V1 = ("training/off_policy/", "training/num_turns/", "training_off_policy_", "training_num_turns_")
+"""Only that trainer's replay buffer writes these; the trainer before wrote `num_turns/*`."""
+
+
+@lru_cache(256)
+def _tells_of_v1(keys: tuple[str, ...]) -> str | None:
+    # Asked for at each judging, while keys hardly ever change.
+    return next((key for key in keys if key.startswith(_V1)), None)

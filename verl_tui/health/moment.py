@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
@@ -11,6 +12,8 @@ from verl_tui.runs.pace import Pace, pace
 from verl_tui.runs.state import State, state
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verl_tui.health.guide import Guide
     from verl_tui.records import GpuReading
     from verl_tui.runs.run import Run
@@ -28,7 +31,7 @@ class Moment:
     pace: Pace | None
     state: State
     indicators: dict[str, str]
-    names: dict[str, str]
+    names: Mapping[str, str]
     """verl's present name, and the log's own key itself -> the log's own key."""
     end: int | None
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned. None = no end."""
@@ -54,13 +57,17 @@ def moment(run: Run, guide: Guide, now: float, gpus: GpuReading | None = None) -
         now: Seconds since the epoch.
         gpus: The newest reading of this machine's GPUs.
     """
-    keys = run.keys
-    # Where two keys mean the same, the present name itself wins.
+    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, _names(run.keys), run.end, gpus)
+
+
+@lru_cache(256)
+def _names(keys: tuple[str, ...]) -> Mapping[str, str]:
+    # Asked for at each judging, while keys hardly ever change.
     names: dict[str, str] = {}
     for key in keys:
         names.setdefault(modern(key), key)
-    names |= {key: key for key in keys}
-    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, names, run.end, gpus)
+    # Where two keys mean the same, the present name itself wins.
+    return names | {key: key for key in keys}
 
 
 def minutes(seconds: float) -> str:

@@ -19,7 +19,7 @@ from verl_tui.health.watch import Watch
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Condition
     from verl_tui.health.guide import Rule
@@ -54,6 +54,9 @@ class RuleOnRun:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
+        self._patterns = [pattern for pattern in rule.metric if "*" in pattern]
+        self._matching: tuple[int, list[str]] = (-1, [])
+        """Number of names, and the keys of those that match: a log gets further names, and never loses one."""
         self._watches: dict[str, tuple[_Basis, Watch]] = {}
         self._looked: dict[str, Condition] = {}
         """The conditions as they stood when they were looked at last, by key."""
@@ -94,10 +97,10 @@ class RuleOnRun:
         return self._judge_keys(moment, keys, beside or "")
 
     def _keys(self, moment: Moment) -> list[str]:
-        patterns = [pattern for pattern in self.rule.metric if "*" in pattern]
-        if patterns:
-            found = (key for name, key in moment.names.items() if any(fnmatchcase(name, one) for one in patterns))
-            return list(dict.fromkeys(found))[:_MOST_KEYS]
+        if self._patterns:
+            if self._matching[0] != len(moment.names):
+                self._matching = (len(moment.names), _matching(moment.names, self._patterns))
+            return self._matching[1]
         key = _resolve(moment, self.rule.indicator, self.rule.metric)
         return [key] if key else []
 
@@ -179,6 +182,11 @@ class RuleOnRun:
         )
         self._watches[key] = (basis, watch)
         return watch
+
+
+def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
+    found = (key for name, key in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns))
+    return list(dict.fromkeys(found))[:_MOST_KEYS]
 
 
 def _window(rule: Rule, series: Series) -> int:

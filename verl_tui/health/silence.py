@@ -6,8 +6,8 @@ import math
 import re
 from bisect import bisect_left
 from functools import lru_cache
-from itertools import pairwise
-from statistics import fmean, variance
+from itertools import islice, pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
@@ -271,15 +271,24 @@ def not_unit_scale(moment: Moment, key: str) -> str | None:
 def reward_rises(moment: Moment, key: str) -> str | None:
     """Excuse a distance from the reference that has bought reward: learning is moving away."""
     reward = moment.run.present(moment.indicators.get("reward"))
-    values = [value for value in reward.values if math.isfinite(value)] if reward is not None else []
-    size = min(_SCORES, len(values) // 2)
-    if reward is None or size < _ENOUGH:
+    if reward is None:
         return None
-    first, last = values[:size], values[-size:]
-    gain, noise = fmean(last) - fmean(first), math.sqrt((variance(first) + variance(last)) / size)
-    if gain <= max(_SURELY * noise, _GAIN * max(map(abs, last))):
+    # Of a long run only the two ends are looked at: this is asked at each step.
+    first = list(islice(filter(math.isfinite, reward.values), 2 * _SCORES))
+    size = len(first) // 2
+    if size < _ENOUGH:
+        return None
+    first, last = first[:size], list(islice(filter(math.isfinite, reversed(reward.values)), size))
+    gain = fmean(last) - fmean(first)
+    if gain <= _GAIN * max(map(abs, last)) or gain <= _SURELY * math.sqrt((_variance(first) + _variance(last)) / size):
         return None
     return f"{key} has grown, but {reward.key} rose with it, from {fmean(first):.3g} to {fmean(last):.3g}"
+
+
+def _variance(values: Sequence[float]) -> float:
+    # Asked for at each judging: `statistics.variance` reckons with fractions.
+    mean = fmean(values)
+    return sum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
 
 
 def judged_as_idle(moment: Moment, key: str) -> str | None:

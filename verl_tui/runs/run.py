@@ -93,7 +93,7 @@ class Run:
     # -- what there is to read ------------------------------------------------------------------------------------
 
     @property
-    def keys(self) -> Sequence[str]:
+    def keys(self) -> tuple[str, ...]:
         """The log's own metric keys, in the order of first appearance; of two spellings of one metric the first."""
         return tuple(self._tables)
 
@@ -110,9 +110,8 @@ class Run:
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        return tuple(
-            key for key, tables in self._tables.items() if any(table.keys[at] in table.odd for table, at in tables)
-        )
+        found = (key for key, tables in self._tables.items() for table, at in tables if table.keys[at] in table.odd)
+        return tuple(dict.fromkeys(found))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -137,6 +136,7 @@ class Run:
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
     @property
+    @while_unchanged
     def restarts(self) -> Sequence[RestartMark]:
         """Where the run began anew, by step."""
         return marks(self._restarts, self.sources.values())

@@ -68,7 +68,7 @@ class Cliff(Condition):
     def _consider(self, step: int) -> None:
         points, last = self._points, self._last()
         # Most points come here without any fall: a look at a few of them spares the medians.
-        if max(last) >= points[0][1] and max(last) >= points[len(points) // 3][1]:
+        if (highest := max(last)) >= points[0][1] and highest >= points[len(points) // 3][1]:
             return
         past = [value for _, value in islice(points, len(points) - self._gap - self._recent)]
         # No level lies above the highest point, so no fall is measured by more.

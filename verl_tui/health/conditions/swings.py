@@ -51,8 +51,10 @@ class Swings(Condition):
     def _look(self, step: int) -> None:
         values = [value for _, value in self._points]
         ordered, tenth = sorted(values), len(values) // 10
-        between = _TO_SIGMA * median(abs(after - before) for before, after in pairwise(values))
-        spread = min(between, (ordered[-1 - tenth] - ordered[tenth]) / _RANGE)
+        spread = (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
+        if self._spread is None and spread <= self._threshold:
+            return  # most metrics swing so little that there is no need to look at neighbours
+        spread = min(spread, _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]))
         if self._spread is None and spread > self._threshold:
             self._begin(self._points[0][0], step, f"swung by {number(spread)} from point to point")
             self._spread = spread

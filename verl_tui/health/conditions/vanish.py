@@ -38,7 +38,10 @@ class Vanish(Condition):
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
-        for step, value in zip(steps, values, strict=True):
+        for at, (step, value) in enumerate(zip(steps, values, strict=True)):
+            if self.since is None and self.seen >= self._within:
+                self.seen += len(values) - at
+                return
             self.seen += 1
             self._recent.append((step, value))
             if self.seen <= _OPENING:

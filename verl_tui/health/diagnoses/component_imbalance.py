@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -13,7 +14,7 @@ from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, co
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.moment import Moment
@@ -70,7 +71,7 @@ class ComponentImbalance(BlockDiagnosis):
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at the reward's components."""
         reward = moment.indicators.get("reward")
-        keys = list(_components(moment, reward))
+        keys = _components(moment.run.keys, reward)
         if reward is None or len(keys) < 2:
             return NotJudged(self.rule.id, "the log has no components of the reward" if reward else "no reward")
         return Inputs((reward, *keys[:_MOST]))
@@ -107,17 +108,19 @@ class ComponentImbalance(BlockDiagnosis):
         )
 
 
-def _components(moment: Moment, reward: str | None) -> Iterator[str]:
-    """Yield the keys of the reward's parts; of two spellings of one the shorter."""
-    known: set[str] = set()
-    for key in sorted(one_each(moment.run.keys), key=lambda key: (len(key), key)):
+@lru_cache(256)
+def _components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
+    """Return the keys of the reward's parts; of two spellings of one the shorter."""
+    # Asked for at each judging, while keys hardly ever change.
+    known: dict[str, str] = {}
+    for key in sorted(one_each(keys), key=lambda key: (len(key), key)):
         name = key.removeprefix("train/")
         if key == reward or name in known or _COMPONENT.fullmatch(key) is None or _NO_COMPONENT.fullmatch(key):
             continue
         # Our own figures of samples are no parts of a reward; an extra of such a name is `samples/extra_…`.
         if name.removeprefix(PREFIX) not in RESERVED:
-            known.add(name)
-            yield key
+            known[name] = key
+    return tuple(known.values())
 
 
 def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]) -> _Saturated | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -69,7 +70,7 @@ class SlowPhase(BlockDiagnosis):
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at all phases, beside the whole step and the tokens worked on."""
         step = moment.indicators.get("step_time")
-        phases = [key for name, key in moment.names.items() if name == key and _is_phase(key)][:_MOST]
+        phases = _phases(moment.run.keys)
         if step is None:
             return NotJudged(self.rule.id, "the log has no time of a step")
         tokens = moment.names.get("perf/total_num_tokens") or moment.indicators.get("response_length")
@@ -101,6 +102,12 @@ class SlowPhase(BlockDiagnosis):
             ),
             key,
         )
+
+
+@lru_cache(256)
+def _phases(keys: tuple[str, ...]) -> tuple[str, ...]:
+    # Asked for at each judging, while keys hardly ever change.
+    return tuple(key for key in keys if _is_phase(key))[:_MOST]
 
 
 def _is_phase(key: str) -> bool:
