@@ -344,3 +344,12 @@ def test_findings_and_bests_need_two_guards(tmp_path: Path) -> None:
     )
     assert ended.returncode == 64
     assert "two guards" in ended.stderr
+
+
+def test_nothing_in_a_path_reaches_the_terminal_raw(tmp_path):
+    folder = tmp_path / os.fsdecode(b"r\xff\xc2\x9b2J\xe2\x80\xae")
+    folder.mkdir()
+    path = write(folder / "verl_logs.jsonl", HEALTHY, time.time() - 10**6)
+    out = subprocess.run([*GUARD, str(path)], capture_output=True, check=False, timeout=DEADLINE).stdout
+    assert out.isascii()
+    assert json.loads(out.splitlines()[0])["paths"][0] == str(path)

@@ -302,6 +302,37 @@ def test_a_source_that_fails_costs_its_neighbour_nothing(tmp_path):
         assert values(live.runs[name], "a") == {1: 0.5, 2: 2.0}
 
 
+def test_a_folder_whose_name_is_no_text_is_followed_as_well(tmp_path):
+    name = os.fsdecode(b"r\xff1")
+    (tmp_path / name).mkdir()
+    append(tmp_path / name / "log.jsonl", line(1))
+    with Live(tmp_path) as live:
+        live.until(lambda: any(run.step == 1 for run in live.runs.values()))
+        append(tmp_path / name / "log.jsonl", line(2))
+        live.until(lambda: any(run.step == 2 for run in live.runs.values()))
+
+
+def test_what_a_search_raises_is_told_and_ends_nothing(tmp_path, monkeypatch):
+    append(tmp_path / "log.jsonl", line(1))
+    feed, stop, ticks = Feed([str(tmp_path)]), threading.Event(), iter(range(0, 10**6, 5))
+    told, real = [], feed.scan
+
+    def failing():
+        if told:
+            raise OverflowError("int too large")
+        return real()
+
+    def deliver(news):
+        told.append(news)
+        if isinstance(news, Discovery) and news.problems:
+            stop.set()
+
+    monkeypatch.setattr(feed, "scan", failing)
+    feed.follow(stop, deliver, clock=lambda: float(next(ticks)))
+    assert told[-1].problems == ("the search for new logs failed: OverflowError: int too large",)
+    assert told[-1].runs == told[0].runs
+
+
 def test_rows_are_handed_on_in_blocks(log):
     append(log.path, "".join(line(n) for n in range(500)))
     rows = [record for record in log.read() if isinstance(record, Rows)]

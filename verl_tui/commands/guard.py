@@ -96,4 +96,5 @@ def _limited(options: argparse.Namespace) -> Config:
 def _write_event(event: Mapping[str, object]) -> None:
     import json
 
-    print(json.dumps(event, ensure_ascii=False, allow_nan=False), flush=True)
+    # Paths stand in it as they are: escapes keep what is in them from the terminal, and any encoding has ASCII.
+    print(json.dumps(event, allow_nan=False), flush=True)

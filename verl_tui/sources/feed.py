@@ -192,7 +192,7 @@ class Feed:
         next_scan = clock()
         while not stop.is_set():
             if clock() >= next_scan:
-                discovery = self.scan()
+                discovery = self._rescanned(told)
                 changed, told = discovery != told, discovery
                 if changed:
                     deliver(discovery)
@@ -207,6 +207,14 @@ class Feed:
                 self._deliver(stop, deliver, clock(), self._warm(clock()))
                 if clock() >= next_scan:
                     break
+
+    def _rescanned(self, told: Discovery | None) -> Discovery:
+        """Look for new runs; whatever goes wrong is told, and what has been found goes on."""
+        try:
+            return self.scan()
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            why = one_line(f"the search for new logs failed: {type(error).__name__}: {error}", 200)
+            return replace(told or Discovery((), (), ()), problems=(why,))
 
     def _deliver(
         self, stop: threading.Event, deliver: Callable[[Batch | Discovery], None], now: float, readers: list[_Reader]
@@ -234,7 +242,7 @@ class Feed:
         import watchfiles  # 40 ms, after the first frame
 
         known = sorted(self._finder.directories)
-        directories = [path for path in known if is_folder(path)][:_MOST_WATCHED]
+        directories = [path for path in known if is_folder(path) and _is_text(path)][:_MOST_WATCHED]
         if directories:
             try:
                 for changes in watchfiles.watch(
@@ -249,7 +257,7 @@ class Feed:
                     raise_interrupt=False,
                 ):
                     yield any(kind is not watchfiles.Change.modified for kind, _ in changes)
-            except (OSError, RuntimeError):
+            except (OSError, RuntimeError, ValueError):
                 # No notices to be had (inotify's instances are used up, a directory vanished): the poll goes on.
                 pass
         if not stop.wait(_POLL):
@@ -306,6 +314,11 @@ def _source(file: FoundFile, ordinal: int) -> Source:
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
     return FileSource(file.path, file.format, ordinal)
+
+
+def _is_text(path: Path) -> bool:
+    """Tell whether a path can be written as UTF-8: of others there are no notices, they are only polled."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
 
 
 def explain(discovery: Discovery) -> str:
