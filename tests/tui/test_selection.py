@@ -110,6 +110,7 @@ def test_names_are_told_apart_by_their_ends() -> None:
     assert apart(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == ["lr1e-6", "lr1e-5"]
     assert apart(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
     assert apart(["run_10", "run_11"]) == ["10", "11"]
+    assert apart(["letters (v061_a)", "letters (v061_b)"]) == ["(v061_a)", "(v061_b)"]
     assert apart(["run", "run-2"]) == ["run", "run-2"]
     assert apart(["same", "same"]) == ["same", "same"]
     assert apart([]) == []

@@ -64,4 +64,6 @@ def apart(names: Sequence[str]) -> list[str]:
         return list(names)
     ends = zip(min(names), max(names), strict=False)
     start = _PART.sub("", "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends)))
+    if start.rfind("(") > start.rfind(")"):
+        start = start[: start.rindex("(")]  # a bracket that closes needs one that opens
     return [name[len(start) :] or name for name in names]

@@ -263,6 +263,7 @@ async def test_says_why_there_are_no_samples() -> None:
         app.panel.show(view_of(run))
         await pilot.pause()
         assert "trainer.rollout_data_dir" in app.text
+        assert "log_completions" in app.text, "nothing says yet whose log it is"
         run.settings["trainer.rollout_data_dir"] = "/data/[red]dumps"
         app.panel.show(view_of(run))
         await pilot.pause()

@@ -16,6 +16,7 @@ from verl_tui.tui.widgets.scale import fit_scale, fit_window, sliding_window
 from verl_tui.tui.widgets.spark import gauge, sparkline
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
+SINGLE_PRECISION = array("f", [0.003])[0]
 RUNS = st.lists(st.none() | st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1])))
 
 
@@ -180,6 +181,7 @@ def test_sparkline():
     assert sparkline(Column(range(8), range(8)), 8) == "▁▂▃▄▅▆▇█"
     assert sparkline(Column(range(8), [0, 1, nan, 3, 4, inf, 6, 7]), 8) == "▁▂!▄▅!▇█"
     assert sparkline(Column([5], [3.0]), 8) == "▄"
+    assert sparkline(Column(range(8), [0.003] * 4 + [SINGLE_PRECISION] * 4), 8) == "▄" * 8
     assert sparkline(Column(range(0, 80, 10), range(8)), 8).count(" ") <= 3
     assert sparkline(Column([], []), 8) == ""
     assert sparkline(Column([1], [1]), 0) == ""
@@ -201,6 +203,13 @@ def test_a_scale_shows_its_range(a, b, log):
     assert 0 <= scale.fraction(lo) <= scale.fraction(hi) <= 1
     assert all(0 <= dot < 12 for dot in scale.dots([lo, hi], 12))
     assert 1 <= len(scale.ticks(5)) <= 30
+
+
+def test_a_value_rounded_to_single_precision_is_the_same_value():
+    lo, hi = sorted((0.003, SINGLE_PRECISION))
+    assert lo < hi
+    assert fit_scale(lo, hi).extent > 1e-4
+    assert fit_scale(lo, lo * (1 + 1e-6)).extent < 1e-7
 
 
 def test_a_scale_stays_while_it_serves():

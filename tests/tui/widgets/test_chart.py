@@ -14,6 +14,7 @@ from textual.app import App
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, Line, Mark
 from verl_tui.tui.widgets.drawing import Drawing
+from verl_tui.tui.widgets.labels import ASCII, UNICODE, one_line
 
 SIZES = [(1, 1), (2, 1), (1, 5), (5, 2), (7, 3), (20, 4), (23, 9), (24, 6), (40, 12), (80, 1), (80, 2), (200, 50)]
 
@@ -394,3 +395,13 @@ async def test_a_change_of_theme_restyles(theme):
         await pilot.pause()
         styles = {segment.style for strip in app.chart.render_lines(app.chart.size.region) for segment in strip}
         assert len(styles) > 4
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_in_one_row_keys_that_begin_alike_are_told_apart_by_their_ends(ascii_only: bool) -> None:
+    keys = ("val-aux/toy/letters/reward", "val-aux/toy/letters/length", "val-aux/toy/letters/starts")
+    line = Line(Column([1, 2], [0.5, 0.6]))
+    symbols = ASCII if ascii_only else UNICODE
+    rows = [one_line(ChartData(key, lines=(line,)), 40, None, symbols) for key in keys]
+    assert len({row[0][0] for row in rows}) == len(keys)
+    assert all(len(row[0][0]) == 14 for row in rows)

@@ -40,6 +40,8 @@ _ROOMY = 20
 """Rows from which on empty rows set the parts apart."""
 _MOST_ROWS = 5000
 """Rows of one text: more is no reading."""
+_VERL_WRITES = "verl writes them with trainer.rollout_data_dir=DIR and trainer.validation_data_dir=DIR"
+_OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
 
 
 def header_height(width: int, height: int) -> int:
@@ -229,10 +231,8 @@ def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Ro
                 f"This run writes them to {' and '.join(named)}: name that directory too to see them here."
             )
         else:
-            sentences.append(
-                "verl writes them with trainer.rollout_data_dir=DIR and trainer.validation_data_dir=DIR;"
-                " a JSONL log may hold them as `sample` records."
-            )
+            others = "" if run.dialect == "verl" else _OTHERS_WRITE
+            sentences.append(f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records.")
     return [[(line, "dim")] for sentence in sentences for line in wrap(sentence, width)]
 
 

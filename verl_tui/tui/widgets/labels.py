@@ -174,7 +174,10 @@ def one_line(data: ChartData, width: int, cursor: int | None, symbols: Symbols, 
     room = width - name_width - used - 2
     if room < 4:
         return title_row(data, width, cursor, symbols, focus=focus)
-    name = fit((f"{symbols.focus} " if focus else "") + data.title, name_width, symbols)
+    name = (f"{symbols.focus} " if focus else "") + data.title
+    # Keys end with what tells them apart, words do not.
+    keyed = "/" in data.title
+    name = middle(name, name_width, ascii_only=symbols is ASCII) if keyed else fit(name, name_width, symbols)
     spark = spark_row(data, room, symbols)
     gap = width - name_width - 1 - room - sum(cell_len(text) for text, _ in reading)
     title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")

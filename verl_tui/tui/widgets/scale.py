@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _HUGE = sys.float_info.max
 _TINY = 1e-290
+SINGLE = 2.0**-23
+"""Differences up to this share of a value are none: event files round to 24 bits, other logs of the same run do not."""
 """Differences below this are none: their reciprocals overflow."""
 _MANY_STEPS = 100
 """From here on a window that grows does so in smaller parts of itself."""
@@ -116,7 +118,7 @@ def fit_scale(lo: float, hi: float, *, log: bool = False, previous: Scale | None
 
 def _round_linear(lo: float, hi: float) -> Scale:
     half, size = hi / 2 - lo / 2, max(abs(lo), abs(hi))
-    if half <= size * 1e-9 or half < _TINY:
+    if half <= size / 2 * SINGLE or half < _TINY:
         pad = size / 10 if size > _TINY else 1.0
         lo, hi = max(-_HUGE, lo - pad), min(_HUGE, hi + pad)
         half = hi / 2 - lo / 2

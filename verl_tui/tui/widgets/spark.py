@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.tui.widgets.scale import SINGLE
+
 if TYPE_CHECKING:
     from verl_tui.tui.widgets.chart_data import Points
 
@@ -99,6 +101,6 @@ def _heights(lows: list[float | None], highs: list[float | None], levels: int) -
         return [None] * len(middles)
     least = min(known) / 2  # halves: the difference of huge numbers would overflow
     span = max(known) / 2 - least
-    if span <= abs(least) * 1e-9 or span < 1e-300:
+    if span <= abs(least) * SINGLE or span < 1e-300:
         return [None if v is None else levels // 2 - 1 for v in middles]
     return [None if v is None else min(levels - 1, int((v / 2 - least) / span * levels)) for v in middles]
