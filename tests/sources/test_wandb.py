@@ -509,7 +509,7 @@ def test_real_runs_are_read_value_for_value():
         )
         assert len(expected["train/reward"]) == count
     first, second = (read_run(path.parent) for path in REAL)
-    assert (first.step, second.step, second.settings["max_steps"]) == (102, 500, 500)
+    assert (first.step, second.step, second.settings["max_steps"]) == (103, 500, 500)
     assert "audio_token_index" in second.settings
     assert not [key for key in second.settings if key.endswith(".value") or key.startswith("_wandb")]
 

@@ -113,8 +113,7 @@ def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monit
 
 def read_and_idle(pilot: Pilot[Any]) -> bool:
     """Tell whether all that the screen in front shows has been read."""
-    reader = getattr(pilot.app.screen, "_reader", None)
-    return pilot.app.browser.idle and (reader is None or reader.idle)
+    return pilot.app.browser.idle and getattr(getattr(pilot.app.screen, "_reader", None), "idle", True)
 
 
 async def quiet(pilot: Pilot[Any]) -> None:

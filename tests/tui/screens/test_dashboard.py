@@ -273,7 +273,7 @@ async def test_runs_are_switched_in_their_panel(demo: Monitor) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "f2", "j")
         assert "run_ppo_collapse" in lines(app)[0]
-        assert "circuit-breaker-kl" in text(app)
+        assert "policy-collapse" in text(app)
         assert "aaaaa bbbbb" in text(app)
         await press(pilot, "G")
         assert "run_ppo_tutorial" in lines(app)[0]

@@ -308,7 +308,7 @@ async def test_from_a_crash_to_its_line(log: Path) -> None:
         assert finding is not None
         assert finding.id == "crash"
         await opened(pilot)
-        line = int(finding.evidence[0].split(":")[0].removeprefix("line "))
+        line = int(finding.evidence[0].split(":")[1])
         assert marked(pilot).split()[:2] == ["✖", str(line)]
         assert "too bad" in marked(pilot) or "Error executing" in marked(pilot)
 

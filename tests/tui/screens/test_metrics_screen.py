@@ -326,7 +326,7 @@ async def test_a_new_step_shows(tmp_path: Path, view: str) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, *view)
         assert "-777" not in text(app)
-        batch = Batch("log", SourceStatus("more.jsonl", "verl file logger"), (Rows(KEYS, [21], [[-777.0]] * 36, [99]),))
+        batch = Batch("run", SourceStatus("more.jsonl", "verl file logger"), (Rows(KEYS, [21], [[-777.0]] * 36, [99]),))
         app._monitor.apply(batch, NOW)
         app._paint()
         await settle(pilot)
@@ -339,13 +339,13 @@ async def test_only_what_is_seen_becomes_a_series(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         while dashboard(app)._view is None:
             await pilot.pause()
-        before = len(app._monitor.runs["log"]._series)
+        before = len(app._monitor.runs["run"]._series)
         await opened(pilot)
         count = len(tiles(app))
-        assert len(app._monitor.runs["log"]._series) <= before + count
+        assert len(app._monitor.runs["run"]._series) <= before + count
         await press(pilot, "v", "s", "s", "S")
         await drawn(pilot)
-        assert len(app._monitor.runs["log"]._series) <= before + count + 3 * 40
+        assert len(app._monitor.runs["run"]._series) <= before + count + 3 * 40
 
 
 async def test_a_click_chooses(tmp_path: Path) -> None:

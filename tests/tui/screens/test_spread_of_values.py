@@ -96,7 +96,7 @@ async def test_all_metrics_list_a_distribution_once(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "m")
-        assert "log  4 metrics" in text(app)
+        assert "run  4 metrics" in text(app)
         await press(pilot, "v")
         for key in ("rewards/mean", "response_lengths/p50", "correct/mean", "actor/pg_loss"):
             assert key in text(app)
