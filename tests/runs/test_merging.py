@@ -150,12 +150,18 @@ def test_an_evaluation_after_the_training_is_no_restart(run):
 
 
 def test_the_validation_before_the_first_step_is_part_of_the_restart(run):
-    """Of a console that goes on, each kind of line shows by itself where it began anew."""
-    for path, kind, steps in (("exp.jsonl", LOGGER, (7, 8)), ("train.log", CONSOLE, (8, 8, 9))):
+    for path, kind, steps in (("exp.jsonl", LOGGER, (7, 8)), ("train.log", CONSOLE, (8, 9))):
         for step in steps:
             tell(run, status(path, kind), rows("a", {step - 1: 1.0}), Restart(path), rows("a", {step: 1.0}))
     shown = [(mark.step, mark.path) for mark in run.restarts]
     assert shown == [(7, "exp.jsonl"), (8, "exp.jsonl"), (9, "train.log")], "one source shows each of its own"
+
+
+def test_a_run_that_dies_and_goes_on_from_the_same_step_again_is_two_restarts(run):
+    for path, kind in (("exp.jsonl", LOGGER), ("train.log", CONSOLE)):
+        for _ in range(2):
+            tell(run, status(path, kind), rows("a", {11: 1.0}), Restart(path), rows("a", {10: 1.0}))
+    assert [mark.step for mark in run.restarts] == [10, 10]
 
 
 def test_several_sources_show_one_restart(run):

@@ -262,3 +262,11 @@ def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
     run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
     take(run, steps(5, first=21), status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN))
     assert state(run, T + 30) is State.RUNNING
+
+
+def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> None:
+    beside = replace(STATUS, path="run.wandb", format="W&B run", modified=T + 400)
+    run = run_of(steps(20, times=[T] * 20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    take(run, Rows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False), status=beside)
+    assert state(run, T + 401) is State.ENDED
+    assert found(run, T + 401) == {"crash": Severity.WARNING}

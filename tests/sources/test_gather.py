@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import read_run
 
-from verl_tui.records import Restart
+from verl_tui.records import Event, EventKind, Restart, Rows
 from verl_tui.sources.gather import Gather, Row
 
 if TYPE_CHECKING:
@@ -47,3 +47,32 @@ def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
     path.write_text("step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n")
     (note,) = [one.status.note for one in read_run(path).sources.values() if one.status.format == "verl console"]
     assert note == "1 record was replaced, in whole or in part, by a later one of the same step with other values"
+
+
+BA = ("b", "a")
+STARTED = Event(EventKind.STARTED, "Started a local Ray instance.", 3)
+RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
+
+
+@pytest.mark.parametrize(
+    ("items", "reasons"),
+    [
+        ([Row(9, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, AB, (3, 4))], []),
+        ([Row(10, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, BA, (3, 4))], ["steps went back from 11 to 10"]),
+        ([Row(11, AB, (1, 2)), Row(11, BA, (3, 4))], ["step 11 was made a second time"]),
+        ([Row(11, AB, (1, 2)), STARTED, Row(11, AB, (3, 4))], ["step 11 was made a second time"]),
+        ([Row(11, AB, (1, 2)), STARTED, Row(12, AB, (3, 4)), Row(12, AB, (5, 6))], []),
+        ([Row(11, AB, (1, 2)), RESUMED, Row(11, AB, (3, 4)), Row(12, BA, (3, 4))], ["Setting global step to 10"]),
+        ([RESUMED, Row(11, AB, (3, 4))], []),
+        ([Row(11, AB, (1, 2)), Row(12, BA, (1, 2)), Row(13, AB, (1, 2))], []),
+    ],
+    ids=["late", "another order", "the same step", "a start between", "once", "said", "at first", "orders that change"],
+)
+def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
+    items: list[Row | Event], reasons: list[str]
+) -> None:
+    gather = Gather()
+    gather.add(items)
+    found = gather.take()
+    assert [one.reason for one in found if isinstance(one, Restart)] == reasons
+    assert sum(len(one.steps) for one in found if isinstance(one, Rows)) == sum(isinstance(one, Row) for one in items)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from log_reading import read_run, read_runs, values
 
@@ -188,6 +188,7 @@ def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 20_000))
+@example(data=b"\x80", at=3579)
 def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     path = tmp_path / "p.db"
     path.unlink(missing_ok=True)

@@ -130,7 +130,7 @@ def writer(run: Run) -> Writer | None:
     W&B's own may outlive the trainer: it counts where no other is known. One that only began a file is not missed where
     something else of the run was written long after that file.
     """
-    newest = max((state.status.modified or 0.0 for state in run.sources.values()), default=0.0)
+    newest = written(run) or 0.0
     known = [
         status.writer
         for status in (state.status for state in run.sources.values())
@@ -165,7 +165,7 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
             # A log that nobody here holds may be brought over from where it is written, as long as it goes on.
             if life.stands() and (not state.status.unheld or now - modified <= AGREE):
                 yield Evidence(f"the heartbeat in {name} goes on while its counters stand still", modified)
-            elif not state.status.unheld:
+            elif not state.status.unheld and (holder is None or not holder.gone):
                 yield Evidence(f"the times in {name} agree with the file's own", modified)
 
 

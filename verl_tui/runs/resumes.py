@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.runs.source_state import SourceState
 
@@ -64,14 +65,24 @@ def marks(told: Sequence[RestartMark], states: Iterable[SourceState]) -> list[Re
         if after.first is not None
     ]
     found: list[RestartMark] = []
-    shown_by: set[str] = set()
-    for mark in sorted([*told, *further], key=_step):
-        again = bool(found) and mark.step == found[-1].step + 1 and mark.path not in shown_by
-        if not found or (mark.step > found[-1].step and not again):
-            found.append(mark)
-            shown_by = set()
-        shown_by.add(mark.path)
+    for alike in _groups(sorted([*told, *further], key=_step)):
+        often = Counter(mark.path for mark in alike).most_common(1)[0][0]
+        found.extend(mark for mark in alike if mark.path == often)
     return found
+
+
+def _groups(ordered: Iterable[RestartMark]) -> Iterator[list[RestartMark]]:
+    """Yield marks that are of the same restarts: of the same step, or of the next one where a source has none there."""
+    group: list[RestartMark] = []
+    for mark in ordered:
+        first = group[0].step if group else mark.step
+        told = any(other.path == mark.path and other.step == first for other in group)
+        if mark.step > first + 1 or (mark.step == first + 1 and told):
+            yield group
+            group = []
+        group.append(mark)
+    if group:
+        yield group
 
 
 def _step(mark: RestartMark) -> int:

@@ -346,6 +346,8 @@ class Run:
         event = event if event.step is not None else replace(event, step=state.step)
         if event.kind is EventKind.STARTED and (state.ending is not None or self._complete):
             state.begin_anew("another start behind an end")
+        if event.kind is EventKind.RESUMED and event.step is not None:
+            state.resume(event.step)
         if event.actor or event.kind is EventKind.WARNING:
             state.troubles.add(event, state.step)
         if event.kind is not EventKind.STAGE:

@@ -122,6 +122,11 @@ class SourceState:
         self.bar_steps, self.bar_elapsed = array("q"), array("d")
         self.troubles.clear()
 
+    def resume(self, step: int) -> None:
+        """Note the step that a new process goes on from."""
+        if self.restarted is not None and self.step is None:
+            self.step = step
+
     def bar_clock(self) -> Clock:
         """Return when steps were reached by the progress bar, if the bar went on to the end of the file."""
         written, bar = self.status.modified, Lapse(BAR, self.bar_steps, self.bar_elapsed)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.gather import Row
 
 name = "completions"
-rank = 4
+rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 
 _TEXTS = ("prompt", "completion")

@@ -34,7 +34,8 @@ _TROUBLE = (
 )
 _MAY_FAIL = _one_of(_TROUBLE)
 _WORTH_A_LOOK = _one_of(
-    _TROUBLE + "|validation metrics|global_step|checkpoint|Ray instance|from scratch|queue termination|Pdb)|ipdb>"
+    _TROUBLE
+    + "|validation metrics|global_step|global step to|checkpoint|Ray instance|from scratch|queue termination|Pdb)|ipdb>"
     "|generation end|test_gen_batch|Running |wandb: |in-flight prompts|forced group|Capturing|ready to fit"
     "|instance expiration"
 )

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Histogram, Record, Restart, Rows
+from verl_tui.records import Event, EventKind, Histogram, Record, Restart, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,8 +39,8 @@ class Row:
 class _Pending:
     """Rows with the same keys that wait to be handed on together."""
 
-    seen: array[int] = field(default_factory=lambda: array("q"))
-    """Steps of this segment, ascending."""
+    seen: array[int]
+    """Steps of this segment, ascending; rows with the same keys in another order share them."""
     rows: list[Row] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
 
@@ -54,6 +54,11 @@ class Gather:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _Pending] = {}
+        self._seen: dict[tuple[frozenset[str], bool, bool, bool], array[int]] = {}
+        self._keys: dict[frozenset[str], tuple[str, ...]] = {}
+        """The order in which keys were last written."""
+        self._started = False
+        """Whether something says that a process has begun, and no row has come since."""
         self._order = 0
         self._of_step: list[Row] = []
         """The last rows, as long as they are of one step."""
@@ -70,8 +75,9 @@ class Gather:
             else:
                 self._flush()
                 if isinstance(item, Restart):
-                    self._tables.clear()
-                    self._of_step = []
+                    self._forget()
+                elif isinstance(item, Event):
+                    self._note(item)
                 self._out.append(item)
 
     @property
@@ -88,25 +94,56 @@ class Gather:
         out, self._out = self._out, []
         return tuple(out)
 
+    def _note(self, event: Event) -> None:
+        """Begin anew where a process says that it goes on from a checkpoint; note where one says that it has begun."""
+        self._started = self._started or event.kind is EventKind.STARTED
+        if event.kind is EventKind.RESUMED and self._seen:
+            self._forget()
+            self._out.append(Restart(event.text))
+
+    def _forget(self) -> None:
+        self._tables.clear()
+        self._seen.clear()
+        self._keys.clear()
+        self._of_step = []
+        self._started = False
+
     def _add_row(self, row: Row) -> None:
         kind = row.keys, row.mean, row.progress, row.reckoned
         table = self._tables.get(kind)
         if table is None:
-            table = self._tables[kind] = _Pending()
+            table = self._tables[kind] = self._pending(row)
         seen = table.seen
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
+        elif not row.mean and self._begins_anew(row, seen):
+            said = f"steps went back from {seen[-1]} to {row.step}"
+            self.add((Restart(said if row.step < seen[-1] else f"step {row.step} was made a second time"),))
+            self._add_row(row)
+            return
         elif row.step < seen[-1] and not row.mean:
-            if _went_back(seen, row.step):
-                self.add((Restart(f"steps went back from {seen[-1]} to {row.step}"),))
-                self._add_row(row)
-                return
             seen.insert(bisect_left(seen, row.step), row.step)
         if not row.mean:
             self._compare(row)
+        self._started = False
         table.rows.append(row)
         table.orders.append(self._order)
         self._order += 1
+
+    def _pending(self, row: Row) -> _Pending:
+        """Return a table for keys in an order that is new."""
+        keys = frozenset(row.keys)
+        self._keys.setdefault(keys, row.keys)
+        return _Pending(self._seen.setdefault((keys, row.mean, row.progress, row.reckoned), array("q")))
+
+    def _begins_anew(self, row: Row, seen: array[int]) -> bool:
+        """Tell whether a row whose step is not beyond those before it is of another process.
+
+        verl takes some keys from a set, whose order is another one in each process: then, or where a start was printed,
+        even the same step once more shows it.
+        """
+        another = self._started or self._keys[frozenset(row.keys)] != row.keys
+        return (another and row.step == seen[-1]) or (row.step < seen[-1] and _went_back(seen, row.step))
 
     def _compare(self, row: Row) -> None:
         """Count a row that takes the place of one before it."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
 
 name = "TRL completions"
-rank = 4
+rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 
 _NAME = re.compile(r"completions_(\d{1,15})\.parquet")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.gather import Row
 
 name = "rollout dump"
-rank = 4
+rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 _NAME = re.compile(r"([0-9]{1,15})\.jsonl")
 _VALIDATION = re.compile(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.gather import Row
 
 name = SAMPLES
-rank = 4
+rank = 7  # the figures of all samples go before those of the few that trainers show
 anchor = False
 
 _LIST = re.compile(

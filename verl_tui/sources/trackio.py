@@ -41,7 +41,7 @@ def matches(path: Path, head: bytes) -> bool:
     try:
         with closing(connect(path)) as database:
             found = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except (sqlite3.Error, OSError):
+    except (sqlite3.Error, OSError, UnicodeDecodeError):
         return b"run_name" in head and b"metrics" in head
     return found >= _TABLES
 
@@ -80,7 +80,14 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     log = path.with_name(f"{path.name}-wal")
     mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
-    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=_BUSY)
+    database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=_BUSY)
+    database.text_factory = _text
+    return database
+
+
+def _text(stored: bytes) -> str:
+    """Return a text of a database; a damaged one may hold bytes that are none."""
+    return stored.decode("utf-8", "replace")
 
 
 def database_of(path: Path) -> tuple[Path, str]:
@@ -107,7 +114,7 @@ class RunNames:
                 added = database.execute(
                     "SELECT run_name, max(id) FROM metrics WHERE id > ? GROUP BY run_name ORDER BY max(id)", (last,)
                 ).fetchall()
-        except (sqlite3.Error, OSError):
+        except (sqlite3.Error, OSError, UnicodeDecodeError):
             return list(names)
         for run in configured:
             names.setdefault(str(run))

@@ -86,7 +86,7 @@ class TrackioSource:
             with closing(trackio.connect(self._database)) as database:
                 self._gather.add(self._read(database))
             self._problem = None
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self._problem = _why(error)
             self._more = False
         self._stamp = () if self._more or self._problem else stamp

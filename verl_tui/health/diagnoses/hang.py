@@ -8,6 +8,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.moment import minutes
 from verl_tui.runs.life import evidence, phase
+from verl_tui.runs.life import written as last_of_training
 from verl_tui.runs.pace import expected
 from verl_tui.runs.state import State, last_write, patience, silence
 
@@ -78,7 +79,10 @@ def _log(moment: Moment) -> tuple[bool | None, str]:
     written = last_write(moment.run)
     if written is None:
         return None, "whether the log is silent is not known"
-    age = max(0.0, moment.now - written)
+    age, of_training = max(0.0, moment.now - written), last_of_training(moment.run)
+    if age <= _FRESH_LOG and of_training is not None and moment.now - of_training > _FRESH_LOG:
+        ago = minutes(moment.now - of_training)
+        return True, f"the log is silent but for what goes on without training: else last written {ago} ago"
     silent = age > _FRESH_LOG
     return silent, f"the log is {'silent' if silent else 'still growing'}: last written {minutes(age)} ago"
 
