@@ -136,6 +136,11 @@ def test_a_launch_command_with_options():
     assert found == {LAUNCH: {"rlhf_type": "grpo", "beta": 0.04, "use_vllm": True, "max_steps": 100}}
 
 
+def test_overrides_beyond_any_command_are_given_up():
+    line = "Error executing job with overrides: [" + "'a=1', " * 20_000 + "'b=2', 'c=3']"
+    assert read(line) == ({}, [])
+
+
 def test_overrides_of_a_start_that_failed():
     found, _ = read("Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']")
     assert found == {LAUNCH: {"a.b": 1, "data.x": "two", "trainer.nnodes": 1}}

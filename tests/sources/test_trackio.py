@@ -132,6 +132,21 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
     assert source.status().note == "the reward of a sample is 1 × Right + 2 × Short: no total is stated"
 
 
+def test_whatever_is_dropped_is_told(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "p.db")
+    writer._insert("configs", {"run_name": "tiny", "config": b"{"})
+    writer.log(0, **{"train/global_step": 1, "completions": {"_type": "trackio.table", "_value": {"a": 1}}})
+    row = {"prompt": "p", "completion": "c"}
+    writer.log(1, **{"train/global_step": 2, "completions": {"_type": "trackio.table", "_value": [row, None]}})
+    run = read_run(tmp_path / "p.db")
+    assert [(one.line, one.reason) for source in run.sources.values() for one in source.unreadable] == [
+        (1, "settings that are no JSON object"),
+        (1, "the table completions is no list of rows"),
+        (2, "a row of the table completions is no JSON object"),
+    ]
+    assert len(run.samples.at(2)) == 1
+
+
 def test_every_run_of_a_project_is_a_run(tmp_path: Path) -> None:
     writer = training(tmp_path / "p.db")
     writer.log(1, run="other/run", loss=1.0)

@@ -50,7 +50,7 @@ class LaunchCommand:
         """Take a line; return the settings with the command's last one."""
         if self._text:
             return self._go_on(part) if self.holds(prefix, part) else ()
-        if found := _FAILED.match(part):
+        if len(part) <= _LONGEST and (found := _FAILED.match(part)):
             listed = literal(found[1].decode("utf-8", "replace"))
             return settings_of(listed) if isinstance(listed, list) else ()
         if _LAUNCH.search(part) is None:

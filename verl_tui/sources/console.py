@@ -43,9 +43,11 @@ REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
 PREFIX = re.compile(rb"^\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?")
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `."""
 _BAR = re.compile(
-    rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):\s*\d+%\|[^|]*\|\s*(\d{1,9})/(\d{1,9}) \["
+    rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):"
+    rb"\s*\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(\d{1,9})/(\d{1,9}) \["
 )
-_WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]*\|\s*[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]*\]")
+_WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]")
+"""A bar with what tqdm says behind it; bounded, as a line of millions of bars may lack every end."""
 _CLEARED = 10
 """Spaces at least that clear a bar."""
 _ENDS = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.TRACEBACK, EventKind.FATAL}
@@ -264,13 +266,14 @@ class ConsoleDecoder:
 
     def _cut(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> bytes:
         """Read the bars that something stands behind, or nothing; return what is left of the line."""
-        while (found := _WHOLE_BAR.search(part)) is not None:
-            before = part[: found.start()].rstrip()
+        at = 0
+        while (found := _WHOLE_BAR.search(part, at)) is not None:
+            before = part[at : found.start()].rstrip()
             if before and not before.endswith(b":"):
                 out.extend(self._events.read(prefix, before, number))
-            self._bar(out, part[: found.end()])
-            part = part[found.end() :]
-        return part
+            self._bar(out, part[at : found.end()])
+            at = found.end()
+        return part[at:]
 
     def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
         """Take what a dict of metrics said."""

@@ -37,7 +37,7 @@ _PAIR = re.compile(
 _NAMED = re.compile(rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $")
 _NAME = 40
 """Bytes before a dict that may name it."""
-_BAR = re.compile(rb"\s*(?:Train: *)?\d+%\|[^|]*\|\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) \[")
+_BAR = re.compile(rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \[")
 """A bar without a name, as that of the training is; ms-swift's has one."""
 _ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """What tqdm says behind a bar's `[`."""

@@ -156,12 +156,13 @@ class TrackioSource:
         found = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'system_metrics'")
         return found.fetchone() is not None
 
-    def _settings(self, database: sqlite3.Connection) -> Iterator[Settings]:
+    def _settings(self, database: sqlite3.Connection) -> Iterator[Settings | Unreadable]:
         sql = "SELECT id, config FROM configs WHERE id > ? AND run_name = ? ORDER BY id"
         for id, config in database.execute(sql, (self._config, self._run)).fetchall():
             self._config = id
             found = _object(config)
             if found is None:
+                yield Unreadable(id, "settings that are no JSON object", "")
                 continue
             self._rewards = RewardSum(weights_of(found))
             yield Settings(flatten_settings({k: v for k, v in found.items() if not k.startswith("_")}), str(self.path))
@@ -191,7 +192,7 @@ class TrackioSource:
             keys = tuple(safe(key, 300) for key in numbers)
             yield Row(self._step, keys, tuple(numbers.values()), time, mean=measured)
         for key, table in tables.items():
-            yield from self._samples(key, table.get("_value"))
+            yield from self._samples(id, key, table.get("_value"))
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; tell whether it is stated or is trackio's own."""
@@ -223,15 +224,17 @@ class TrackioSource:
             keys = tuple(safe(key, 300) for key in numbers)
             yield Row(step, keys, tuple(numbers.values()), time, mean=True, progress=False)
 
-    def _samples(self, key: str, rows: object) -> Iterator[Sample]:
+    def _samples(self, id: int, key: str, rows: object) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not hold."""
         if not isinstance(rows, list):
+            yield Unreadable(id, one_line(f"the table {key} is no list of rows"), "")
             return
         known = self._tables.get(key, [])
         news = rows[len(known) :] if known and rows[: len(known)] == known else rows
         self._tables[key] = rows
         for row in news:
             if not isinstance(row, dict):
+                yield Unreadable(id, one_line(f"a row of the table {key} is no JSON object"), "")
                 continue
             record = {plain_field(str(name)): value for name, value in row.items()}
             step = integer(record.pop("step", None))
