@@ -270,3 +270,16 @@ def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> N
     take(run, Rows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False), status=beside)
     assert state(run, T + 401) is State.ENDED
     assert found(run, T + 401) == {"crash": Severity.WARNING}
+
+
+def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
+    stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", 40)
+    run = run_of(stage, status=replace(STATUS, writer=ALIVE))
+    assert state(run, T + HOUR) is State.WAITING
+    told = verdict(run, T + HOUR)
+    assert found(run, T + HOUR) == {}
+    (reason,) = [one.reason for one in told.not_judged if one.id == "hang"]
+    assert reason == (
+        "the run has made no step yet; last written 60 min ago; python train.py (process 4711) holds train.log open "
+        "for writing; the last stage printed: Capturing CUDA graph shapes (line 40)"
+    )

@@ -87,16 +87,3 @@ def test_figures_are_no_news_of_the_run(tmp_path: Path) -> None:
     assert resolve(run.keys) == resolve(["critic/score/mean"])
     assert dialect(keys) == "other"
     assert not resolve(keys)
-
-
-def test_the_figures_of_a_whole_dump_go_before_those_of_the_few_samples_in_a_table(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text("step:4 - critic/score/mean:0.5\n")
-    (tmp_path / "validations").mkdir()
-    (tmp_path / "validations" / "4.jsonl").write_text("".join(line(4, score) for score in (0.0, 0.0, 0.5, 1.0)))
-    tables = tmp_path / "wandb" / "offline-run-20260101_000000-abcd1234" / "files" / "media" / "table" / "val"
-    tables.mkdir(parents=True)
-    table = {"columns": ["step", "input_1", "output_1", "score_1"], "data": [[4, "q1.0", "so it is", 1.0]]}
-    (tables / "generations_4_0123456789abcdef0123.table.json").write_text(json.dumps(table))
-    run = read_run(tmp_path)
-    assert values(run, "val_samples/count") == {4: 4.0}
-    assert values(run, "val_samples/score") == {4: 0.375}

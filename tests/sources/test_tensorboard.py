@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 import random
@@ -224,6 +225,19 @@ def test_a_bad_histogram_costs_neither_its_neighbours_nor_its_event():
         "a histogram of 0 limits and 1 counts", "a histogram whose bounds do not ascend", "an empty histogram",
     ]  # fmt: skip
     assert {one.excerpt for one in others} == {"h"}
+
+
+def test_the_figures_of_a_whole_dump_go_before_those_of_the_few_samples_in_texts(tmp_path):
+    (tmp_path / "train.log").write_text("step:4 - critic/score/mean:0.5\n")
+    (tmp_path / "validations").mkdir()
+    rows = [json.dumps({"input": f"q{at}", "output": "so it is", "score": score, "step": 4}) + "\n"
+            for at, score in enumerate((0.0, 0.0, 0.5, 1.0))]  # fmt: skip
+    (tmp_path / "validations" / "4.jsonl").write_text("".join(rows))
+    few = "### Sample 1\n**Input:** q3\n\n**Output:** so it is\n\n**Score:** 1.0\n"
+    (tmp_path / NAME).write_bytes(VERSION + event(4, 1.7e9, text("val/generations/text_summary", few)))
+    run = read_run(tmp_path)
+    assert values(run, "val_samples/count") == {4: 4.0}
+    assert values(run, "val_samples/score") == {4: 0.375}
 
 
 def test_texts_are_samples():

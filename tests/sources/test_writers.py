@@ -140,6 +140,26 @@ def test_no_such_system_and_nothing_readable_say_nothing(tmp_path: Path, log: Pa
     assert writers.held(log).writer is None, "no flags, no process: nothing is claimed"
 
 
+def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "proc"
+    for pid in range(1, 10_001):
+        (root / str(pid)).mkdir(parents=True)
+    listed = os.listdir
+
+    def listdir(path: str | Path) -> list[str]:
+        if str(path) == f"{root}/9999/fd":
+            raise PermissionError(path)
+        return listed(path)
+
+    writers = Writers(root)
+    monkeypatch.setattr("os.listdir", listdir)
+    writers.scan([log])
+    assert writers.held(log).writer is None
+    assert not writers.held(log).unheld, "a process of the file's owner that hides what it has open may hold it"
+
+
 def test_only_fresh_files_are_looked_for() -> None:
     watch = WriterWatch()
     assert watch.held(PurePath("x")).writer is None

@@ -65,6 +65,11 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "The rollout engine aborted every response: look at its log for time-outs and memory.",
         ),
         (
+            r"Tensor is not JSON serializable",
+            "verl's file logger cannot write the tensors that trainer.balance_batch makes (v0.6.1): set that to False, "
+            "or leave `file` out of trainer.logger.",
+        ),
+        (
             r"is not JSON serializable",
             "verl's file logger of v0.6.0–v0.7.0 cannot write NumPy numbers: update to v0.7.1 or later.",
         ),

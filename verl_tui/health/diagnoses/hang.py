@@ -23,7 +23,6 @@ _IDLE = 5.0
 _DOUBT = 2.0
 """How many times as long it takes where GPUs still work: something is going on."""
 _ELSEWHERE = {
-    State.WAITING: "the run has made no step yet",
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
     State.ENDED: "no end marker and long silent, or only a file's time to go by: an old log or a copy, not a hang",
@@ -45,7 +44,7 @@ class Hang(Diagnosis):
 
     def _judge(self, moment: Moment) -> Finding | NotJudged | None:
         if moment.state is not State.STALLED:
-            reason = _ELSEWHERE.get(moment.state)
+            reason = _waiting(moment) if moment.state is State.WAITING else _ELSEWHERE.get(moment.state)
             return NotJudged(self.rule.id, reason) if reason else None
         run, quiet = moment.run, silence(moment.run, moment.now) or 0.0
         log_silent, log_words = _log(moment)
@@ -72,6 +71,14 @@ class Hang(Diagnosis):
             advice=self.rule.advice,
             source=self.rule.source,
         )
+
+
+def _waiting(moment: Moment) -> str:
+    """Say what is known of a run before its first step: engines may take long to start, so that it is no hang."""
+    written, sign = last_write(moment.run), evidence(moment.run, moment.now)
+    quiet = None if written is None else f"last written {minutes(max(0.0, moment.now - written))} ago"
+    lives = sign.words if sign is not None and sign.latest is None else None
+    return "; ".join(filter(None, ("the run has made no step yet", quiet, lives, phase(moment.run))))
 
 
 def _log(moment: Moment) -> tuple[bool | None, str]:
