@@ -309,3 +309,10 @@ def test_colour_and_width_only_where_asked(tmp_path: Path) -> None:
 def test_headless_modules_load_no_textual(module: str) -> None:
     code = f"import sys, {module}; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 1000}"])
+    data = [{"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}} for step in range(990, 1000)]
+    write(tmp_path / "run" / "exp.jsonl", data)
+    assert "step 999 of 1000 (99%)" in note(tmp_path / "run")

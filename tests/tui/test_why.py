@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from watching import NOW
 
-from verl_tui.records import Batch, SourceStatus, Unreadable
+from verl_tui.records import Batch, Progress, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.tui.view import View
 from verl_tui.tui.why import nothing_yet, standing
@@ -44,6 +44,12 @@ def test_without_a_step_what_each_source_has_brought() -> None:
         "train.log: verl console, 1.5 kB read of 4.0 kB · last written 3m ago",
         "m.jsonl: vanished",
     ]
+
+
+def test_a_bar_alone_is_steps_without_metrics() -> None:
+    run = Run("a")
+    run.apply(Batch("a", LOG, (Progress(6, 10),)), NOW)
+    assert nothing_yet(view_of(run)).startswith("no metrics: the log only counts steps\ntrain.log: ")
 
 
 def test_of_many_sources_the_first() -> None:

@@ -125,7 +125,8 @@ def _evaluated(run: Run) -> str:
 def _progress(step: int | None, total: int | None) -> str:
     if step is None:
         return "no step yet" + (f" of {total}" if total else "")
-    return f"step {step}" + (f" of {total} ({min(1.0, step / total):.0%})" if total else "")
+    # Rounded down, as on the screen: 100 % is the end.
+    return f"step {step}" + (f" of {total} ({min(100, 100 * step // total)}%)" if total else "")
 
 
 def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_Line]:

@@ -29,7 +29,8 @@ def nothing_yet(view: View) -> str:
         told = [one_line(sentence, 400) for sentence in sentences(monitor)]
         return "\n".join(["looking for logs …" if view.loading else "no run yet", *told])
     statuses = _told(run)
-    lines = ["no step yet", *(_so_far(status, view.now) for status in statuses[:_MOST_SOURCES])]
+    first = "no step yet" if run.step is None else "no metrics: the log only counts steps"
+    lines = [first, *(_so_far(status, view.now) for status in statuses[:_MOST_SOURCES])]
     if len(statuses) > _MOST_SOURCES:
         lines.append(f"and {len(statuses) - _MOST_SOURCES} more sources (i)")
     return "\n".join(lines)

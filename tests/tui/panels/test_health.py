@@ -82,6 +82,16 @@ async def test_findings_stand_apart_only_where_there_is_room() -> None:
     assert distance == [3, 2]
 
 
+async def test_what_unfolds_takes_the_place_of_badges() -> None:
+    text = await shown(sick(), (60, 6), "space")
+    assert "policy-collapse" in text
+    assert "Set kl_coef" in await shown(sick(), (60, 6), "space", "pagedown")
+    assert "+1" not in text
+    assert "✖ policy-collapse ▲ kl-high" in await shown(sick(), (60, 6), "space", "space")
+    assert "gpu-idle: the log has no gpu-idle" in await shown(sick(), (60, 6), "v")
+    assert "✖ policy-collapse ▲ kl-high" in await shown(sick(), (60, 6), "v", "v")
+
+
 @pytest.mark.parametrize("key", ["enter", "space"])
 async def test_a_finding_unfolds_and_folds(key: str) -> None:
     text = await shown(sick(), (60, 24), "j", "j", key)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from verl_tui.tui.widgets.words import Pieces
 
 _BADGE_ROWS = 4
-"""Up to this height there is one row of badges."""
+"""Up to this height there is one row of badges, as long as nothing is unfolded."""
+_LEAST_ROWS = 2
+"""Up to this height there are badges alone."""
 
 
 class HealthPanel(TextPanel):
@@ -140,8 +142,11 @@ class HealthPanel(TextPanel):
             self.post_message(self.Followed(finding))
 
     def action_unfold(self) -> None:
-        """Show or hide evidence and advice of the chosen finding."""
-        self._rows.action_open()
+        """Show or hide evidence and advice of the chosen finding; of the first one where it stands as a badge."""
+        if self._brief and (finding := self.choose_shown()) is not None:
+            self._fold(finding)
+        else:
+            self._rows.action_open()
 
     def choose_shown(self) -> Finding | None:
         """Choose the finding that is chosen already, the first where none is; return it, None where there is none."""
@@ -179,16 +184,25 @@ class HealthPanel(TextPanel):
         """Show or hide evidence and advice of a finding."""
         message.stop()
         if message.entry < len(self.findings):
-            self._chosen = name_of(self.findings[message.entry])
-            self._unfolded ^= {self._chosen}
-            self.redraw()
-            self._rows.reveal(self._rows.chosen or 0)
+            self._fold(self.findings[message.entry])
+
+    def _fold(self, finding: Finding) -> None:
+        self._chosen = name_of(finding)
+        self._unfolded ^= {self._chosen}
+        self.redraw()
+        self._rows.reveal(self._rows.chosen or 0)
 
     def on_click(self, event: events.Click) -> None:
         """Show or hide why rules were not judged, where their number is clicked."""
         offset = event.get_content_offset(self._rows)
         if self._foot and offset is not None and offset.y + self._rows.scroll_offset.y == self._foot:
             self.action_not_judged()
+
+    @property
+    def _brief(self) -> bool:
+        """Whether there is little room, and nothing that the user has unfolded needs more."""
+        open_ = self._reasons or any(name_of(finding) in self._unfolded for finding in self.findings)
+        return self._rows.size.height <= (_LEAST_ROWS if open_ else _BADGE_ROWS)
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
@@ -200,7 +214,7 @@ class HealthPanel(TextPanel):
         known = {name_of(finding) for finding in findings if self._acknowledged(finding)}
         drawing = Drawing(width, self._unfolded, known, ascii_only=view.ascii)
         self._foot = 0
-        if height <= _BADGE_ROWS:
+        if self._brief:
             # The chosen one comes first: the message below is about it.
             badges = sorted(findings, key=lambda finding: name_of(finding) != self._chosen)
             lines = [drawing.badges(badges)] if badges else drawing.beginning(drawing.quiet(view), 1)
