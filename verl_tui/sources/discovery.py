@@ -250,11 +250,12 @@ class Finder:
         if is_home(entries):
             self._keep_home(directory, top)
         dumped = bool(here.extras)
+        taken = {file.path for file in here.extras}
         for entry in filter(_may_tell, entries):
             if is_folder(entry):
                 below.extend(self._folder(top, entry, depth, here))
             else:
-                self._file(entry, here, top, dumped=dumped, hydra=".hydra" in names)
+                self._file(entry, here, top, taken, dumped=dumped, hydra=".hydra" in names)
         here.anchors.extend(_halves(here))
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
@@ -279,8 +280,10 @@ class Finder:
             return self._walk(top, path, depth + 1)
         return []
 
-    def _file(self, entry: os.DirEntry[str], here: Folder, top: Path, *, dumped: bool, hydra: bool) -> None:
-        """Take what a file adds to the run here."""
+    def _file(
+        self, entry: os.DirEntry[str], here: Folder, top: Path, taken: set[Path], *, dumped: bool, hydra: bool
+    ) -> None:
+        """Take what a file adds to the run here; `taken` are the logs that it has: their older parts are no others."""
         path = Path(entry.path)
         if entry.name in SETTINGS:
             here.extras.append(self._settings(path))
@@ -288,14 +291,14 @@ class Finder:
         if _wandb_own(path) or ranks.is_of_ray(path) or (dumped and is_dump(path)):
             return
         written, path = path, path.parent / (rotated.base(entry.name) or entry.name)
-        if written != path and any(file.path == path for file in here.anchors):
+        if path in taken:
             return
         # Hydra's own log holds what Python's logging said; what the training printed went elsewhere.
         known = self._probe.known(written, doubted=hydra and path.suffix == ".log")
         if known is not None:
+            taken.add(path)
             kept = here.anchors if known.format.anchor else here.extras
-            if all(file.path != path for file in kept):
-                kept.append(FoundFile(path, known.format, sure=known.sure, title=known.title))
+            kept.append(FoundFile(path, known.format, sure=known.sure, title=known.title))
         elif deserves_a_word(entry.name) and self._probe.size(written) and not passed.is_data(path, top):
             self._unknown[written] = passed.UNKNOWN
 
