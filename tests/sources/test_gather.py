@@ -59,14 +59,27 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
     [
         ([Row(9, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, AB, (3, 4))], []),
         ([Row(10, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, BA, (3, 4))], ["steps went back from 11 to 10"]),
-        ([Row(11, AB, (1, 2)), Row(11, BA, (3, 4))], ["step 11 was made a second time"]),
+        ([Row(at, AB, (1, 2)) for at in (10, 11)] + [Row(11, BA, (3, 4))], ["step 11 was made a second time"]),
+        ([Row(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
+        ([Row(at, keys, (1, 2)) for at in (2, 3, 4) for keys, at in ((AB, at), (BA, at - 1))], []),
         ([Row(11, AB, (1, 2)), STARTED, Row(11, AB, (3, 4))], ["step 11 was made a second time"]),
         ([Row(11, AB, (1, 2)), STARTED, Row(12, AB, (3, 4)), Row(12, AB, (5, 6))], []),
         ([Row(11, AB, (1, 2)), RESUMED, Row(11, AB, (3, 4)), Row(12, BA, (3, 4))], ["Setting global step to 10"]),
         ([RESUMED, Row(11, AB, (3, 4))], []),
         ([Row(11, AB, (1, 2)), Row(12, BA, (1, 2)), Row(13, AB, (1, 2))], []),
     ],
-    ids=["late", "another order", "the same step", "a start between", "once", "said", "at first", "orders that change"],
+    ids=[
+        "late",
+        "another order",
+        "the same step",
+        "two by turns",
+        "one behind",
+        "a start between",
+        "once",
+        "said",
+        "at first",
+        "orders that change",
+    ],
 )
 def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     items: list[Row | Event], reasons: list[str]

@@ -39,8 +39,8 @@ class Row:
 class _Pending:
     """Rows with the same keys that wait to be handed on together."""
 
-    seen: array[int]
-    """Steps of this segment, ascending; rows with the same keys in another order share them."""
+    seen: array[int] = field(default_factory=lambda: array("q"))
+    """Steps of this segment, ascending."""
     rows: list[Row] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
 
@@ -54,9 +54,10 @@ class Gather:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _Pending] = {}
-        self._seen: dict[tuple[frozenset[str], bool, bool, bool], array[int]] = {}
-        self._keys: dict[frozenset[str], tuple[str, ...]] = {}
-        """The order in which keys were last written."""
+        self._alike: dict[tuple[frozenset[str], bool, bool, bool], _Pending] = {}
+        """Rows whose keys are the same in any order: those of the order that came first in this segment."""
+        self._orders: set[tuple[str, ...]] = set()
+        """Orders of keys that the file has ever had."""
         self._started = False
         """Whether something says that a process has begun, and no row has come since."""
         self._order = 0
@@ -97,14 +98,13 @@ class Gather:
     def _note(self, event: Event) -> None:
         """Begin anew where a process says that it goes on from a checkpoint; note where one says that it has begun."""
         self._started = self._started or event.kind is EventKind.STARTED
-        if event.kind is EventKind.RESUMED and self._seen:
+        if event.kind is EventKind.RESUMED and self._tables:
             self._forget()
             self._out.append(Restart(event.text))
 
     def _forget(self) -> None:
         self._tables.clear()
-        self._seen.clear()
-        self._keys.clear()
+        self._alike.clear()
         self._of_step = []
         self._started = False
 
@@ -112,14 +112,17 @@ class Gather:
         kind = row.keys, row.mean, row.progress, row.reckoned
         table = self._tables.get(kind)
         if table is None:
-            table = self._tables[kind] = self._pending(row)
+            before = self._in_another_order(row)
+            if before is not None and (row.step == before[-1] or _went_back(before, row.step)):
+                self._begin_anew(row, before[-1])
+                return
+            table = self._tables[kind] = _Pending()
+            self._alike.setdefault((frozenset(row.keys), *kind[1:]), table)
         seen = table.seen
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
-        elif not row.mean and self._begins_anew(row, seen):
-            said = f"steps went back from {seen[-1]} to {row.step}"
-            self.add((Restart(said if row.step < seen[-1] else f"step {row.step} was made a second time"),))
-            self._add_row(row)
+        elif not row.mean and (_went_back(seen, row.step) if row.step < seen[-1] else self._started):
+            self._begin_anew(row, seen[-1])
             return
         elif row.step < seen[-1] and not row.mean:
             seen.insert(bisect_left(seen, row.step), row.step)
@@ -130,20 +133,22 @@ class Gather:
         table.orders.append(self._order)
         self._order += 1
 
-    def _pending(self, row: Row) -> _Pending:
-        """Return a table for keys in an order that is new."""
-        keys = frozenset(row.keys)
-        self._keys.setdefault(keys, row.keys)
-        return _Pending(self._seen.setdefault((keys, row.mean, row.progress, row.reckoned), array("q")))
+    def _begin_anew(self, row: Row, last: int) -> None:
+        back = f"steps went back from {last} to {row.step}"
+        self.add((Restart(back if row.step < last else f"step {row.step} was made a second time"),))
+        self._add_row(row)
 
-    def _begins_anew(self, row: Row, seen: array[int]) -> bool:
-        """Tell whether a row whose step is not beyond those before it is of another process.
+    def _in_another_order(self, row: Row) -> array[int] | None:
+        """Return the steps of rows with the same keys, where a row has them in an order that the file never had.
 
-        verl takes some keys from a set, whose order is another one in each process: then, or where a start was printed,
-        even the same step once more shows it.
+        verl takes some keys from a set, whose order is another one in each process. Where several processes write by
+        turns, that shows in the first steps: two at least are needed.
         """
-        another = self._started or self._keys[frozenset(row.keys)] != row.keys
-        return (another and row.step == seen[-1]) or (row.step < seen[-1] and _went_back(seen, row.step))
+        novel = row.keys not in self._orders
+        self._orders.add(row.keys)
+        before = self._alike.get((frozenset(row.keys), row.mean, row.progress, row.reckoned)) if novel else None
+        told = before is not None and len(before.seen) > 1 and row.step <= before.seen[-1] and not row.mean
+        return before.seen if before is not None and told else None
 
     def _compare(self, row: Row) -> None:
         """Count a row that takes the place of one before it."""
