@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.records import EventKind, Progress, Pulse
+from verl_tui.sources import console_blocks, console_dicts, console_events, console_settings
 from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
 from verl_tui.sources.console_events import EventReader
@@ -22,6 +23,7 @@ from verl_tui.sources.console_tables import TableBlock
 from verl_tui.sources.gather import Row
 from verl_tui.sources.lines import LineReader
 from verl_tui.sources.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
+from verl_tui.sources.words import any_of
 from verl_tui.text import one_line, safe, strip_ansi
 from verl_tui.times import parse_time
 
@@ -51,7 +53,7 @@ _WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30}
 _CLEARED = 10
 """Spaces at least that clear a bar."""
 _ENDS = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.TRACEBACK, EventKind.FATAL}
-_STAMP = re.compile(rb"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_STAMP = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _COUNTERS = re.compile(rb"[.,\d]*\]?:? ?(?P<said>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$")
 """What verl's trainer of 0.9 counts once a minute while it waits (`ppo/v1/replay_buffer.py`)."""
 _NEAR = 90
@@ -65,6 +67,11 @@ _SURE = 5
 """Pieces that make a step line certain even in the middle of a model's answer; models do imitate step lines."""
 _KNOWN = (b"step:", b"(TaskRunner", b"(main_task", b"(WorkerDict", b"Training Progress", b"verl.", b"actor_rollout_ref",
           b"Started a local Ray instance", b"Total training steps", b"validation generation end")  # fmt: skip
+_WORTH_A_LOOK = any_of(
+    (*console_events.WORDS, *console_settings.WORDS, *console_blocks.WORDS, *console_dicts.WORDS,
+     "%|", "Total training", "Total optimization", "Size of train", "epoch ")
+)  # fmt: skip
+"""Finds the lines that say anything, but for those of samples and tables, and for times: most are noise."""
 _ENOUGH = 3
 """Records by which a text is a console whatever it is called; documents quote one."""
 
@@ -225,19 +232,24 @@ class ConsoleDecoder:
         if self._table.holds(part):
             out.extend(self._table.feed(part))
             return
-        self._sample.notice(part)
-        held = self._settings.holds(prefix, part)
-        out.extend(self._settings.read(prefix, part, number))
-        if held:
-            return
-        self._bar(out, part)
+        if self._settings.is_open or _WORTH_A_LOOK.search(part):
+            held = self._settings.holds(prefix, part)
+            out.extend(self._settings.read(prefix, part, number))
+            if held:
+                return
+            self._sample.notice(part)
+            self._bar(out, part)
+            self._happened(out, prefix, part, number)
+        self._pulse(out, part)
+
+    def _happened(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
+        """Read the events that a line tells of."""
         for event in self._events.read(prefix, part, number):
             if event.kind is EventKind.STARTED:
-                self._settings.begin()
+                self._settings.begin(number)
             elif event.kind in _ENDS:
                 self._take(out, self._dicts.settle())  # it was printed before, and is to be told before
             out.append(event)
-        self._pulse(out, part)
 
     def _step_line(self, out: list[Row | Record], found: re.Match[bytes], *, inside: bool) -> bool:
         """Read a step line, and the bar before it; false where it only looks like one."""

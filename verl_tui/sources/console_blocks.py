@@ -23,6 +23,8 @@ _FIELD = re.compile(rb"^\[(prompt|response|ground_truth|score)\] ?")
 _VALUE = re.compile(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 _VALIDATED = b"validation generation end"
+WORDS = ("validation generation end", "Setting global step")
+"""One of them stands in every line that tells which samples follow."""
 _RESUMED = re.compile(rb"Setting global step to (\d{1,15})(?!\d)")
 
 

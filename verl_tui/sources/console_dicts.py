@@ -43,6 +43,8 @@ _ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
 """What tqdm says behind a bar's `[`."""
 _EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
 _CONTINUED = re.compile(rb"Continuing training from global step (\d{1,15})(?!\d)")
+WORDS = ("logging_steps", "Continuing training")
+"""One of them stands in every line that tells of steps in words."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
 """Both halves of what ms-swift writes as `10/438`."""
 _STEPS = ("global_step", _OF, "step", "current_steps", "train/global_step", "iteration", "iter")

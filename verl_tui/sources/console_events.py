@@ -12,33 +12,29 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind
 from verl_tui.secrets import hide
+from verl_tui.sources.words import any_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def _one_of(words: str) -> re.Pattern[bytes]:
-    """Return a pattern of several words, put by their first letters: that most lines hold none is found out quicker."""
-    by_letter: dict[str, list[str]] = {}
-    for word in words.split("|"):
-        by_letter.setdefault(word[0], []).append(re.escape(word[1:]))
-    return re.compile("|".join(f"{re.escape(at)}(?:{'|'.join(rest)})" for at, rest in by_letter.items()).encode())
-
-
 _TROUBLE = (
-    "Error|Exception|Traceback|not finite|timed out|aborted|Watchdog|Interrupt|raysubmit_|worker died|slurmstepd"
-    "|illegal memory|Killed|Exit|exception was the direct cause|another exception occurred|SIG|shutting down|got signal"
-    "|Terminated|core dumped|Segmentation fault|CANCELLED|rror: |CUDA OOM|Could not override|is not in struct"
-    "|memory pressure|GB / |command not found|can't open file|No module named"
+    *("Error", "Exception", "Traceback", "not finite", "timed out", "aborted", "Aborted", "Watchdog", "Interrupt"),
+    *("raysubmit_", "worker died", "slurmstepd", "illegal memory", "Killed", "Exit", "shutting down", "got signal"),
+    *("exception was the direct cause", "another exception occurred", "SIG", "Terminated", "core dumped"),
+    *("Segmentation fault", "Bus error", "CANCELLED", ".py: error: ", "Fatal Python error", "Component failed"),
+    *("CUDA OOM", "Could not override", "' is not in struct", "Cannot find primary", "memory pressure", "GB / "),
+    *("command not found", "can't open file", "No module named"),
 )
-_MAY_FAIL = _one_of(_TROUBLE)
-_WORTH_A_LOOK = _one_of(
-    _TROUBLE
-    + "|validation metrics|global_step|global step to|checkpoint|Ray instance|from scratch|queue termination|Pdb)|ipdb>"
-    "|generation end|test_gen_batch|Running |wandb: |in-flight prompts|forced group|Capturing|ready to fit"
-    "|instance expiration"
+WORDS = (
+    *_TROUBLE,
+    *("validation metrics", "global_step", "global step to", "checkpoint", "Ray instance", "from scratch"),
+    *("queue termination", "Pdb)", "ipdb>", "generation end", "test_gen_batch meta", "Running ", "wandb: "),
+    *("in-flight prompts", "forced group exceeds", "Capturing", "ready to fit", "instance expiration"),
 )
+"""One of them stands in every line that tells of an event."""
+_MAY_FAIL, _WORTH_A_LOOK = any_of(_TROUBLE), any_of(WORDS)
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
     (re.compile(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"), EventKind.FINISHED),
