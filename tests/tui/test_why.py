@@ -64,5 +64,7 @@ def test_the_status_line_says_what_is_wrong_first() -> None:
     assert list(standing(run_of(LOG, HOME))) == [(" 1 source ok", "dim")]
     bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
     assert list(standing(run_of(LOG, bad))) == [(" 1,200 unreadable lines (i)", "warning")]
+    one = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1)
+    assert list(standing(run_of(LOG, one))) == [(" 1 unreadable line (i)", "warning")]
     assert list(standing(run_of(LOG, GONE))) == [(" m.jsonl: vanished (i)", "critical")]
     assert list(standing(run_of(HOME))) == []

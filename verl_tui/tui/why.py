@@ -83,6 +83,7 @@ def standing(run: Run) -> Iterator[tuple[str, str]]:
         more = f", {len(down) - 1} more" if len(down) > 1 else ""
         yield f" {name}: {one_line(first.problem or '', 40)}{more} (i)", "critical"
     if run.unreadable:
-        yield f" {run.unreadable:,} unreadable lines (i)", "warning"
+        lines = "line" if run.unreadable == 1 else "lines"
+        yield f" {run.unreadable:,} unreadable {lines} (i)", "warning"
     if not down and not run.unreadable and statuses:
         yield f" {len(statuses)} source{'s' if len(statuses) > 1 else ''} ok", "dim"
