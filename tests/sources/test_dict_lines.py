@@ -389,3 +389,10 @@ def test_a_line_of_a_megabyte_of_bars_is_read_to_its_end(tmp_path: Path, piece: 
     path = tmp_path / "train.log"
     path.write_text("Started a local Ray instance\n" + piece * (2**20 // len(piece)) + "%|\n" + trained(2) + "\n")
     assert values(read_run(path), "reward") == {2: 0.5}
+
+
+def test_a_bar_named_by_brackets_alone_is_recognised_at_once(tmp_path: Path) -> None:
+    """A pattern that tries every way to pair them would never end."""
+    path = tmp_path / "train.log"
+    path.write_text("[] " * 25 + "x: " + bar(1, 9).strip() + "\n" + trained(2) + "\n")
+    assert values(read_run(path), "reward") == {2: 0.5}

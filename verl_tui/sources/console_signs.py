@@ -16,7 +16,7 @@ _BAR = re.compile(
 )
 """tqdm's, with a name or without, and with too few columns for anything but its numbers."""
 _OF_TRAINING = re.compile(
-    rb"(?i)\s*(?:[\[(].*[\])]:?\s*)*(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
+    rb"(?i)\s*(?:[\[(][^\])]*[\])]+:?\s*)*(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
 )
 """Names of a training's bar; the nameless one is Hugging Face's. Others are those of loading and of data."""
 _ENDS = 16 * 1024
