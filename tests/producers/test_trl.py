@@ -132,3 +132,9 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
     assert state(run, later) is State.STALLED
     (hang,) = (one for one in monitor.verdicts[run.name].findings if one.id == "hang")
     assert str(trained.process.pid) in hang.message + " ".join(hang.evidence)
+    trained.process.kill()
+    trained.process.wait()
+    monitor = load([str(trained.directory)], Config(), later)
+    (run,) = monitor.runs.values()
+    assert state(run, later) in (State.ENDED, State.CRASHED)
+    assert "hang" not in {one.id for one in monitor.verdicts[run.name].findings}
