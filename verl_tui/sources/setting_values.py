@@ -16,7 +16,8 @@ def scalar(text: str) -> Any:
     import yaml  # 20 ms, only for runs that have such settings
 
     try:
-        value = yaml.safe_load(text)
+        # The parser in C, where PyYAML was built with it, is six times as fast on the forty words of a launch command.
+        value = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError):  # a number of thousands of digits, a day that is none
         value = text
     return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)
