@@ -190,6 +190,18 @@ def test_any_number_at_any_step(value, step):
     assert others == []
 
 
+@pytest.mark.parametrize("cuts", [(), (180,), (200, 300, 400)])
+def test_values_that_others_of_the_same_step_replace_are_counted(cuts):
+    """A logger that is given no step writes all its values at step 0: only the last of them can be shown."""
+    pairs = [(0, 1.0), (0, 2.0), (0, 2.0), (1, 2.0), (1, 3.0), (2, 3.0)]
+    data = VERSION + b"".join(event(step, 1.7e9 + n, scalar("a", value)) for n, (step, value) in enumerate(pairs))
+    reader = tensorboard.reader(Path(NAME))
+    edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    for start, stop in itertools.pairwise(edges):
+        reader.feed(data[start:stop])
+    assert (reader.note or "").startswith("2 records were replaced")
+
+
 def test_every_kind_of_event():
     numbers, others = read(VERSION + b"".join(mixed()))
     assert {key: [row[3] for row in rows] for key, rows in numbers.items()} == {

@@ -35,6 +35,19 @@ class Row:
     """Whether the record states no step: it was found from what stands around it."""
 
 
+def replaced_note(count: int) -> str | None:
+    """Say how many records cannot be seen because a later one of the same step took their place."""
+    if not count:
+        return None
+    records = "1 record was" if count == 1 else f"{count:,} records were"
+    return f"{records} replaced, in whole or in part, by a later one of the same step with other values"
+
+
+def joined(*notes: str | None) -> str | None:
+    """Return several notes on one source as one, None where there are none."""
+    return "; ".join(filter(None, notes)) or None
+
+
 @dataclass(slots=True)
 class _Pending:
     """Rows with the same keys that wait to be handed on together."""
@@ -84,10 +97,7 @@ class Gather:
     @property
     def note(self) -> str | None:
         """What should be known of rows that cannot be seen any more."""
-        if not self._replaced:
-            return None
-        records = "1 record was" if self._replaced == 1 else f"{self._replaced:,} records were"
-        return f"{records} replaced, in whole or in part, by a later one of the same step with other values"
+        return replaced_note(self._replaced)
 
     def take(self) -> tuple[Record, ...]:
         """Return everything gathered since the last call."""

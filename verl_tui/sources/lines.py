@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.format import PatientDecoder
-from verl_tui.sources.gather import Gather
+from verl_tui.sources.gather import Gather, joined
 
 if TYPE_CHECKING:
     from verl_tui.sources.format import Decoder
@@ -32,7 +32,7 @@ class LineReader:
     @property
     def note(self) -> str | None:
         """Return the decoder's note, and what is to be said of replaced records."""
-        return "; ".join(filter(None, (self._decoder.note, self._gather.note))) or None
+        return joined(self._decoder.note, self._gather.note)
 
     @property
     def program(self) -> str | None:

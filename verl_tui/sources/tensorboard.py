@@ -7,9 +7,12 @@ Pictures, sound and graphs are passed over.
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
+from operator import eq
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, Restart, Rows, Unreadable
+from verl_tui.sources.gather import replaced_note
 from verl_tui.sources.tensorboard_frames import Frames, length, sound
 from verl_tui.sources.tensorboard_scalars import STEPS, Gathering, Scalars
 from verl_tui.sources.tensorboard_texts import read_texts
@@ -60,11 +63,14 @@ def reader(path: Path) -> EventsReader:
 class EventsReader:
     """Reads an event file: its scalars, histograms and texts."""
 
-    note: str | None = None
-
     def __init__(self, origin: str = "") -> None:
         self._origin = origin
         self._begin()
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of values that others of the same tag and step took the place of."""
+        return replaced_note(self._replaced)
 
     def _begin(self) -> None:
         self._gathering = Gathering()
@@ -74,6 +80,9 @@ class EventsReader:
         """Plugin by tag, as the tag's first record names it: later ones need not."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
+        self._replaced = 0
+        self._newest: dict[str, tuple[int, float]] = {}
+        """Step and value of each tag's last scalar."""
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return what the records say that these bytes complete."""
@@ -81,7 +90,9 @@ class EventsReader:
         for record in self._gathering.flush():
             if not self._take(record):
                 self._wrong.append(self._frames.wrong(record))
-        rows = [_rows(scalars) for scalars in self._scalars.values() if scalars.steps]
+        told = [scalars for scalars in self._scalars.values() if scalars.steps]
+        self._replaced += sum(map(self._replacing, told))
+        rows = [_rows(scalars) for scalars in told]
         out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
         self._out, self._wrong = [], []
         return (*wrong, *rows, *out)
@@ -153,6 +164,17 @@ class EventsReader:
         order = _order(event.time)
         key = safe(tag, _LONGEST_TAG)
         self._out.append(Histogram(key, event.step, *found.bins, order))
+
+    def _replacing(self, scalars: Scalars) -> int:
+        """Return how many of a tag's new values have another value of the same step right before them."""
+        before = self._newest.get(scalars.key)
+        steps, values = scalars.steps, scalars.values
+        first = before is not None and before[0] == steps[0] and before[1] != values[0]
+        self._newest[scalars.key] = (steps[-1], values[-1])
+        if not any(map(eq, steps, steps[1:])):  # nearly always, and quickly found out
+            return int(first)
+        pairs = zip(pairwise(steps), pairwise(values), strict=True)
+        return first + sum(step == after and value != other for (step, after), (value, other) in pairs)
 
     def _scalars_of(self, tag: str) -> Scalars:
         found = self._scalars.get(tag)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources import trackio
 from verl_tui.sources.figures import Figures
-from verl_tui.sources.gather import Gather, Row
+from verl_tui.sources.gather import Gather, Row, joined
 from verl_tui.sources.jsonl import flatten, integer, loads, number
 from verl_tui.sources.lists import histograms, split
 from verl_tui.sources.rewards import RewardSum, weights_of
@@ -112,7 +112,7 @@ class TrackioSource:
             size=self._size,
             modified=self._modified,
             problem=self._problem,
-            note=self._rewards.note,
+            note=joined(self._rewards.note, self._gather.note),
         )
 
     def _looks(self) -> tuple[tuple[int, int], ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.checkpoints import HOMES, checkpoint_step
-from verl_tui.sources.gather import Gather, Row
+from verl_tui.sources.gather import Gather, Row, joined
 from verl_tui.sources.jsonl import integer, number, objects, unreadable
 from verl_tui.sources.paths import is_file
 from verl_tui.sources.tail import NEWEST, is_checkpoint, newest
@@ -83,7 +83,12 @@ class TrainerStateReader:
         """A hash of each entry of the history told."""
         self._best: object = None
         self._complained = False
-        self.note: str | None = None
+        self._from_zero: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how its steps are counted, and what is to be said of replaced records."""
+        return joined(self._from_zero, self._gather.note)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return what the document says once it is whole."""
@@ -129,7 +134,7 @@ class TrainerStateReader:
             yield Unreadable(1, 'no list "log_history"', "")
             return
         first = int(bool(history) and isinstance(history[0], dict) and history[0].keys() == FROM_ZERO | {"step"})
-        self.note = FROM_ZERO_NOTE if first else None
+        self._from_zero = FROM_ZERO_NOTE if first else None
         entries = [tuple(_entry(entry, first)) for entry in history]
         hashes = [hash(repr(entry)) for entry in entries]
         if hashes[: len(self._told)] != self._told:
