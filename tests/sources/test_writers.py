@@ -73,12 +73,15 @@ def test_a_dead_child_that_nobody_has_waited_for_is_gone(log: Path, trainer: sub
 
 
 def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
-    tee = subprocess.Popen(["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    trainer = subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=tee.stdin)
+    tee = subprocess.Popen(["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert tee.stdin is not None
+    assert tee.stdout is not None
+    says = f"print('begun', flush=True); {SLEEPER}"
+    trainer = subprocess.Popen([sys.executable, "-c", says], stdin=subprocess.PIPE, stdout=tee.stdin)
     tee.stdin.close()
-    writers = Writers()
     try:
+        assert tee.stdout.readline() == b"begun\n"  # so it has opened the log
+        writers = Writers()
         writers.scan([log])
         held = writers.held(log)
         assert held.writer is not None
@@ -93,6 +96,8 @@ def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
     finally:
         trainer.kill()
         trainer.communicate()
+        tee.stdout.close()
+        tee.wait()
 
 
 def test_readers_and_we_ourselves_are_no_writers(log: Path) -> None:
