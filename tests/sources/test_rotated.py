@@ -66,6 +66,7 @@ def test_the_parts_are_one_run_oldest_first(tmp_path, older):
         assert not run.restarts
         (status,) = [state.status for state in run.sources.values() if state.status.rank]
         assert (status.bytes_read, status.problem) == (status.size, None)
+        assert status.note == f"read with its {len(older)} older parts"
     (run,) = read_runs(*sorted(tmp_path.iterdir())).values()
     assert run.step == count
 

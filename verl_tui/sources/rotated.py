@@ -83,6 +83,8 @@ class RotatedTail:
         """Bytes of the files that wait."""
         self._modified: float | None = None
         """Time of the last change of the part before."""
+        self._older = 0
+        """Parts that have been read."""
 
     @property
     def offset(self) -> int:
@@ -98,6 +100,13 @@ class RotatedTail:
     def modified(self) -> float | None:
         """Time of the last change of the file that is read."""
         return self._tail.modified or self._modified
+
+    @property
+    def note(self) -> str | None:
+        """Say how many older parts of the log there were."""
+        if not self._older:
+            return None
+        return f"read with its {self._older} older parts" if self._older > 1 else "read with its older part"
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes.
@@ -142,6 +151,7 @@ class RotatedTail:
 
     def _advance(self) -> None:
         """Go on to the next part."""
+        self._older += 1
         self._before += self._tail.size
         self._modified = self._tail.modified
         self._tail = _opened(self._waiting.popleft()) if self._waiting else Tail(self.path)

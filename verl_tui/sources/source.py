@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.compressed import CompressedTail, plain
 from verl_tui.sources.figures import Figures
+from verl_tui.sources.gather import joined
 from verl_tui.sources.rotated import RotatedTail
 from verl_tui.sources.tail import CHUNK, NEWEST, NewestTail, Tail
 
@@ -112,7 +113,7 @@ class FileSource:
             size=self._tail.size,
             modified=self._tail.modified,
             problem=self._problem,
-            note=self._reader.note,
+            note=joined(self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None),
             program=getattr(self._reader, "program", None),
         )
 
