@@ -78,9 +78,8 @@ def test_a_healthy_training_is_read_value_for_value(train: Callable[..., Trained
     assert set(rows) == set(range(1, 31))
 
 
-@pytest.mark.parametrize("through", ["cat", "tee copy.log"])
-def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained], through: str) -> None:
-    trained = train("--steps", 20, "--log", 5, "--eval", 10, through=through).finish()
+def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained]) -> None:
+    trained = train("--steps", 20, "--log", 5, "--eval", 10, through="tee copy.log").finish()
     run = read_run(trained.log)
     assert set(values(run, "reward")) == {5, 10, 15, 20}
     assert state(run, trained.log.stat().st_mtime + 10 * PATIENCE) is State.FINISHED
