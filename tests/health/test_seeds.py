@@ -38,6 +38,18 @@ def test_a_slow_climb_of_the_reference_kl_is_told() -> None:
     assert "ref-kl-above-band" not in ids(judge(planted({"kl/divergence": noisy([0.08] * 600, 0.01)}, TUTORIAL)))
 
 
+@pytest.mark.parametrize(
+    ("key", "reward", "beside"), [("actor/kl_loss", "critic/score/mean", VERL), ("kl", "reward", {})]
+)
+def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(key, reward, beside) -> None:
+    slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.005)
+    flat, risen = wave(600, 0.4, 0.05), [0.2 + 0.5 * i / 600 for i in range(600)]
+    assert "ref-kl-above-band" in ids(judge(planted({key: slow, reward: flat}, beside)))
+    assert "ref-kl-above-band" not in ids(judge(planted({key: slow, reward: risen}, beside)))
+    weak = {"actor_rollout_ref.actor.kl_loss_coef": 0.001}
+    assert "ref-kl-above-band" not in ids(judge(planted({key: slow, reward: flat}, beside, weak)))
+
+
 @pytest.mark.parametrize("key", ["actor/kl_loss", "kl"])
 def test_a_kl_far_from_the_reference_is_told_where_the_reward_did_not_rise(key: str) -> None:
     verl = key.startswith("actor")

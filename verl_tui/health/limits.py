@@ -157,9 +157,12 @@ def kl_coefficient(run: Run) -> tuple[str, float] | None:
 def kl_scale(run: Run, _guide: Guide) -> Limit:
     """Return what a KL to the reference is far beyond where no target holds.
 
-    The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by design.
+    The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by design. Where none is
+    known it holds too, as long as a reward tells whether the distance has bought anything.
     """
     stated = kl_coefficient(run)
+    if stated is None and "reward" in run.indicators:
+        return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])}, no coefficient is known")
     if stated is not None and KL_COEF[0] <= stated[1] <= KL_COEF[1]:
         return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}")
     return Limit(_FAR, "a nat a token, far at any coefficient")
