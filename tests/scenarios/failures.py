@@ -583,7 +583,9 @@ def _reference_far(world: World, onset: int, chance: random.Random) -> None:
     reward, to = KEYS["reward"][world.dialect], chance.uniform(1.3, 4.0)
     flat = world.columns[reward][0] or 0.0
     world.columns[reward] = [flat + noise for noise in world.noise(0.02)]
-    world.change(KEYS["reference_kl"][world.dialect], onset, lambda _, __: to * (1 + chance.gauss(0, 0.05)))
+    key = KEYS["reference_kl"][world.dialect]
+    world.put(key, lambda _: 0.05, 0.005)
+    world.change(key, onset, lambda _, __: to * (1 + chance.gauss(0, 0.05)))
 
 
 @failure("reward-noisy")
