@@ -107,6 +107,15 @@ def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> 
     assert run.restarts == []
 
 
+@pytest.mark.parametrize(("name", "step"), [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_training_that_was_resumed_is_a_restart_once(name: str, step: int, alone: bool) -> None:
+    path = MADE / name
+    if not path.is_dir():
+        pytest.skip(f"no {path}: set VERL_TUI_LOGS")
+    assert [mark.step for mark in read_run(path / "train.log" if alone else path).restarts] == [step]
+
+
 @pytest.mark.parametrize(
     ("folder", "records"), [("run-20250606_130916-td8fx8t1", 15), ("run-20250612_081149-e845csgm", 103)]
 )

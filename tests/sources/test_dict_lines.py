@@ -266,9 +266,34 @@ def test_a_resumed_training_goes_on_where_its_bar_says(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(TRL + bar(0, 30) + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15)) + "\n")
     run = read_run(path)
-    assert [mark.step for mark in run.restarts] == [12]
+    assert [mark.step for mark in run.restarts] == [11]
     assert values(run, "loss") == {at: at / 8 for at in (*range(2, 12, 2), *range(11, 15), *range(16, 21, 2))}
     assert (run.step, run.total_steps) == (14, 30)
+
+
+@pytest.mark.parametrize(("ended", "total"), [(True, 40), (False, 40), (False, 20)])
+def test_a_training_that_goes_on_with_another_bar_and_repeats_no_step_is_a_restart(
+    tmp_path: Path, ended: bool, total: int
+) -> None:
+    """Killed just behind a checkpoint, or given more steps once it had finished."""
+    path = tmp_path / "train.log"
+    reached = 20 if ended else 8
+    before = TRL if ended else bar(0, 20) + "".join(trained(at) for at in range(2, 10, 2)) + "\n"
+    after = "".join(trained(at, total).lstrip("\r") for at in range(reached + 2, reached + 8, 2))
+    path.write_text(before + bar(0, total) + after + "\n")
+    run = read_run(path)
+    assert [(mark.step, mark.reason) for mark in run.restarts] == [
+        (reached + 2, f"went on from step {reached} after another start")
+    ]
+    assert list(values(run, "reward")) == list(range(2, reached + 8, 2))
+
+
+def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(kept_back((4, 8)) + "  Continuing training from global step 2\n" + kept_back((12, 16)))
+    run = read_run(path)
+    assert [mark.step for mark in run.restarts] == [3]
+    assert list(values(run, "loss")) == [1, 2, 3, 4]
 
 
 def test_without_a_bar_an_epoch_that_goes_back_is_a_training_begun_again(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ class SourceState:
         """Begin a further segment: the source has started over."""
         if self.rows:
             self.segment += 1
-            self.restarted = reason
+        if self.rows or self.restarted is not None:
+            self.restarted = reason  # the later reason is nearer to the steps
         self.rows = 0
         self.step = self.ending = self.stage = None
         self.tables = {}

@@ -88,6 +88,10 @@ class DictReader:
         """Dicts whose steps were only counted."""
         self.seen = False
         """Whether there was a dict of Hugging Face's kind."""
+        self._line = 0
+        """Number of the last dict's line."""
+        self._reached: int | None = None
+        """Step of the last dict of training."""
 
     def read(self, part: bytes, number: int) -> Sequence[Row | Record] | None:
         """Return what a line with a dict in it says; None where it is none of these."""
@@ -148,7 +152,7 @@ class DictReader:
         self, written: Mapping[str, float], step: int | None, total: int | None, part: bytes, number: int
     ) -> Sequence[Row | Record]:
         """Take a dict of metrics."""
-        self.seen = True
+        self.seen, self._line = True, number
         ended = "train_runtime" in written
         metrics = {} if ended else {key: value for key, value in written.items() if key not in _PLACES}
         training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
@@ -163,13 +167,20 @@ class DictReader:
         return out
 
     def _rows(self, settled: Sequence[Settled]) -> list[Row | Record]:
-        """Return the rows of dicts whose steps have become known."""
+        """Return the rows of dicts whose steps have become known; say where a further training begins or goes on."""
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
-        return [
-            Row(one.step, one.printed.keys, one.printed.values, reckoned=one.printed.step is None)
-            for one in settled
-            if one.printed.keys
-        ]
+        out: list[Row | Record] = []
+        for one in settled:
+            printed = one.printed
+            if one.first and self._reached is not None:
+                on, back = "went on from step {} after another start", "steps went back from {} to {}"
+                said = (on if one.step >= self._reached else back).format(self._reached, one.step)
+                out.append(Event(EventKind.RESUMED, said, self._line, max(0, one.step - 1)))
+            if printed.training:
+                self._reached = one.step
+            if printed.keys:
+                out.append(Row(one.step, printed.keys, printed.values, reckoned=printed.step is None))
+        return out
 
     def _named(self, found: re.Match[bytes], written: bytes) -> tuple[Row | Record, ...]:
         what, step, metrics = found["what"], int(found["step"]), _numbers(written)

@@ -47,6 +47,8 @@ class Settled(NamedTuple):
     step: int
     counted: bool
     """Whether the step was only counted, not told by the dict or a bar."""
+    first: bool = False
+    """Whether it is the first one of a training that a further bar was begun for."""
 
 
 class Steps:
@@ -66,9 +68,12 @@ class Steps:
         self._waiting: list[Printed] = []
         """Dicts whose steps are not known yet."""
         self._begin_anew()
+        self._another = False
 
     def _begin_anew(self) -> None:
         """Forget what is only true of one training: another one begins."""
+        self._another = True
+        """Whether none of its dicts has been settled yet."""
         self._writes: deque[int] = deque()
         """Steps of clearings whose dicts have not come yet."""
         self._kept_back: bool | None = None
@@ -94,6 +99,7 @@ class Steps:
 
     def resumed(self, step: int) -> None:
         """Take the word of the trainer that it goes on from a step."""
+        self._another = self._another or self._last is not None
         self._last = step
 
     def clearing(self) -> Sequence[Settled]:
@@ -282,11 +288,12 @@ class Steps:
     def _settle(self, one: Printed, step: int, *, counted: bool = False) -> Settled:
         if self.total is not None and one.step is None:
             step = min(step, self.total)
+        first = one.training and self._another
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
-            self._last = step
-        return Settled(one, step, counted)
+            self._last, self._another = step, False
+        return Settled(one, step, counted, first)
 
 
 def _interval(span: int, count: int) -> int:
