@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from verl_tui.sources import (
     FORMATS,
     HEAD,
+    by_step,
     console,
     naming,
     passed,
     pipe,
     ranks,
-    rollouts,
     rotated,
     trainer_state,
     tutorial,
@@ -29,7 +29,6 @@ from verl_tui.sources.owned import Home, around, shared_out
 from verl_tui.sources.passed import PassedOver, some
 from verl_tui.sources.paths import is_file, is_folder
 from verl_tui.sources.probing import MOST_ODD, Name, Probe, deserves_a_word, kind, why
-from verl_tui.sources.rollouts import dump_step, is_dump
 from verl_tui.sources.settings import NAMES as SETTINGS
 from verl_tui.sources.trackio import RunNames
 from verl_tui.text import one_line
@@ -288,7 +287,7 @@ class Finder:
         if entry.name in SETTINGS:
             here.extras.append(self._settings(path))
             return
-        if _wandb_own(path) or ranks.is_of_ray(path) or (dumped and is_dump(path)):
+        if _wandb_own(path) or ranks.is_of_ray(path) or (dumped and by_step.is_of_a_step(entry.name)):
             return
         written, path = path, path.parent / (rotated.base(entry.name) or entry.name)
         if path in taken:
@@ -337,12 +336,11 @@ class Finder:
         return FoundFile(path, None, title=self._probe.title(path))
 
     def _dumps(self, directory: Path) -> list[FoundFile]:
-        """Return a directory as one source where it holds dumps; the first that can be read tells."""
-        paths = (Path(entry.path) for entry in _entries(directory) if dump_step(entry.name) is not None)
-        if not any((known := self._probe.known(path)) and known.format is rollouts for path in paths):
-            return []
-        self.directories.add(directory)
-        return [FoundFile(directory, rollouts)]
+        """Return a directory as one source where it holds dumps or tables; the first that can be read tells."""
+        formats = by_step.formats(directory, [entry.name for entry in _entries(directory)], self._probe)
+        if formats:
+            self.directories.add(directory)
+        return [FoundFile(directory, format) for format in formats]
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
 from verl_tui.records import Dump, Fact, Record, Restart, Sample, SourceStatus, Unreadable
 from verl_tui.sources import rollouts
 from verl_tui.sources.dump_file import BLOCK, DumpFile
 from verl_tui.sources.figures import figure_records
+from verl_tui.sources.listing import NEWEST, Listing
 from verl_tui.sources.paths import is_folder
 
 if TYPE_CHECKING:
@@ -31,80 +32,12 @@ BUDGET = 2**30
 """Bytes read for figures of all the dumps that are found at once, at the start above all."""
 _LEAST = 2**20
 """Bytes of an older dump that make figures worth showing; where the budget has not so many for each, some have none."""
-_NEWEST = 4
-"""Dumps that may still be growing: these are looked at each time, and read on where they grow."""
-_OTHERS = 8
-"""Older dumps looked at each time, in turn: a resumed run writes them again."""
 _BUSY_READS = 32
 """Reads after which the directory is listed again while there is still something to read."""
 _COST = 16 * 1024
 """Bytes that could be read in the time that opening a file takes: many small ones are read in one go."""
 _TOLD_UNREADABLE = 1000
 """Unreadable rows handed on one by one; further ones are only counted."""
-
-
-class _Stamp(NamedTuple):
-    """What a file looks like from outside; where it has another one, it has other content."""
-
-    size: int
-    modified: int
-    """Nanoseconds."""
-    inode: int
-
-
-class _Listing:
-    """Which dumps lie in a directory, noticed with little asked of the file system: most of them never change again."""
-
-    def __init__(self, directory: Path, only: str | None) -> None:
-        self.directory = directory
-        self.stamps: dict[int, _Stamp] = {}
-        """Step -> its dump as it was when last looked at."""
-        self._only = only
-        self._names: dict[int, str] = {}
-        self._turn = 0
-        """Which of the older dumps is looked at next."""
-
-    def path(self, step: int) -> Path:
-        """Return where the dump of a step lies."""
-        return self.directory / self._names[step]
-
-    def changes(self) -> dict[int, _Stamp | None]:
-        """Return the steps whose dumps have come or changed, with None those that are gone; newest first.
-
-        Raises:
-            OSError: The directory is gone, or may not be read.
-        """
-        names = self._list()
-        stamps = self.stamps
-        found: dict[int, _Stamp | None] = {step: None for step in stamps if step not in names}
-        self._names |= names
-        old = sorted((step for step in names if step in stamps), reverse=True)
-        others = old[_NEWEST:]
-        self._turn = self._turn + _OTHERS if self._turn + _OTHERS < len(others) else 0
-        looked_at = [*(step for step in names if step not in stamps), *old[:_NEWEST]]
-        for step in (*looked_at, *others[self._turn : self._turn + _OTHERS]):
-            stamp = _stamp(self.path(step))
-            if stamp != stamps.get(step):
-                found[step] = stamp
-        for step, stamp in found.items():
-            if stamp is None:
-                stamps.pop(step, None)
-            else:
-                stamps[step] = stamp
-        return dict(sorted(found.items(), reverse=True))
-
-    def _list(self) -> dict[int, str]:
-        names = [self._only] if self._only is not None else sorted(os.listdir(self.directory))  # noqa: PTH208 - names are enough
-        return {step: name for name in names if (step := rollouts.dump_step(name)) is not None}
-
-
-def _stamp(path: Path) -> _Stamp | None:
-    """Return what a file looks like, None where it is gone."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return _Stamp(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 class _Look:
@@ -172,7 +105,7 @@ class DumpSource:
         single = rollouts.is_dump(path) and not is_folder(path)
         self.path = path if single else path / ALL
         self.ordinal = ordinal
-        self._listing = _Listing(path.parent if single else path, path.name if single else None)
+        self._listing = Listing(path.parent if single else path, rollouts.dump_step, path.name if single else None)
         self.validation = rollouts.is_validation(self._listing.directory)
         self._waiting: list[int] = []
         """Steps whose dumps wait to be read, or to be read on; ascending, the last is read first."""
@@ -293,7 +226,7 @@ class DumpSource:
     def _close_old(self) -> None:
         """Keep what is known of the newest dumps only: that suffices to read them on as they grow."""
         done = sorted(self._looks.keys() - set(self._waiting), reverse=True)
-        for step in done[_NEWEST:]:
+        for step in done[NEWEST:]:
             self._forget(step)
 
 

@@ -6,16 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import console, filelogger, pipe, rollouts, wandb
+from verl_tui.sources import by_step, console, filelogger, parquet, pipe, rollouts, wandb
 from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
-from verl_tui.sources.dumps import ALL, DumpSource
+from verl_tui.sources.dumps import DumpSource
 from verl_tui.sources.grouping import is_events, log_of
 from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
+from verl_tui.sources.tables import TableFolder
 from verl_tui.sources.trackio import is_trackio
 from verl_tui.sources.trackio_runs import TrackioSource
 from verl_tui.sources.writers import WriterWatch
@@ -267,7 +268,7 @@ class Feed:
         name = self._name(run)
         own = [file for file in run.files if self._names.get(file.path, name) == name]
         for file in own:
-            key = (name, file.path / ALL if file.format is rollouts and is_folder(file.path) else file.path)
+            key = (name, by_step.place(file))
             if key in self._readers:
                 continue
             ordinal = self._ordinal(name, file)
@@ -309,6 +310,8 @@ def _source(file: FoundFile, ordinal: int) -> Source:
         return SettingsSource(file.path, ordinal)
     if file.format is rollouts and plain(file.path) == file.path:
         return DumpSource(file.path, ordinal)
+    if file.format is parquet and is_folder(file.path):
+        return TableFolder(file.path, ordinal)
     if is_trackio(file):
         return TrackioSource(file.path, ordinal)
     if file.path == pipe.PATH:

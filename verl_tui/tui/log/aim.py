@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources import console, pipe, rollouts, tensorboard, wandb
+from verl_tui.sources import console, parquet, pipe, rollouts, tensorboard, wandb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
-_NO_TEXT = {tensorboard.name, wandb.name, rollouts.name, "checkpoints"}
+_NO_TEXT = {tensorboard.name, wandb.name, rollouts.name, parquet.name, "checkpoints"}
 """Formats that are binary, or directories."""
 
 
