@@ -144,7 +144,7 @@ def test_a_table_written_again_replaces_the_first(home: Path) -> None:
         records = drain(source)
         assert any(isinstance(record, Restart) for record in records) == (said == "vier")
         run.apply(Batch("r", source.status(), tuple(records)), NOW)
-    assert [sample.response for sample in run.samples.kept(Place(1, False))] == ["vier", "five"]
+    assert [sample.response for sample in run.samples.kept(Place(1, validation=False))] == ["vier", "five"]
 
 
 def test_without_pyarrow_one_sentence_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
