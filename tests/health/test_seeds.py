@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING
 
@@ -203,6 +204,42 @@ def test_an_entropy_that_is_gone_with_the_first_steps(points: int) -> None:
 def test_an_entropy_that_falls_as_fast_as_a_task_is_learnt() -> None:
     columns = {"actor/entropy": GONE, "critic/score/mean": [0.1, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.98]}
     assert "entropy-collapse" not in ids(judge(planted(columns)))
+
+
+def test_an_entropy_that_is_gone_once_a_task_is_solved_is_no_collapse() -> None:
+    reward = [0.16, 0.22, 0.12, 0.19, 0.34, 0.78, 0.88, 0.84, 0.94, 0.94, *[0.97, 0.94, 1.0] * 20]
+    entropy = [3.43 * 0.93**i for i in range(len(reward))]
+    verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
+    assert "entropy-collapse" not in {one.id for one in verdict.history}
+
+
+@pytest.mark.parametrize("points", [7, 60, 200])
+def test_a_collapse_with_the_first_steps_is_told_once_however_long_the_run_goes_on(points: int) -> None:
+    entropy = [*GONE, *[0.001] * points]
+    reward = [*[0.06, 0.05, 0.001, 0.06], *[0.0] * (points + 4)]
+    verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
+    assert [(one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"] == [(2, 5)]
+    told = found(verdict, "entropy-collapse")
+    assert told is not None
+    assert told.since_step == 2
+
+
+def test_a_reward_that_rises_long_after_a_collapse_takes_nothing_out_of_its_history() -> None:
+    columns = {"actor/entropy": [*GONE, *[0.001] * 92], "critic/score/mean": [*[0.05] * 20, *[0.8] * 80]}
+    verdict = judge(planted(columns))
+    assert [(one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"] == [(2, 5)]
+
+
+def test_a_collapse_that_comes_back_is_told_from_the_step_that_its_sentence_names() -> None:
+    def fall(steps: int, start: float) -> list[float]:
+        return [start * math.exp(-i / 25) + 0.003 for i in range(steps)]
+
+    entropy = [*[1.0] * 60, *fall(140, 1.0), *[0.3] * 55, *fall(145, 0.3)]
+    reward = noisy([0.4] * len(entropy), 0.01)
+    verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
+    told = found(verdict, "entropy-collapse")
+    assert told is not None
+    assert f"at step {told.since_step} " in told.message
 
 
 def test_a_solved_task_is_no_collapse() -> None:

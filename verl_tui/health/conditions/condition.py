@@ -82,10 +82,14 @@ class Spans:
             what: What happened, behind the metric's title.
             at: Number of points seen so far.
         """
-        if self.all and at - self._cleared_at <= self.cooldown:
+        if self.recent(at) is not None:
             self.all[-1] = self.all[-1]._replace(cleared=None)
         else:
             self.all.append(Span(since, step, what))
+
+    def recent(self, at: int) -> Span | None:
+        """Return the breach that one which can be told now is the same as, None where it is a new one."""
+        return self.all[-1] if self.all and at - self._cleared_at <= self.cooldown else None
 
     def end(self, step: int, at: int) -> None:
         """Note that it is over; without a breach nothing happens."""

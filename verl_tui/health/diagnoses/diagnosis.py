@@ -154,6 +154,11 @@ class BlockDiagnosis(Diagnosis):
         self._quiet = 0
         self.spans = Spans(cooldown=self.patience)
 
+    def began(self, step: int) -> int:
+        """Return the first step of a failure that is seen to begin at a step: of one that comes back, its own first."""
+        known = self.spans.recent(len(self._history))
+        return step if known is None else min(step, known.since)
+
     def reach(self, i: int) -> tuple[float, float]:
         """Return the lowest and the highest level of a metric over all blocks; nan where it has none."""
         low, high = self._reach[i] if self._reach else (math.inf, -math.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
@@ -41,6 +41,8 @@ gains little, and that is convergence."""
 _GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
 """Dead from its first steps: three points in a row at a twentieth of the beginning, within the first 60 points; it is
 over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."""
+_WELL, _MOST_OF_IT = 0.2, 0.5
+"""By then a reward has learnt that has gained a fifth of its size, and half of the way to its best so far: heuristic."""
 _LEARNT, _SOLVED = 0.5, 0.9
 """A run is converged, not collapsed, where its reward has gained half of its best, and lies at 0.9 and more of 1."""
 
@@ -59,15 +61,14 @@ class EntropyCollapse(BlockDiagnosis):
     @property
     def episodes(self) -> Iterator[Episode]:
         """All that was found so far; what began with the first steps is told once."""
-        early = self.told(self._first_steps) if not self.spans.all else ()
-        yield from (*early, *super().episodes)
+        early = list(self.told(self._first_steps))
+        yield from early
+        yield from (one for one in super().episodes if not any(_within(one, first) for first in early))
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
-        """Look at the blocks, and at the first steps where these tell nothing."""
+        """Look at the first steps, and at the blocks where these tell nothing."""
         found = super().judge(moment)
-        if isinstance(found, Finding) or self._inputs is None:
-            return found
-        early = self._early(moment)
+        early = self._early(moment) if self._inputs is not None else None
         return early if early is not None else found
 
     def _early(self, moment: Moment) -> Finding | None:
@@ -79,11 +80,11 @@ class EntropyCollapse(BlockDiagnosis):
             self._of, self._vanish = keys[0], _vanish()
         gone, step = self._vanish.look([entropy], moment.end)
         assert isinstance(gone, Vanish)
-        self._first_steps = gone.spans
-        if gone.since is None:
-            return None
-        if _has_gained(reward, gone.since, step):
-            self._first_steps = Spans(cooldown=0)
+        # Judged by what was known when it could be told: what comes later changes no history.
+        told = [span for span in gone.spans.all if not _has_learnt(reward, span.raised)]
+        self._first_steps = Spans(cooldown=0)
+        self._first_steps.all.extend(told)
+        if gone.since is None or self._first_steps.open is None:
             return None
         report = gone.report(Words(self.rule.title, moment.span))
         assert report is not None
@@ -116,7 +117,7 @@ class EntropyCollapse(BlockDiagnosis):
         for lag in _LAGS:
             stretch = blocks[-lag - 1 :]
             if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
-                return self._tell(blocks, _brink(stretch), opening, inputs)
+                return self._tell(blocks, self.began(_brink(stretch)), opening, inputs)
         return None
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
@@ -152,19 +153,24 @@ _EARLY_ADVICE = (
 )
 
 
+def _within(one: Episode, first: Episode) -> bool:
+    """Return whether an episode was raised while another one held."""
+    return first.cleared_step is None or (one.raised_step or 0) <= first.cleared_step
+
+
 def _vanish() -> Watch:
     return Watch(lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY))
 
 
-def _has_gained(reward: Series, since: int, step: int | None) -> bool:
-    """Return whether the reward is higher than at the beginning: entropy may fall as fast as a task is learnt."""
-    values = [value for value in reward.values if math.isfinite(value)]
-    stop = bisect_left(reward.steps, since)
-    first = [value for value in reward.values[: max(1, stop)] if math.isfinite(value)]
-    last = values[-_RECENT:]
-    if not first or not last or step is None:
+def _has_learnt(reward: Series, step: int) -> bool:
+    """Return whether, up to a step, the reward is near its best and well above its beginning: a task may be learnt as
+    fast as entropy falls."""
+    values = [value for value in reward.values[: bisect_right(reward.steps, step)] if math.isfinite(value)]
+    first, last = values[:_RECENT], values[-_RECENT:]
+    if len(values) < 2 * _RECENT - 1:
         return False
-    return fmean(last) - fmean(first) > _GAIN * max(map(abs, (*first, *last))) and fmean(last) > max(first)
+    begun, now, best = fmean(first), fmean(last), max(values)
+    return now - begun >= max(_WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun)) and now > max(first)
 
 
 def _brink(stretch: Sequence[Block]) -> int:
