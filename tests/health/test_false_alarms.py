@@ -281,3 +281,25 @@ def test_a_surge_that_has_settled_is_no_surge_any_more() -> None:
     assert "ref-kl-high" not in ids(verdict)
     (episode,) = [one for one in verdict.history if one.id == "ref-kl-high"]
     assert episode.cleared_step is not None
+
+
+# -- reward-zero -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prompts", [2, 4, 8])
+def test_batches_of_few_prompts_score_zero_by_chance(prompts: int) -> None:
+    told = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        right = [sum(chance.random() < 0.35 for _ in range(prompts)) / prompts for _ in range(300)]
+        verdict = judge(planted({"critic/score/mean": right}))
+        told += any(one.id == "reward-zero" for one in verdict.history)
+    assert told == 0
+
+
+def test_a_small_batch_that_scores_zero_for_good_is_told() -> None:
+    chance = random.Random(1)
+    right = [0.75 if chance.random() < 0.7 else 0.5 for _ in range(100)]
+    told = found(judge(planted({"critic/score/mean": [*right, *[0.0] * 4]})), "reward-zero")
+    assert told is not None
+    assert told.since_step == 101

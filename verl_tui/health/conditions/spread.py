@@ -235,25 +235,35 @@ class Surge(Condition):
 
 
 class Zero(Condition):
-    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it is zero."""
+    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it is zero.
+
+    Where more than one zero is asked for, it is so many that they are no chance: small batches score 0 at times.
+    """
 
     _NEAR = 0.005
     """Zero is what rounds to it beside the values before: logs print few digits."""
     _STEADY = 0.25
     """Where a value before was below a quarter of the usual, zero is no surprise."""
+    _MEMORY = 100
+    """Points that show how often zero comes by chance."""
+    _CHANCE = 1e-5
+    """So likely at most are that many zeros in a row: heuristic, one in a hundred runs of a thousand steps."""
 
     def __init__(self, *, window: int, count: int) -> None:
         """Prepare the watch for a fall.
 
         Args:
             window: Positive points before it.
-            count: Zeros in a row that make it a fall.
+            count: Zeros in a row that make it a fall, at least; 1 to tell it at once.
         """
         super().__init__(cooldown=window)
         self.needs = window + count
         self._least = count
+        self._most = count
+        """Zeros in a row that make the present one a fall."""
         self._zeros = 0
         self._past: deque[float] = deque(maxlen=window)
+        self._known: deque[float] = deque(maxlen=self._MEMORY)
         self._since: tuple[int, float] | None = None
         self._last: tuple[int, float] = (0, 0.0)
 
@@ -267,12 +277,18 @@ class Zero(Condition):
                     self._zeros += 1
                     self._tell(step)
                     continue
-                self._since = None
-                self._end(step)
+                self._come_back(step)
             else:
                 self._consider(step, value)
             if self._since is None:
                 self._past.append(value)
+                self._known.append(value)
+
+    def _come_back(self, step: int) -> None:
+        if self._zeros < self._most:
+            self._known.extend([0.0] * self._zeros)
+        self._since = None
+        self._end(step)
 
     def _consider(self, step: int, value: float) -> None:
         if len(self._past) < (self._past.maxlen or 0) or value >= self._past[-1]:
@@ -280,16 +296,28 @@ class Zero(Condition):
         level = median(self._past)
         if level > 0 and abs(value) <= self._NEAR * level and min(self._past) >= self._STEADY * level:
             self._since = (step, level)
-            self._zeros = 1
+            self._zeros, self._most = 1, self._enough()
             self._tell(step)
 
+    def _enough(self) -> int:
+        """Return how many zeros in a row are no chance, by the zeros so far and by how far values spread."""
+        if self._least == 1:
+            return 1
+        known = [*self._known]
+        level, size = fmean(known), len(known)
+        spread = fmean((value - level) ** 2 for value in known)
+        zeros = sum(abs(value) <= self._NEAR * level for value in known)
+        # Of no zero among n, a share of 1/n or so is still likely; of a normal spread, the tail beyond the mean.
+        share = max((zeros + 0.5) / (size + 1), math.exp(-level * level / (2 * spread)) if spread > 0 else 0.0)
+        return max(self._least, math.ceil(math.log(self._CHANCE) / math.log(min(share, 0.9))))
+
     def _tell(self, step: int) -> None:
-        if self._since is not None and self._zeros == self._least:
+        if self._since is not None and self._zeros == self._most:
             self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
 
     def report(self, words: Words) -> Report | None:
         """Return what is breached now, None where nothing is."""
-        if self._since is None or self._zeros < self._least:
+        if self._since is None or self._zeros < self._most:
             return None
         since, level = self._first(), self._since[1]
         long = words.span(self._last[0] - since + 1)
@@ -299,3 +327,4 @@ class Zero(Condition):
 
     def _detach(self) -> None:
         self._past = self._past.copy()
+        self._known = self._known.copy()
