@@ -182,6 +182,25 @@ def test_what_is_no_collapse_in_few_points(fall: list[float], kl: list[float]) -
     assert "policy-collapse" not in ids(judge(planted(columns, TUTORIAL)))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_small_batches_of_a_policy_that_has_long_been_dead_collapse_no_more(seed: int) -> None:
+    chance = random.Random(seed)
+    columns = {
+        "critic/score/mean": [chance.choice((0.0, 0.25, 0.25, 0.25, 0.5)) for _ in range(300)],
+        "actor/kl_loss": [0.0, 5.9, *noisy([7.4] * 298, 0.1)],
+    }
+    raised = [one.raised_step for one in judge(planted(columns)).history if one.id == "policy-collapse"]
+    assert [step for step in raised if step is not None and step > 25] == []
+
+
+def test_samples_that_were_in_loops_all_along_are_no_sign_of_a_collapse() -> None:
+    columns = {
+        "critic/score/mean": [*noisy([0.97] * 190, 0.01), *noisy([0.5] * 15, 0.01), *noisy([0.97] * 60, 0.01)],
+        "samples/repetition": [*[0.02] * 12, *noisy([0.95] * 253, 0.02)],
+    }
+    assert "policy-collapse" not in {one.id for one in judge(planted(columns)).history}
+
+
 # -- dead from the first steps -----------------------------------------------------------------------------------------
 
 GONE = [4.77, 0.199, 0.0719, 0.0697, 0.0078, 0.0, 0.0, 0.005]

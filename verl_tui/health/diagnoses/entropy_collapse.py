@@ -42,7 +42,7 @@ _GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
 """Dead from its first steps: three points in a row at a twentieth of the beginning, within the first 60 points; it is
 over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."""
 _WELL, _MOST_OF_IT = 0.2, 0.5
-"""By then a reward has learnt that has gained a fifth of its size, and half of the way to its best so far: heuristic."""
+"""A reward has learnt that has gained a fifth of its size, and half of the way to its best so far: heuristic."""
 _LEARNT, _SOLVED = 0.5, 0.9
 """A run is converged, not collapsed, where its reward has gained half of its best, and lies at 0.9 and more of 1."""
 
@@ -163,8 +163,10 @@ def _vanish() -> Watch:
 
 
 def _has_learnt(reward: Series, step: int) -> bool:
-    """Return whether, up to a step, the reward is near its best and well above its beginning: a task may be learnt as
-    fast as entropy falls."""
+    """Return whether, up to a step, the reward is near its best and well above its beginning.
+
+    A task may be learnt as fast as entropy falls.
+    """
     values = [value for value in reward.values[: bisect_right(reward.steps, step)] if math.isfinite(value)]
     first, last = values[:_RECENT], values[-_RECENT:]
     if len(values) < 2 * _RECENT - 1:

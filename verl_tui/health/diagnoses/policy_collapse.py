@@ -192,7 +192,8 @@ def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> i
     before, after = (4 * _FEW_BEFORE, 2 * _FEW_BEFORE) if few else (_BEFORE, _AFTER)
     span = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
     loops = _loops(moment, span)
-    out = [one for one in _departures(moment, span) if not few or _is_far(one)]
+    # In few points a fall is less sure: what was out before them has nothing to do with it.
+    out = [one for one in _departures(moment, span) if not few or (_is_far(one) and one.step >= span[0])]
     signs = [one.step for one in out]
     if loops is not None and (loops.lasts or not few):
         signs.append(loops.step)
@@ -265,6 +266,9 @@ def _loops(moment: Moment, span: tuple[int, int]) -> _Loops | None:
     if key is None or series is None:
         return None
     start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
+    earlier = series.values[max(0, start - _BEFORE) : start]
+    if earlier and median(earlier) > _REPETITION:
+        return None  # they did so long before
     before = [value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION]
     usual = median(before) if before else 0.0
     first = next((i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None)
