@@ -57,6 +57,15 @@ def test_advice_on_a_report_of_a_failure_only_where_the_cause_is_not_known() -> 
     assert "first error" in advice("KeyError: 'x'", *reports)
     assert "traceback below" in advice(reports[0])
     assert "end of the traceback" in advice(reports[1])
+    died = "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7)"
+    assert "Ray worker died" in advice(died)
+    assert "first error" in advice("TypeError: got multiple values", died), "its own exception is the cause"
+
+
+def test_advice_on_tensors_in_the_file_logger_is_about_settings() -> None:
+    headline = "TypeError: Object of type Tensor is not JSON serializable"
+    assert "trainer.balance_batch" in advice(headline, "ray.exceptions.RayTaskError(TypeError): ray::TaskRunner.run()")
+    assert "update to v0.7.1" in advice("TypeError: Object of type float32 is not JSON serializable")
 
 
 def test_no_crash_where_a_step_came_after() -> None:

@@ -141,6 +141,24 @@ def test_errors_of_ranks_and_actors_carry_who_said_it() -> None:
     assert (found.actor, found.text) == ("AgentLoopWorkerTQ", "RuntimeError: judge endpoint returned 503")
 
 
+@pytest.mark.parametrize("prefix", ["", "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "])
+def test_an_actor_that_failed_while_it_was_made_died_of_its_own_exception(prefix: str) -> None:
+    text = [
+        *TRACE.splitlines(),
+        "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7, ip=10.0.0.2)",
+        '  File "ray_trainer.py", line 755, in init_workers',
+        "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, "
+        "ray::WorkerDict.__init__() (pid=8)",
+        '  File "fsdp_workers.py", line 149, in __init__',
+        "ValueError: no such backend",
+    ]
+    found = [one for one in events("".join(f"{prefix}{line}\n" for line in text)) if one.kind in ENDS]
+    assert found[-1].text == "ValueError: no such backend"
+    assert "ActorDiedError: The" not in " ".join(one.text for one in found)
+    killed = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+    assert last("".join(f"{line}\n" for line in (*text[:3], killed)))[1] == killed
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -84,6 +84,10 @@ _STOPPED = re.compile(
     rb"|^KeyboardInterrupt\b|" + _SHELL + rb"Terminated\b"
 )
 """An end that came from outside: a signal, a scheduler, the user."""
+_RAY_REPORT = re.compile(
+    rb"^ray\.exceptions\.(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
+)
+"""Ray's heads of an exception that was raised elsewhere: the exception itself stands at the end of what follows."""
 _RAY_BLOCK = re.compile(rb"^\W{0,8}Error:? +ray::")
 _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"^Error executing job with overrides"), _GENERIC),
@@ -108,7 +112,7 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
         ),
         _CAUSE,
     ),
-    (re.compile(rb"^ray\.exceptions\.RayTaskError"), _RAY),
+    (_RAY_REPORT, _RAY),
     (_RAY_BLOCK, _RAY),
     (re.compile(rb"^ray\.exceptions\.\w+"), _CAUSE),
 )
@@ -122,7 +126,6 @@ _BLOCK = re.compile(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode(
 """What command lines print instead of a traceback's head."""
 _CHAINED = (b"The above exception was the direct cause", b"During handling of the above exception, another")
 """Between the tracebacks of a chain; its last exception is the one that was not caught."""
-_RAY_TASK = b"ray.exceptions.RayTaskError"
 _WORKER = re.compile(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\d+)\]:")
 
 
@@ -218,7 +221,7 @@ class EventReader:
                         yield _event(EventKind.FATAL, part, number)
                     self._open = prefix if told == _RAY else self._open
                     return
-        if _EXCEPTION.match(part) and self._open == prefix and not part.startswith(_RAY_TASK):
+        if _EXCEPTION.match(part) and self._open == prefix and not _RAY_REPORT.match(part):
             yield from self._exception(prefix, part, number)
 
     def _exception(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:

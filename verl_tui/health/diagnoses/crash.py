@@ -56,11 +56,6 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "Ray sees fewer GPUs than the settings ask for: compare n_gpus_per_node × nnodes with `ray status`.",
         ),
         (
-            r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError",
-            "A Ray worker died: its own log (/tmp/ray/session_latest/logs/worker-*.err) and dmesg tell why, often the "
-            "host's memory.",
-        ),
-        (
             r"All samples are aborted",
             "The rollout engine aborted every response: look at its log for time-outs and memory.",
         ),
@@ -89,6 +84,11 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 # Only where the headline itself is no more than such a report: else the cause is known, and stands there.
 _ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError"),
+        "A Ray worker died: its own log (/tmp/ray/session_latest/logs/worker-*.err) and dmesg tell why, often the "
+        "host's memory.",
+    ),
     (
         re.compile(r"Error executing job with overrides|HYDRA_FULL_ERROR"),
         "Hydra ended the job: the cause stands in the traceback below this line; HYDRA_FULL_ERROR=1 prints all of it.",
