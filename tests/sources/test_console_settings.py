@@ -72,6 +72,29 @@ def test_a_line_that_cuts_into_it_costs_one_setting_at_most_and_is_said(at):
     assert "cuts into the printed configuration" in unreadable[0].reason
 
 
+@pytest.mark.parametrize("at", range(1, len(PRINTED)))
+def test_a_line_that_is_passed_on_in_two_pieces_is_one_line(at):
+    prefix = "(TaskRunnerV1 pid=12) "
+    key = PRINTED[at].find("': ") + len("': ")
+    for cut in {key, len(PRINTED[at]) - len(PRINTED[at].lstrip())} - {len("': ") - 1}:
+        lines = [*PRINTED[:at], PRINTED[at][:cut], PRINTED[at][cut:], *PRINTED[at + 1 :]]
+        found, unreadable = read(*(prefix + line for line in lines if line), STEP)
+        assert found == {CONSOLE: flatten_settings(CONFIG)}, lines[at : at + 2]
+        assert unreadable == []
+
+
+def test_metrics_printed_after_a_configuration_without_its_beginning_are_none_of_it():
+    lost = [line for line in PRINTED if "'model': {" not in line]
+    metrics = [
+        "(\"Initial validation metrics: {'val/reward': \"",
+        " \"np.float64(0.0), 'val/length': \"",
+        " 'np.float64(16.0)}')",
+    ]
+    found, unreadable = read(*lost, *metrics, STEP)
+    assert found[CONSOLE]["algorithm.adv_estimator"] == "grpo"
+    assert [one for one in unreadable if one.line > len(lost)] == []
+
+
 def test_an_end_that_was_lost_does_not_lose_the_rest():
     found, _ = read(*PRINTED[:-2], STEP)
     assert found[CONSOLE]["actor_rollout_ref.rollout.n"] == 8

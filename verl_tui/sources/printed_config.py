@@ -21,7 +21,10 @@ _LONGEST = 3000
 _OTHER_LINES = 50
 """Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
 _QUOTED = re.compile(rb"'[^']*'|\"[^\"]*\"")
-_LITERAL = re.compile(rb"^ +['\"{(\[\-\d]")
+_LITERAL = re.compile(rb"^(?: (?:'[^']+'|\"[^\"]+\"): |  +['\"{(\[\-\d]| +$)")
+"""A line of a dict: of the outermost keys, which stand behind one space, or further in."""
+_LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
+"""With one of them `pprint` ends each line."""
 _OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values that are no literals, as `repr` writes them."""
 _REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
@@ -54,7 +57,20 @@ class PrintedConfig:
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Tell whether a line belongs to the block: same actor, indented, a literal. Bars and warnings come between."""
-        return bool(self._lines) and prefix == self._prefix and _LITERAL.match(part) is not None
+        if not self._lines or prefix != self._prefix:
+            return False
+        return _LITERAL.match(part) is not None or self._is_rest(part)
+
+    def _is_rest(self, part: bytes) -> bool:
+        """Tell whether a line is the rest of the last one: Ray passes on what is there, be it half a line."""
+        last = self._lines[-1]
+        if last.rstrip().endswith(_LINE_ENDS):
+            return False
+        if not last.strip():
+            return _LITERAL.match(last + part) is not None and part.rstrip().endswith(_LINE_ENDS)
+        columns = _Columns()
+        columns.read((last + part).decode("utf-8", "replace"), 0)
+        return columns.is_understood
 
     def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
         """Take a line; return the settings with the block's last one."""
@@ -66,10 +82,14 @@ class PrintedConfig:
         if not self._lines and not (part.startswith(b"{'") and part.rstrip().endswith((b",", b"}"))):
             return ()
         self._prefix = prefix
+        if self._lines and _LITERAL.match(part) is None:
+            torn = self._lines.pop()
+            self._depth -= _opened(torn)
+            part = torn + part
+        else:
+            self._numbers.append(number)
         self._lines.append(part)
-        self._numbers.append(number)
-        bare = _QUOTED.sub(b"", part)
-        self._depth += bare.count(b"{") - bare.count(b"}")
+        self._depth += _opened(part)
         if self._depth <= 0 and (config := self._whole()) is not None:
             self._forget()
             return _settings(config)
@@ -98,6 +118,12 @@ class PrintedConfig:
 
     def _forget(self) -> None:
         self._lines, self._numbers, self._depth, self._others = [], [], 0, 0
+
+
+def _opened(line: bytes) -> int:
+    """Return how many braces more a line opens than it closes."""
+    bare = _QUOTED.sub(b"", line)
+    return bare.count(b"{") - bare.count(b"}")
 
 
 def _settings(config: dict[Any, Any]) -> tuple[Settings, ...]:
@@ -137,6 +163,11 @@ class _Columns:
         self._unfinished: _Unfinished | None = None
         self._open: list[tuple[int, dict[str, Any]]] = []
         """Column of its keys and dict, the outermost first."""
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether there is something in the lines, and nothing but what was understood."""
+        return not self.cut and (bool(self.config) or self._unfinished is not None)
 
     def read(self, line: str, index: int) -> None:
         """Take a line."""
