@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.exporters.csv import ExportError, export, file_names, write_csv
+from verl_tui.exporters.csv import ExportError, export, write_csv
 from verl_tui.monitor import load
 from verl_tui.records import Batch, Restart, Rows, SourceStatus
 from verl_tui.runs.run import Run
@@ -138,19 +138,6 @@ def test_several_runs_need_a_directory(tmp_path: Path) -> None:
     written = export(runs, str(tmp_path / "new"))
     assert [path.name for path in written] == ["lr_1e-5.csv", "lr_1e-6.csv"]
     assert all(path.is_file() for path in written)
-
-
-def test_names_of_files_are_safe_and_unique() -> None:
-    assert file_names(["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]) == [
-        "a_b.csv",
-        "a_b-2.csv",
-        "A_B-3.csv",
-        "run.csv",
-        "run-2.csv",
-        "训练.csv",
-        "x" * 200 + ".csv",
-        "hidden.csv",
-    ]
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
 from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
 from verl_tui.commands.telling import EXIT_NOTHING, tell, unwritten
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from verl_tui.commands.arguments import Parser
+    from verl_tui.config import Config
+    from verl_tui.exporters.tensorboard import Board
+    from verl_tui.monitor import Monitor
 
 NAME = "export"
 HELP = "take the data elsewhere"
@@ -27,6 +32,16 @@ def options(parser: Parser) -> None:
     completes_paths(out)
     paths_argument(csv)
     config_option(csv)
+    board = parser.add_command("tensorboard", run_tensorboard, "TensorBoard's event files, a directory a run")
+    into = board.add_argument("-o", "--output", required=True, metavar="DIR", help="holds a directory a run")
+    completes_paths(into, directories=True)
+    board.add_argument("--follow", action="store_true", help="go on until ctrl+c: what is new is written as well")
+    every = "between two writings with --follow (default: %(default)g)"
+    board.add_argument("--interval", type=seconds, default=30.0, metavar="SECONDS", help=every)
+    some = "samples of a step that become texts (default: %(default)d)"
+    board.add_argument("--samples", type=count, default=4, metavar="N", help=some)
+    paths_argument(board)
+    config_option(board)
 
 
 run = None
@@ -57,4 +72,48 @@ def run_csv(options: argparse.Namespace) -> int:
         raise unwritten(error, options.output) from error
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
+    return 0
+
+
+def run_tensorboard(options: argparse.Namespace) -> int:
+    """Write event files; return the exit code."""
+    from verl_tui.exporters.tensorboard import Board
+    from verl_tui.monitor import load
+
+    paths = paths_of(options, "verl-tui export tensorboard logs/run_* -o board")
+    config = configuration(options)
+    board = Board(Path(options.output), options.samples)
+    try:
+        if options.follow:
+            return _follow(paths, config, board, options.interval)
+        monitor = load(paths, config, time.time())
+        tell(monitor.sentences)
+        if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+            raise CommandError("nothing to export", EXIT_NOTHING)
+        tell(board.write(tuple(monitor.runs.values()), time.time()))
+    except OSError as error:
+        raise unwritten(error, options.output) from error
+    return 0
+
+
+def _follow(paths: Sequence[str], config: Config, board: Board, interval: float) -> int:
+    """Write until a signal comes; return the exit code."""
+    import signal
+    import threading
+
+    from verl_tui.exporters.following import follow
+    from verl_tui.sources.feed import Feed
+
+    found = Feed(paths).scan()
+    tell((*found.problems, *found.waiting))
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+
+    def write(monitor: Monitor) -> None:
+        tell(board.write(tuple(monitor.runs.values()), time.time()))
+
+    follow(paths, config, write, interval=interval, clock=time.time, stop=stop)
     return 0

@@ -5,22 +5,21 @@ from __future__ import annotations
 import csv
 import math
 import os
-import re
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from verl_tui.exporters.names import unique_names
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
 _EXACT = 2.0**53
 """Integers below are exact as floats and lose nothing without their `.0`."""
-_LONGEST_NAME = 200
-"""Bytes of a file's name: most file systems take 255, and a suffix has to fit."""
 
 
 class Column(NamedTuple):
@@ -99,22 +98,6 @@ def table(columns: Sequence[Column | Series]) -> Iterator[list[str]]:
         yield row
 
 
-def file_names(names: Iterable[str]) -> list[str]:
-    """Return a file's name for each run: safe on every file system, and unique where letter case does not count."""
-    taken: set[str] = set()
-    unique = []
-    for name in names:
-        stem = re.sub(r"[^\w.+=-]+", "_", name).strip("._") or "run"
-        stem = stem.encode("utf-8", "replace")[:_LONGEST_NAME].decode("utf-8", "ignore")
-        candidate, number = stem, 1
-        while candidate.casefold() in taken:
-            number += 1
-            candidate = f"{stem}-{number}"
-        taken.add(candidate.casefold())
-        unique.append(f"{candidate}.csv")
-    return unique
-
-
 def exact(value: float) -> str:
     """Return a number that reads back as exactly itself."""
     if value.is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0):
@@ -124,7 +107,7 @@ def exact(value: float) -> str:
 
 def _into_directory(runs: Sequence[Run], directory: Path) -> tuple[Path, ...]:
     directory.mkdir(parents=True, exist_ok=True)
-    paths = tuple(directory / name for name in file_names(run.name for run in runs))
+    paths = tuple(directory / f"{name}.csv" for name in unique_names(run.name for run in runs))
     for run, path in zip(runs, paths, strict=True):
         _write(run, path)
     return paths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING
@@ -57,6 +58,12 @@ class Clock:
             return _NAN
         share = (step - steps[at - 1]) / (steps[at] - steps[at - 1])
         return times[at - 1] + share * (times[at] - times[at - 1])
+
+
+def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
+    """Return when a step was: what its record states, else what the first clock tells that knows it, else nan."""
+    told = (clock.at(step) for clock in clocks)
+    return next((time for time in (stated, *told) if not math.isnan(time)), _NAN)
 
 
 def reckoned(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float) -> Clock:

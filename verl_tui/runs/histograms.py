@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.distributions import BINS, Bins, added
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from verl_tui.records import Histogram
 
@@ -56,6 +56,11 @@ class Histograms:
         columns = self._columns.get(key)
         return columns.at(step) if columns is not None else None
 
+    def since(self, key: str, step: int) -> Iterator[BinsAt]:
+        """Yield the histograms at a step and behind it, ascending."""
+        columns = self._columns.get(key)
+        return columns.since(step) if columns is not None else iter(())
+
 
 class _Columns:
     """The histograms of one key, ascending in step."""
@@ -92,6 +97,10 @@ class _Columns:
     def at(self, step: int) -> BinsAt | None:
         at = bisect_right(self._steps, step) - 1
         return BinsAt(self._steps[at], self._bins(at)) if at >= 0 else None
+
+    def since(self, step: int) -> Iterator[BinsAt]:
+        for at in range(bisect_left(self._steps, step), len(self._steps)):
+            yield BinsAt(self._steps[at], self._bins(at))
 
     def thin_out(self) -> None:
         """Give up every second one, but never the newest."""

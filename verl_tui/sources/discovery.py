@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
-_EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)")
-"""What the app itself has written, samples, tables and its screen as text: read only where it is named."""
+_EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui")
+"""What was written here: samples, tables, the screen as text, event files. Read only where it is named."""
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 
 

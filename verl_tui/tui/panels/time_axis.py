@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from verl_tui.runs.clock import moment
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart_data import STEPS, Axis
 
@@ -67,15 +68,16 @@ class _Clocked:
 
     def place(self, series: Series, step: int) -> int | None:
         """Return when a step was: the time of the series' last point up to it, None where that is not known."""
-        at = bisect_right(series.steps, step) - 1
-        moment = _moment(series, max(0, at), self._clocks) if len(series) else math.nan
-        return None if math.isnan(moment) else int(moment)
+        if not len(series):
+            return None
+        at = max(0, bisect_right(series.steps, step) - 1)
+        when = moment(series.times[at], series.steps[at], self._clocks)
+        return None if math.isnan(when) else int(when)
 
     def edge(self, series: Series, step: int) -> int | None:
         """Return when a step was, the same for all series where anything tells it of the run."""
-        told = (clock.at(step) for clock in self._clocks)
-        moment = next((time for time in told if not math.isnan(time)), math.nan)
-        return self.place(series, step) if math.isnan(moment) else int(moment)
+        when = moment(math.nan, step, self._clocks)
+        return self.place(series, step) if math.isnan(when) else int(when)
 
     def step(self, series: Series, position: int) -> int | None:
         """Return the step of the series' last point up to a time, that of the first where all are later."""
@@ -184,10 +186,10 @@ def _dated(second: int) -> str:
 
 def _tick(second: int) -> str:
     """Write the time of day, within a minute to the second; where a day begins, which one: trainings last for days."""
-    moment = _local(second)
-    if moment.second:
-        return moment.strftime("%H:%M:%S")
-    return moment.strftime("%H:%M" if moment.hour or moment.minute else "%d %b")
+    told = _local(second)
+    if told.second:
+        return told.strftime("%H:%M:%S")
+    return told.strftime("%H:%M" if told.hour or told.minute else "%d %b")
 
 
 def _midnight(second: float) -> float:
@@ -204,12 +206,6 @@ def _first_times(run: Run) -> Iterator[float]:
             return
 
 
-def _moment(series: Series, at: int, clocks: Sequence[Clock]) -> float:
-    """Return when a point was: its record's own time, else what the run's other sources tell of its step."""
-    told = (clock.at(series.steps[at]) for clock in clocks)
-    return next((time for time in (series.times[at], *told) if not math.isnan(time)), math.nan)
-
-
 def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
     shifted = _CACHE.setdefault(series, {})
     found = shifted.get(later)
@@ -221,11 +217,11 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
         found = shifted[later] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
         found.told = told
     for i in range(found.taken, len(series)):
-        moment = _moment(series, i, clocks)
-        if math.isnan(moment) and any(clock.steps[-1] < series.steps[i] for clock in clocks):
+        when = moment(series.times[i], series.steps[i], clocks)
+        if math.isnan(when) and any(clock.steps[-1] < series.steps[i] for clock in clocks):
             break  # the clock will tell
         found.taken = i + 1
-        second = int(moment) + later if not math.isnan(moment) else None
+        second = int(when) + later if not math.isnan(when) else None
         if second is not None and (not found.steps or second >= found.steps[-1]):
             found.steps.append(second)
             found.values.append(series.values[i])

@@ -1,0 +1,238 @@
+"""TensorBoard's event files: what TensorBoard's own reader finds in them is what the run says."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from verl_tui.config import Config
+from verl_tui.distributions import of_values
+from verl_tui.exporters import event_files
+from verl_tui.exporters.tensorboard import Board, RunBoard
+from verl_tui.monitor import load
+from verl_tui.records import Batch, Dump, Restart, Rows, Sample, SourceStatus
+from verl_tui.records import Histogram as HistogramRecord
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from verl_tui.records import Record
+
+NOW = 1_790_000_000.0
+
+
+def taken(run: Run, *records: Record) -> Run:
+    """Have a run take records, which were written long ago."""
+    run.apply(Batch(run.name, SourceStatus("log", "test", modified=NOW - 3600), records), NOW)
+    return run
+
+
+def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> Rows:
+    """Return rows of which each line begins with its step; each step takes ten seconds."""
+    columns = tuple(tuple(line[1 + i] for line in lines) for i in range(len(keys.split())))
+    steps = tuple(int(line[0]) for line in lines)
+    times = tuple(NOW - 7200 + 10 * (first + at) for at in range(len(lines)))
+    return Rows(tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines))), times)
+
+
+def dumped(path: Path, modified: float) -> Dump:
+    return Dump(step=3, path=str(path), validation=False, size=100, modified=modified)
+
+
+def found(directory: Path) -> EventAccumulator:
+    everything = {"scalars": 0, "histograms": 0, "tensors": 0}
+    accumulator = EventAccumulator(str(directory), size_guidance=everything)
+    accumulator.Reload()
+    return accumulator
+
+
+def scalars(directory: Path, tag: str) -> list[tuple[int, float]]:
+    return [(event.step, event.value) for event in found(directory).Scalars(tag)]
+
+
+def single(value: float) -> float:
+    """Return a value as four bytes hold it."""
+    (cut,) = struct.unpack("<f", struct.pack("<f", value))
+    return float(cut)
+
+
+def written(run: Run, directory: Path) -> Path:
+    """Write what is new of a run, as a process would that ends then."""
+    RunBoard(directory).write(run, NOW)
+    return directory
+
+
+def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("critic/score/mean actor/lr", (1, 0.1, 1e-6), (2, 0.25, 1e-6), (5, -3.0, 9e-7)))
+    written(run, tmp_path)
+    assert scalars(tmp_path, "critic/score/mean") == [(1, single(0.1)), (2, 0.25), (5, -3.0)]
+    assert [event.wall_time for event in found(tmp_path).Scalars("actor/lr")] == [NOW - 7200 + at for at in (0, 10, 20)]
+
+
+def test_what_is_no_number_stays_so(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a", (1, math.nan), (2, math.inf), (3, 1e300), (4, 0.0)))
+    values = [value for _, value in scalars(written(run, tmp_path), "a")]
+    assert math.isnan(values[0])
+    assert values[1:] == [math.inf, math.inf, 0.0]
+    written(run, tmp_path)
+    assert len(scalars(tmp_path, "a")) == 4
+
+
+def test_an_export_goes_on_where_it_ended(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a b", (1, 1.0, 0.5), (2, 2.0, 0.5)))
+    written(run, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    written(run, tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    taken(run, rows("a", (3, 3.0), first=2))
+    written(run, tmp_path)
+    assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    assert scalars(tmp_path, "b") == [(1, 0.5), (2, 0.5)]
+
+
+def test_a_record_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a", (1, 1.0), (2, 2.0), (3, 3.0)))
+    (path,) = written(run, tmp_path).iterdir()
+    path.write_bytes(path.read_bytes()[:-5])
+    written(run, tmp_path)
+    assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0)]
+
+
+def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a b", (1, 1.0, 9.0), (2, 2.0, 9.0), (3, 3.0, 9.0), (4, 4.0, 9.0)))
+    board = RunBoard(tmp_path)
+    board.write(run, NOW)
+    taken(run, Restart("truncated"), rows("a", (3, 30.0), first=4))
+    board.write(run, NOW)
+    # What the run still holds of step 4 is what it shows.
+    series = {key: run.series(key) for key in ("a", "b")}
+    for key, one in series.items():
+        assert one is not None
+        assert scalars(tmp_path, key) == list(zip(one.steps, one.values, strict=True))
+    assert scalars(tmp_path, "a")[:3] == [(1, 1.0), (2, 2.0), (3, 30.0)]
+
+
+def test_a_point_that_comes_late_finds_its_place(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a", (1, 1.0), (3, 3.0), (4, 4.0)))
+    written(run, tmp_path)
+    taken(run, rows("a", (2, 2.0), first=3))
+    written(run, tmp_path)
+    assert scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)]
+
+
+def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) -> None:
+    distribution = of_values([0.0, 0.5, 1.0, 1.0])
+    assert distribution is not None
+    figures = {f"ppo/grad_norm/{name}": value for name, value in distribution.figures.items()}
+    run = taken(
+        Run("a"),
+        Rows(tuple(figures), (7,), tuple((value,) for value in figures.values()), (0,)),
+        HistogramRecord("ppo/grad_norm", 7, *distribution.bins),
+    )
+    accumulator = found(written(run, tmp_path))
+    (event,) = accumulator.Histograms("ppo/grad_norm")
+    assert (event.step, event.histogram_value.min, event.histogram_value.max) == (7, 0.0, 1.0)
+    assert sum(event.histogram_value.bucket) == event.histogram_value.num == 4
+    assert accumulator.Tags()["scalars"] == []
+
+
+def test_scores_and_first_samples_of_a_step_go_in(tmp_path: Path) -> None:
+    shown = [Sample(3, f"prompt {at}", "# heading <b>```x```</b>", score=at / 10) for at in range(10)]
+    run = taken(Run("a"), rows("a", (3, 1.0)), *shown)
+    accumulator = found(written(run, tmp_path))
+    (scores,) = accumulator.Histograms("rollout/reward_dist")
+    assert (scores.step, scores.histogram_value.num, scores.histogram_value.max) == (3, 10, 0.9)
+    tags = accumulator.Tags()["tensors"]
+    assert tags == [f"rollout/sample_{at}/text_summary" for at in range(4)]
+    (text,) = accumulator.Tensors(tags[1])
+    (said,) = text.tensor_proto.string_val
+    assert b"prompt 1" in said
+    assert b"````\n# heading <b>```x```</b>\n````" in said
+
+
+def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
+    dump = tmp_path / "3.jsonl"
+    lines = [{"input": "p", "output": "r", "score": at, "step": 3} for at in range(6)]
+    dump.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    run = taken(Run("a"), rows("a", (3, 1.0)), dumped(dump, NOW - 1))
+    board = RunBoard(tmp_path / "board")
+    board.write(run, NOW)
+    assert found(board.directory).Tags()["histograms"] == []
+    board.write(run, NOW + 60)
+    board.write(run, NOW + 90)
+    (scores,) = found(board.directory).Histograms("rollout/reward_dist")
+    assert scores.histogram_value.num == 6
+
+
+def test_a_dump_that_is_gone_costs_nothing_else(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a", (3, 1.0)), dumped(tmp_path / "gone.jsonl", NOW - 60))
+    assert scalars(written(run, tmp_path / "board"), "a") == [(3, 1.0)]
+
+
+def test_steps_without_a_time_are_told(tmp_path: Path) -> None:
+    run = taken(Run("a"), Rows(("a",), (1, 2), ((1.0, 2.0),), (0, 1)))
+    (said,) = Board(tmp_path).write([run], NOW)
+    assert "states no time for 2 steps" in said
+
+
+def test_another_program_s_files_are_left_alone_and_told(tmp_path: Path) -> None:
+    theirs = tmp_path / "a" / "events.out.tfevents.1700000000.host.1.0"
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"theirs")
+    runs = [taken(Run(name), rows("a", (1, 1.0))) for name in ("a", "b")]
+    board = Board(tmp_path)
+    said = list(board.write(runs, NOW))
+    assert [one for one in said if theirs.name in one and "of another program" in one]
+    assert theirs.read_bytes() == b"theirs"
+    assert [path.name for path in theirs.parent.iterdir()] == [theirs.name]
+    assert scalars(tmp_path / "b", "a") == [(1, 1.0)]
+    assert list(board.write(runs, NOW)) == []
+
+
+def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    one, other = (taken(Run(name), rows("a", (1, value))) for name, value in (("x/y", 1.0), ("x y", 2.0)))
+    list(board.write([one], NOW))
+    list(board.write([one, other], NOW))
+    assert scalars(tmp_path / "x_y", "a") == [(1, 1.0)]
+    assert scalars(tmp_path / "x_y-2", "a") == [(1, 2.0)]
+
+
+def test_an_export_among_the_logs_is_no_run_of_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "run.jsonl"
+    log.parent.mkdir()
+    log.write_text('{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n', encoding="utf-8")
+    for _ in range(2):
+        monitor = load([str(log.parent)], Config(), NOW)
+        assert [run.keys for run in monitor.runs.values()] == [("a",)]
+        board = Board(log.parent / "board")
+        list(board.write(list(monitor.runs.values()), NOW))
+
+
+steps = st.lists(st.integers(0, 40), min_size=1, max_size=12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(steps, min_size=1, max_size=4))
+def test_however_a_log_comes_the_directory_holds_what_the_run_says(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[list[int]]
+) -> None:
+    directory, run, count = tmp_path_factory.mktemp("board"), Run("a"), 0
+    for part in parts:
+        taken(run, rows("a", *((step, float(count + at)) for at, step in enumerate(part)), first=count))
+        count += len(part)
+        written(run, directory)
+    series = run.series("a")
+    assert series is not None
+    held, values = event_files.read(directory).scalars["a"]
+    assert (list(held), list(values)) == (list(series.steps), list(series.values))
+    assert scalars(directory, "a") == list(zip(series.steps, series.values, strict=True))

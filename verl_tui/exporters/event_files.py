@@ -1,0 +1,237 @@
+"""TensorBoard's event files: writes them, and says what those hold that were written before.
+
+The formats are those of `verl_tui.sources.tensorboard_frames` (records) and `verl_tui.sources.tensorboard_values`
+(what stands in them). All scalars of a step go into one event: TensorBoard reads them as well, and a record's
+overhead is paid once a step instead of once a metric.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from array import array
+from functools import cache
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.protobuf import BYTES
+from verl_tui.sources.tensorboard_frames import SHIFT, Frames, crc32c, sound, turned
+from verl_tui.sources.tensorboard_values import read_event, read_simple, read_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from verl_tui.distributions import Bins
+
+SUFFIX = ".verl-tui"
+"""What the names of the files end in that are written here."""
+TEXT = "/text_summary"
+"""What torch and tensorboardX append to the tag of a text."""
+_NAME = "events.out.tfevents."
+_VERSION = b"brain.Event:2"
+_BLOCK = 2**20
+_HOLD = 2**20
+"""Bytes that are collected before they are written."""
+_STARTED = bytes([7 << 3 | BYTES, 2, 1 << 3, 1])
+"""`Event.session_log.status = START`: what an earlier file says of this step and those behind it no longer holds."""
+
+
+class Written:
+    """What the event files of one directory hold."""
+
+    def __init__(self) -> None:
+        self.scalars: dict[str, tuple[array[int], array[float]]] = {}
+        """Steps and values by tag, in the order in which they were written."""
+        self.last: dict[str, int] = {}
+        """The newest step of each tag that has histograms or texts."""
+
+    def add(self, tag: str, step: int, value: float) -> None:
+        """Take note of a scalar."""
+        steps, values = self.scalars.setdefault(tag, (array("q"), array("f")))
+        steps.append(step)
+        values.append(value)
+
+    def note(self, tag: str, step: int) -> None:
+        """Take note of a histogram or a text."""
+        self.last[tag] = max(step, self.last.get(tag, step))
+
+    def drop(self, first: int) -> None:
+        """Forget what lies at a step and behind it."""
+        for steps, values in self.scalars.values():
+            kept = [at for at, step in enumerate(steps) if step < first]
+            steps[:], values[:] = array("q", [steps[at] for at in kept]), array("f", [values[at] for at in kept])
+        self.last = {tag: min(step, first - 1) for tag, step in self.last.items()}
+
+
+def read(directory: Path) -> Written:
+    """Return what the event files of a directory hold, the oldest first; a record that is cut off holds nothing.
+
+    Raises:
+        OSError: One cannot be read.
+        ValueError: One of them was not written here; the text is its name.
+    """
+    found = Written()
+    for path in sorted(directory.glob(f"*{_NAME}*"), key=lambda path: path.name):
+        if not path.name.endswith(SUFFIX):
+            raise ValueError(path.name)
+        frames = Frames(lambda _: False, lambda record: _take(found, record))
+        with path.open("rb") as file:
+            while data := file.read(_BLOCK):
+                frames.feed(data)
+    return found
+
+
+def _take(found: Written, record: bytes) -> bool:
+    """Take in what a record says, whose checksum stands at its end; tell whether that is right."""
+    if not sound(record):
+        return False
+    data = record[:-4]
+    event = read_event(data)
+    if data.endswith(_STARTED) and event.summary is None:
+        found.drop(event.step)
+    for value in read_values(data, event.summary) if event.summary is not None else ():
+        if value.simple is not None:
+            found.add(value.tag, event.step, read_simple(data, value.simple))
+        else:
+            found.note(value.tag, event.step)
+    return True
+
+
+class EventFile:
+    """An event file that is being written."""
+
+    def __init__(self, directory: Path, now: float) -> None:
+        """Begin a new file, which sorts behind those that lie in the directory.
+
+        Args:
+            directory: Where; it is there.
+            now: Seconds since the epoch.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        number = 0
+        while True:
+            name = f"{_NAME}{int(now):010d}.{socket.gethostname()}.{os.getpid()}.{number}{SUFFIX}"
+            try:
+                (directory / name).open("xb").close()
+            except FileExistsError:
+                number += 1
+                continue
+            break
+        self._path = directory / name
+        self._held: list[bytes] = []
+        self._size = 0
+        self._put(_double(1, now) + _bytes(3, _VERSION))
+
+    @property
+    def holds(self) -> bool:
+        """Whether something waits to be written."""
+        return bool(self._held)
+
+    def start(self, step: int, time: float) -> None:
+        """Say that what was written of this step and of those behind it no longer holds."""
+        self._put(_head(step, time) + _STARTED)
+
+    def scalars(self, step: int, time: float, values: Iterable[tuple[str, bytes]]) -> None:
+        """Write scalars of one step.
+
+        Args:
+            step: The trainer's step.
+            time: Seconds since the epoch.
+            values: Each tag with its value, in four bytes, see `floats`.
+        """
+        summary = b"".join([_scalar(tag) + value for tag, value in values])
+        self._put(_head(step, time) + _bytes(5, summary))
+
+    def histogram(self, step: int, time: float, tag: str, bins: Bins) -> None:
+        """Write a histogram; its sums are those of the bins' middles, which TensorBoard does not show."""
+        count = len(bins.counts)
+        width = (bins.high - bins.low) / count
+        limits = [bins.low + width * at for at in range(1, count)] + [bins.high]
+        middles = [limit - width / 2 for limit in limits]
+        sums = [
+            bins.low,
+            bins.high,
+            sum(bins.counts),
+            sum(middle * many for middle, many in zip(middles, bins.counts, strict=True)),
+            sum(middle * middle * many for middle, many in zip(middles, bins.counts, strict=True)),
+        ]
+        inside = b"".join(_double(number, value) for number, value in enumerate(sums, 1))
+        inside += _bytes(6, _doubles(limits)) + _bytes(7, _doubles(bins.counts))
+        self._put(_head(step, time) + _bytes(5, _bytes(1, _bytes(1, tag.encode()) + _bytes(5, inside))))
+
+    def text(self, step: int, time: float, tag: str, text: str) -> None:
+        """Write a text, which TensorBoard takes as Markdown."""
+        # A tensor of one string, as `torch.utils.tensorboard.summary.text` has it.
+        shape = _bytes(2, _bytes(2, bytes([1 << 3, 1])))
+        tensor = bytes([1 << 3, 7]) + shape + _bytes(8, text.encode("utf-8", "replace"))
+        metadata = _bytes(1, _bytes(1, b"text"))
+        value = _bytes(1, (tag + TEXT).encode()) + _bytes(8, tensor) + _bytes(9, metadata)
+        self._put(_head(step, time) + _bytes(5, _bytes(1, value)))
+
+    def flush(self) -> None:
+        """Write what is held; between two writings the file is closed.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with self._path.open("ab") as file:
+            file.write(b"".join(self._held))
+        self._held.clear()
+        self._size = 0
+
+    def _put(self, data: bytes) -> None:
+        header = struct.pack("<Q", len(data))
+        record = header + _checksum(header) + data + _checksum(data)
+        self._held.append(record)
+        self._size += len(record)
+        if self._size > _HOLD:
+            self.flush()
+
+
+def floats(values: Iterable[float]) -> bytes:
+    """Return values as event files hold them, four bytes each; what is too great for those is infinite."""
+    numbers = array("f", values)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _doubles(values: Sequence[float]) -> bytes:
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def _checksum(data: bytes) -> bytes:
+    return struct.pack("<I", turned(crc32c(data)) + SHIFT & 0xFFFFFFFF)
+
+
+def _head(step: int, time: float) -> bytes:
+    return _double(1, time) + bytes([2 << 3]) + _varint(step)
+
+
+@cache
+def _scalar(tag: str) -> bytes:
+    """Return all of a value but its number: they differ in nothing else."""
+    name = _bytes(1, tag.encode("utf-8", "replace")) + bytes([2 << 3 | 5])
+    return bytes([1 << 3 | BYTES]) + _varint(len(name) + 4) + name
+
+
+def _double(field: int, value: float) -> bytes:
+    return bytes([field << 3 | 1]) + struct.pack("<d", value)
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return bytes([field << 3 | BYTES]) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    value &= 2**64 - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

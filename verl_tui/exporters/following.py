@@ -1,0 +1,58 @@
+"""Follows runs for an export that goes on: what is new is read as it comes, and written at intervals."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from verl_tui.monitor import Monitor
+from verl_tui.reading import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.config import Config
+
+_BETWEEN = 0.5
+"""Seconds between two looks at what was read: a signal is heeded within them."""
+
+
+def follow(
+    specs: Sequence[str],
+    config: Config,
+    write: Callable[[Monitor], None],
+    *,
+    interval: float,
+    clock: Callable[[], float],
+    stop: threading.Event,
+) -> None:
+    """Write all there is once it has been read, then what is new at intervals, and once more at the end.
+
+    Args:
+        specs: Paths, directories and globs; runs that appear later are written, too.
+        config: The user's configuration.
+        write: Writes what is new.
+        interval: Seconds from one writing to the next.
+        clock: Seconds since the epoch.
+        stop: Ends it.
+    """
+    monitor = Monitor(config)
+    news = threading.Event()
+    reading = Reading(specs, gpu_interval=config.gpu_interval, clock=clock, notify=news.set)
+    reading.start()
+    due, written = monotonic(), 0
+    try:
+        while not stop.is_set():
+            news.wait(_BETWEEN)
+            news.clear()
+            for one in reading.take():
+                monitor.apply(one, clock())
+            whole = monitor.loaded() >= 1.0 and not reading.waiting
+            if whole and monotonic() >= due and monitor.revision != written:
+                write(monitor)
+                due, written = monotonic() + interval, monitor.revision
+    finally:
+        reading.stop()
+    if monitor.revision != written:
+        write(monitor)

@@ -1,0 +1,291 @@
+"""Runs as TensorBoard's event files: a directory a run, and only what is new since it was last written.
+
+Scalars keep the log's names and their times. Distributions are histograms, the scores of samples among them
+(`rollout/reward_dist`), and the first samples of a step are texts (`rollout/sample_0`): the names of verl's tutorials.
+What a directory holds is read back when it is first looked at, so an export can be ended and begun again. Where a run
+went back to an earlier step, TensorBoard is told that what it has from there on no longer holds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.distributions import of_values
+from verl_tui.exporters import event_files
+from verl_tui.exporters.event_files import EventFile, floats
+from verl_tui.exporters.names import unique_names
+from verl_tui.records import Sample
+from verl_tui.runs.clock import moment
+from verl_tui.sources.dump_file import DumpFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.samples import Place
+
+SAMPLES = 4
+"""Samples of a step that become texts; a step of verl's has hundreds."""
+_SCALE = {False: "rollout", True: "val"}
+"""What the tags of samples begin with: of training, of a validation."""
+_REST = 10.0
+"""Seconds without a change after which the newest samples are taken as whole: heuristic."""
+_LONGEST = 20_000
+"""Characters of a prompt or response that TensorBoard is given."""
+
+
+class Told(NamedTuple):
+    """What came of one look at a run."""
+
+    points: int
+    """Scalars written."""
+    untimed: int
+    """Steps whose time no source states: they carry the time of their file's last change."""
+
+
+class RunBoard:
+    """One run's directory."""
+
+    def __init__(self, directory: Path, samples: int = SAMPLES) -> None:
+        """Read what the directory holds.
+
+        Args:
+            directory: Where the run's event files lie; made where it is not there.
+            samples: Samples of a step that become texts.
+
+        Raises:
+            OSError: It cannot be made, or its files cannot be read.
+            ValueError: It holds another program's event files; the text is the name of one.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self._samples = samples
+        self._written = event_files.read(directory)
+        self._file: EventFile | None = None
+
+    def write(self, run: Run, now: float) -> Told:
+        """Write what is new.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        times = _Times(run, now)
+        tags = _tags(run)
+        first = min((step for tag in tags if (step := self._changed(run, tag)) is not None), default=None)
+        if first is not None:
+            self._out(now).start(first, times.at(first))
+            self._written.drop(first)
+        points = self._write_scalars(run, tags, times, now)
+        self._write_histograms(run, times, now)
+        self._write_samples(run, times, now)
+        if self._file is not None and self._file.holds:
+            self._file.flush()
+        return Told(points, times.untimed)
+
+    def _out(self, now: float) -> EventFile:
+        if self._file is None:
+            self._file = EventFile(self.directory, now)
+        return self._file
+
+    def _changed(self, run: Run, tag: str) -> int | None:
+        """Return the first step at which what is written of a metric is not what the run says now."""
+        series, written = run.series(tag), self._written.scalars.get(tag)
+        if series is None or written is None:
+            return None
+        steps, values = written
+        count = len(steps)
+        now = array("f", series.values[:count])
+        if series.steps[:count] == steps and now.tobytes() == values.tobytes():
+            return None
+        for before, after, was, value in zip(steps, series.steps, values, now, strict=False):
+            if before != after:
+                return min(before, after)
+            if was != value and not (math.isnan(was) and math.isnan(value)):
+                return before
+        return steps[len(series)] if count > len(series) else None
+
+    def _write_scalars(self, run: Run, tags: Sequence[str], times: _Times, now: float) -> int:
+        """Write the points behind those that are written, those of a step together; return how many they are."""
+        fresh: defaultdict[int, list[tuple[str, bytes]]] = defaultdict(list)
+        count = 0
+        for tag in tags:
+            series = run.series(tag)
+            known = len(self._written.scalars.get(tag, ((), ()))[0])
+            if series is None or len(series) <= known:
+                continue
+            data = floats(series.values[known:])
+            for at, step in enumerate(series.steps[known:]):
+                fresh[step].append((tag, data[4 * at : 4 * at + 4]))
+                times.note(step, series.times[known + at])
+            steps, values = self._written.scalars.setdefault(tag, (array("q"), array("f")))
+            steps.extend(series.steps[known:])
+            values.extend(array("f", series.values[known:]))
+            count += len(series) - known
+        for step in sorted(fresh):
+            self._out(now).scalars(step, times.at(step), fresh[step])
+        return count
+
+    def _write_histograms(self, run: Run, times: _Times, now: float) -> None:
+        for key in run.histograms.keys:
+            for step, bins in run.histograms.since(key, self._written.last.get(key, -1) + 1):
+                self._out(now).histogram(step, times.at(step), key, bins)
+                self._written.note(key, step)
+
+    def _write_samples(self, run: Run, times: _Times, now: float) -> None:
+        """Write scores and first samples of the steps behind those that are written."""
+        for place in run.samples.places:
+            scale, step = _SCALE[place.validation], place.step
+            tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
+            if any(step <= self._written.last.get(tag, -1) for tag in tags) or not _settled(run, place, now):
+                continue
+            scores, first = _samples(run, place, self._samples)
+            distribution = of_values(scores)
+            if distribution is not None:
+                self._out(now).histogram(step, times.at(step), tags[0], distribution.bins)
+                self._written.note(tags[0], step)
+            for number, sample in enumerate(first):
+                self._out(now).text(step, times.at(step), f"{scale}/sample_{number}", _markdown(sample))
+                self._written.note(tags[1], step)
+
+
+class Board:
+    """The directories of all runs; one run's trouble costs no other anything."""
+
+    def __init__(self, directory: Path, samples: int = SAMPLES) -> None:
+        """Begin.
+
+        Args:
+            directory: Holds a directory a run.
+            samples: Samples of a step that become texts.
+        """
+        self.directory = directory
+        self._samples = samples
+        self._runs: dict[str, RunBoard | None] = {}
+        """By the run's name; None where nothing can be written for it."""
+        self._names: dict[str, str] = {}
+
+    def write(self, runs: Sequence[Run], now: float) -> Iterator[str]:
+        """Write what is new of each run, and yield what is to be told, a sentence each.
+
+        Raises:
+            OSError: Something cannot be written.
+        """
+        # A run that comes later never takes the name of one that has a directory.
+        fresh = [run.name for run in runs if run.name not in self._names]
+        named = unique_names(fresh, taken=self._names.values())
+        self._names.update(zip(fresh, named, strict=True))
+        for run in runs:
+            if not run.keys and not run.samples.places:
+                continue
+            known = run.name in self._runs
+            if not known:
+                try:
+                    self._runs[run.name] = RunBoard(self.directory / self._names[run.name], self._samples)
+                except ValueError as error:
+                    self._runs[run.name] = None
+                    where = self.directory / self._names[run.name]
+                    yield f"{where}: {error} is of another program; name another directory with -o"
+            board = self._runs[run.name]
+            if board is None:
+                continue
+            told = board.write(run, now)
+            if not known:
+                yield _said(board, told)
+
+
+def _said(board: RunBoard, told: Told) -> str:
+    steps = f"; the log states no time for {told.untimed:,} steps, which have that of its last change"
+    return f"{board.directory}: {told.points:,} points" + (steps if told.untimed else "")
+
+
+class _Times:
+    """When a run was at its steps."""
+
+    def __init__(self, run: Run, now: float) -> None:
+        self._clocks = run.clocks
+        changes = (state.status.modified for state in run.sources.values())
+        self._otherwise = max((time for time in changes if time is not None), default=now)
+        self._stated: dict[int, float] = {}
+        self._without: set[int] = set()
+
+    @property
+    def untimed(self) -> int:
+        """Steps that were asked for whose time nobody states."""
+        return len(self._without)
+
+    def note(self, step: int, time: float) -> None:
+        """Take note of what a record of a step states; of several the latest holds."""
+        if not math.isnan(time) and time > self._stated.get(step, -math.inf):
+            self._stated[step] = time
+
+    def at(self, step: int) -> float:
+        """Return seconds since the epoch."""
+        found = moment(self._stated.get(step, math.nan), step, self._clocks)
+        if math.isnan(found):
+            self._without.add(step)
+            return self._otherwise
+        return found
+
+
+def _tags(run: Run) -> list[str]:
+    """Return the metrics that become scalars: what is a histogram is not told again as its quantiles."""
+    shown = set(run.histograms.keys)
+    parts = {part for spread in run.spreads.values() if spread.stem in shown for part in spread.parts}
+    return [key for key in run.keys if key not in parts]
+
+
+def _settled(run: Run, place: Place, now: float) -> bool:
+    """Tell whether the samples of a place are all there: others came behind them, or their file has come to rest."""
+    if place != run.samples.places[-1]:
+        return True
+    dump = run.samples.dump(place)
+    changes = [dump.modified] if dump is not None else [state.status.modified for state in run.sources.values()]
+    return all(time is None or now - time >= _REST for time in changes)
+
+
+def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Sample]]:
+    """Return the scores of a place's samples, and the first samples themselves; nothing of a dump that is gone.
+
+    Raises:
+        OSError: The dump cannot be read.
+    """
+    dump = run.samples.dump(place)
+    if dump is None:
+        kept = run.samples.kept(place)
+        return _finite(sample.score for sample in kept), list(kept[:count])
+    file = DumpFile(dump.path, dump.step, validation=dump.validation)
+    try:
+        while file.index():
+            pass
+        rows = file.count_so_far
+        first = [file.row(at) for at in range(min(count, rows))]
+        scores = _finite(fact.score for fact in file.facts(0, rows))
+    except FileNotFoundError:
+        return [], []
+    return scores, [row for row in first if isinstance(row, Sample)]
+
+
+def _finite(scores: Iterable[float | None]) -> list[float]:
+    return [score for score in scores if score is not None and math.isfinite(score)]
+
+
+def _markdown(sample: Sample) -> str:
+    """Return a sample as Markdown in which nothing that a model wrote is anything but text."""
+    named = [("Prompt", sample.prompt), ("Response", sample.response), ("Ground truth", sample.ground_truth)]
+    parts = [f"**{name}:**\n\n{_fenced(text)}" for name, text in named if text is not None]
+    if sample.score is not None:
+        parts.append(f"**Score:** {sample.score:g}")
+    return "\n\n".join(parts)
+
+
+def _fenced(text: str) -> str:
+    """Return a text as a block of code, cut where it is very long, and say so."""
+    cut = f"\n… {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
+    longest = max(map(len, re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text[:_LONGEST]}{cut}\n{fence}"
