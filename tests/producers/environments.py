@@ -26,8 +26,13 @@ def home() -> Path:
     return Path(named) if named else Path(platformdirs.user_cache_dir("verl-tui")) / "producers"
 
 
-def python_with(name: str, packages: tuple[str, ...]) -> Path:
-    """Return the interpreter of an environment with these packages, made where it is not there yet.
+def python_with(name: str, packages: tuple[str, ...], alone: tuple[str, ...] = ()) -> Path:
+    """Return the interpreter of an environment with some packages, made where it is not there yet.
+
+    Args:
+        name: Of the environment.
+        packages: Are installed with what they need.
+        alone: Are installed without what they say they need.
 
     Raises:
         NotInstalledError: Where pip cannot install them.
@@ -35,15 +40,21 @@ def python_with(name: str, packages: tuple[str, ...]) -> Path:
     place = home() / name
     place.mkdir(parents=True, exist_ok=True)
     python, made = place / "venv" / "bin" / "python", place / "made.json"
-    wanted = json.dumps([sys.version_info[:2], *packages])
+    wanted = json.dumps([sys.version_info[:2], *packages, *alone])
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if made.exists() and made.read_text() == wanted:
             return python
         subprocess.run([sys.executable, "-m", "venv", "--clear", place / "venv"], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-        ended = subprocess.run(install, capture_output=True, text=True, check=False)
-        if ended.returncode:
-            raise NotInstalledError(f"{name} cannot be installed here: {ended.stderr.strip().splitlines()[-1:]}")
+        _install(python, name, *packages)
+        if alone:
+            _install(python, name, "--no-deps", *alone)
         made.write_text(wanted)
     return python
+
+
+def _install(python: Path, name: str, *what: str) -> None:
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise NotInstalledError(f"{name} cannot be installed here: {ended.stderr.strip().splitlines()[-1:]}")
