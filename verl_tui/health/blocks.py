@@ -23,6 +23,8 @@ class Block(NamedTuple):
     """Steps of the first metric's first and last point."""
     levels: tuple[float, ...]
     """Mean of each metric over these steps, nan where it has no finite value there."""
+    told: int
+    """Step of the first metric's next point: until then the last one might have changed."""
 
 
 class Blocks:
@@ -54,8 +56,8 @@ class Blocks:
         while self._next + self._size <= settled:
             first, last = driver.steps[self._next], driver.steps[self._next + self._size - 1]
             levels = tuple(self._level(i, one, last) for i, one in enumerate(series))
-            blocks.append(Block(first, last, levels))
             self._next += self._size
+            blocks.append(Block(first, last, levels, driver.steps[self._next]))
         return over, blocks
 
     def _changed(self, series: Sequence[Series | None]) -> bool:

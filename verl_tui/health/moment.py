@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,15 @@ class Moment:
     def series(self, key: str) -> Series | None:
         """Return a metric's values by the log's own key."""
         return self.run.series(key)
+
+    def known(self, key: str | None) -> Series | None:
+        """Return a metric's values up to the moment's end, None where there are none."""
+        series = self.run.series(key) if key is not None else None
+        return (series.until(self.end) or None) if series is not None else None
+
+    def at(self, step: int) -> Moment:
+        """Return the run as its numbers were at a step; its settings, names and state are those of now."""
+        return replace(self, end=step)
 
 
 def moment(run: Run, guide: Guide, now: float, gpus: GpuReading | None = None) -> Moment:

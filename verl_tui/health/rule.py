@@ -11,9 +11,10 @@ from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Words, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
+from verl_tui.health.gate import Gate
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
 from verl_tui.health.moment import sign
-from verl_tui.health.silence import SILENCES
+from verl_tui.health.silence import BY_NUMBERS, SILENCES
 from verl_tui.health.streams import Stream
 from verl_tui.health.watch import Watch
 from verl_tui.indicators import INDICATORS
@@ -21,7 +22,7 @@ from verl_tui.indicators import INDICATORS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Condition
+    from verl_tui.health.conditions.condition import Condition, Span
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
     from verl_tui.runs.series import Series
@@ -58,14 +59,18 @@ class RuleOnRun:
         self._matching: tuple[int, list[str]] = (-1, [])
         """Number of names, and the keys of those that match: a log gets further names, and never loses one."""
         self._watches: dict[str, tuple[_Basis, Watch]] = {}
-        self._looked: dict[str, Condition] = {}
-        """The conditions as they stood when they were looked at last, by key."""
+        self._gates: dict[str, tuple[Watch, int, Gate]] = {}
+        """By key, with the watch and its turn that it belongs to."""
+        self._looked: dict[str, Sequence[Span]] = {}
+        """The breaches as they stood when they were looked at last, by key."""
+        self._by_numbers = [name for name in rule.silent if name in BY_NUMBERS]
+        self._for_good = [name for name in rule.silent if name not in BY_NUMBERS]
 
     @property
     def episodes(self) -> Iterator[Episode]:
         """All that was found so far, in no order; told by the numbers alone, whenever they were looked at."""
-        for key, condition in self._looked.items():
-            for span in condition.spans.all:
+        for key, spans in self._looked.items():
+            for span in spans:
                 yield Episode(
                     self.rule.id,
                     self.rule.severity,
@@ -110,7 +115,7 @@ class RuleOnRun:
         left = [key for key in keys if key not in excuses]
         if not left:
             return NotJudged(self.rule.id, next(iter(excuses.values())))
-        judged = self._judge_series(moment, left[0], [one for key in left if (one := moment.series(key)) is not None])
+        judged = self._judge_series(moment, left, [one for key in left if (one := moment.series(key)) is not None])
         return judged if isinstance(judged, NotJudged) else (judged,) if judged is not None else ()
 
     def _judge_keys(self, moment: Moment, keys: list[str], beside: str) -> tuple[Finding, ...] | NotJudged:
@@ -130,19 +135,34 @@ class RuleOnRun:
         if (reason := self._excuse(moment, key)) is not None:
             return NotJudged(self.rule.id, reason)
         series = [one for one in (moment.series(key), moment.series(beside) if beside else None) if one is not None]
-        return self._judge_series(moment, key, series)
+        return self._judge_series(moment, [key], series)
 
     def _excuse(self, moment: Moment, key: str) -> str | None:
-        return next((reason for name in self.rule.silent if (reason := SILENCES[name](moment, key))), None)
+        """Return what excuses a metric in this run, whatever its numbers are."""
+        return next((reason for name in self._for_good if (reason := SILENCES[name](moment, key))), None)
 
-    def _judge_series(self, moment: Moment, key: str, series: Sequence[Series]) -> Finding | NotJudged | None:
-        rule = self.rule
+    def _excuse_now(self, moment: Moment, keys: Sequence[str]) -> str | None:
+        """Return what excuses all of the metrics by the numbers up to a moment."""
+        for name in self._by_numbers:
+            reasons = [SILENCES[name](moment, key) for key in keys]
+            if all(reasons):
+                return reasons[0]
+        return None
+
+    def _judge_series(
+        self, moment: Moment, keys: Sequence[str], series: Sequence[Series]
+    ) -> Finding | NotJudged | None:
+        rule, key = self.rule, keys[0]
         limit = LIMITS[rule.of](moment.run, moment.guide) if rule.of else None
         watch = self._watch(moment, series, limit)
         condition, step = watch.look(series, moment.end)
-        self._looked[key] = condition
+        self._looked[key] = spans = self._unexcused(moment, keys, watch, condition)
         if condition.seen < condition.needs:
-            return NotJudged(rule.id, f"needs {condition.needs} points, has {condition.seen}")
+            reason = self._excuse_now(moment, keys)
+            return NotJudged(rule.id, reason or f"needs {condition.needs} points, has {condition.seen}")
+        if not spans or spans[-1].cleared is not None:
+            reason = self._excuse_now(moment, keys)
+            return NotJudged(rule.id, reason) if reason else None
         report = condition.report(Words(rule.title, moment.span, _note(rule, limit), rule.says))
         if report is None:
             return None
@@ -157,6 +177,21 @@ class RuleOnRun:
             advice=rule.advice or None,
             source=rule.source,
             key=key,
+        )
+
+    def _unexcused(self, moment: Moment, keys: Sequence[str], watch: Watch, condition: Condition) -> Sequence[Span]:
+        """Return the breaches, without those that a silence excused by the numbers at the time."""
+        spans, known = condition.spans, moment.known(keys[0])
+        if not self._by_numbers or not spans.all or known is None:
+            return spans.all
+        gate = self._gates.get(keys[0])
+        if gate is None or gate[:2] != (watch, watch.turn):
+            gate = self._gates[keys[0]] = (watch, watch.turn, Gate())
+        return gate[2].cut(
+            spans.all,
+            known.steps,
+            lambda step: self._excuse_now(moment.at(step), keys) is not None,
+            spans.cooldown,
         )
 
     def _causes(self, moment: Moment) -> Iterator[str]:
@@ -208,7 +243,7 @@ def _resolve(moment: Moment, indicator: str, metrics: tuple[str, ...]) -> str | 
 
 
 def _gate(moment: Moment, rule: Rule) -> float:
-    if rule.id == "prompt-truncation":
+    if "prompt_length/max" in rule.beside_metric:
         limit = stated_limit(moment.run, "max_prompt_length")
         return limit.value if limit else math.inf
     return response_limit(moment.run, moment.guide).value

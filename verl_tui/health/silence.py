@@ -44,6 +44,8 @@ _HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
 _SURELY, _GAIN = 3.0, 0.1
 """A reward has risen if it gained three standard errors and a tenth of its size: heuristic."""
+_TOP = 0.95
+"""A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 _CLOSE = 0.1
 """Share by which a spread may differ from √(m(1−m)): batches are finite."""
 
@@ -55,13 +57,16 @@ _FACTOR = 0.999
 
 def bounded_reward(moment: Moment, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means nothing."""
-    return bounded(moment.run)
+    mean, spread = (moment.known(moment.indicators.get(id)) for id in ("reward", "reward_std"))
+    return _binary_spread(mean, spread) or _bounded_scale(moment.run)
 
 
 def bounded(run: Run) -> str | None:
     """Return the evidence that a run's rewards are scores on a bounded scale."""
-    if reason := _binary_spread(run.indicator("reward"), run.indicator("reward_std")):
-        return reason
+    return _binary_spread(run.indicator("reward"), run.indicator("reward_std")) or _bounded_scale(run)
+
+
+def _bounded_scale(run: Run) -> str | None:
     if reason := _bounded_scores(run):
         return reason
     return _bounded_responses(run.series("reward/reward"))
@@ -146,7 +151,7 @@ def _bounded_responses(series: Series | None) -> str | None:
 def small_scale(moment: Moment, _key: str) -> str | None:
     """Excuse spellings of the reward that the tutorials use for scores below 1, unless some value exceeds 1."""
     key = moment.indicators.get("reward")
-    series = moment.series(key) if key is not None else None
+    series = moment.known(key)
     if key not in _SCALES or series is None:
         return None
     if series.highest > 1:
@@ -156,7 +161,7 @@ def small_scale(moment: Moment, _key: str) -> str | None:
 
 def stair_steps(moment: Moment, key: str) -> str | None:
     """Excuse a KL that falls in stair steps, as the adaptive controller makes it."""
-    series = moment.series(key)
+    series = moment.known(key)
     # Where the settings name the controller, a level long after the last stair is its doing, too.
     looked = 10 * _POINTS if adaptive(moment.run) else 2 * _POINTS
     if series is None or adaptive(moment.run) is False or not stairs(series.tail(looked)):
@@ -260,7 +265,7 @@ def clips_sequences(moment: Moment, key: str) -> str | None:
 
 def not_unit_scale(moment: Moment, key: str) -> str | None:
     """Excuse a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
-    series = moment.series(key)
+    series = moment.known(key)
     values = series.tail(_POINTS) if series is not None else ()
     known = [value for value in values if math.isfinite(value)]
     if len(known) >= _SCORES and all(0.0 <= value <= 1.0 for value in known):
@@ -270,7 +275,7 @@ def not_unit_scale(moment: Moment, key: str) -> str | None:
 
 def reward_rises(moment: Moment, key: str) -> str | None:
     """Excuse a distance from the reference that has bought reward: learning is moving away."""
-    reward = moment.run.present(moment.indicators.get("reward"))
+    reward = moment.known(moment.indicators.get("reward"))
     if reward is None:
         return None
     # Of a long run only the two ends are looked at: this is asked at each step.
@@ -285,6 +290,20 @@ def reward_rises(moment: Moment, key: str) -> str | None:
     return f"{key} has grown, but {reward.key} rose with it, from {fmean(first):.3g} to {fmean(last):.3g}"
 
 
+def solved(moment: Moment, _key: str) -> str | None:
+    """Excuse what says that a run does not learn where its reward is next to the top of its scale, which ends at 1."""
+    reward = moment.known(moment.indicators.get("reward"))
+    newest = [value for value in reward.tail(_SCORES) if math.isfinite(value)] if reward is not None else []
+    if reward is None or len(newest) < _ENOUGH or fmean(newest) < _TOP or reward.highest > 1:
+        return None
+    return f"the task is solved: {reward.key} is {fmean(newest):.3g} of 1"
+
+
+def not_solved(moment: Moment, key: str) -> str | None:
+    """Excuse what is only said of a solved task."""
+    return None if solved(moment, key) else "the task is not solved"
+
+
 def _variance(values: Sequence[float]) -> float:
     # Asked for at each judging: `statistics.variance` reckons with fractions.
     mean = fmean(values)
@@ -293,7 +312,7 @@ def _variance(values: Sequence[float]) -> float:
 
 def judged_as_idle(moment: Moment, key: str) -> str | None:
     """Excuse a utilisation that is so low that it is called idle."""
-    series = moment.run.present(key)
+    series = moment.known(key)
     known = [value for value in series.tail(_LATELY) if math.isfinite(value)] if series is not None else []
     scale = 100.0 if series is not None and series.highest <= 1.0 else 1.0
     return "below 50 %: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
@@ -329,7 +348,7 @@ def asynchronous(moment: Moment, _key: str) -> str | None:
     if name := _tells_of_asynchronous(tuple(moment.names)):
         return f"asynchronous training samples with older weights, so the two differ by design ({name})"
     for name in _STALENESS:
-        series = moment.series(moment.names[name]) if name in moment.names else None
+        series = moment.known(moment.names.get(name))
         if series is not None and series.highest > 0:
             return f"samples are older than the weights, so the two differ by design ({series.key})"
     return None
@@ -356,7 +375,7 @@ def no_sequence_weights(moment: Moment, _key: str) -> str | None:
 
 def no_factor(moment: Moment, key: str) -> str | None:
     """Excuse a figure that is no factor from 1 upwards, as NeMo-RL's error is."""
-    series = moment.series(key)
+    series = moment.known(key)
     low = None if series is None else series.first_beyond(_FACTOR, down=True)
     return None if low is None else f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
 
@@ -379,6 +398,8 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "assumed-limit": assumed_limit,
     "not-unit-scale": not_unit_scale,
     "reward-rises": reward_rises,
+    "solved": solved,
+    "not-solved": not_solved,
     "judged-as-idle": judged_as_idle,
     "unused-device": unused_device,
     "has-utilization": has_utilization,
@@ -386,3 +407,9 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "clips-sequences": clips_sequences,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
+
+BY_NUMBERS = frozenset(
+    {"bounded-reward", "small-scale", "stair-steps", "asynchronous", "synchronous", "no-factor"}
+    | {"not-unit-scale", "reward-rises", "judged-as-idle", "solved", "not-solved"}
+)
+"""Silences that depend on the run's numbers, so that they are asked as of each step; others hold for the whole run."""

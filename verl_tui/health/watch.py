@@ -26,6 +26,8 @@ class Watch:
         self._make = make
         self._stream = stream or Stream("value")
         self._condition = make()
+        self.turn = 0
+        """Grows when it starts over."""
 
     def look(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
         """Feed what is new; return the condition as it stands at the newest point, and that point's step.
@@ -37,6 +39,7 @@ class Watch:
         fresh = self._stream.advance(series, end)
         if fresh.over:
             self._condition = self._make()
+            self.turn += 1
         if len(fresh.steps):
             self._condition.feed(fresh.steps, fresh.values)
         if fresh.newest is None:

@@ -136,7 +136,7 @@ class BlockDiagnosis(Diagnosis):
             self._history.append(block)
             self._widen(block)
             if len(self._history) >= self.needs:
-                self._note(self.look(self._history, inputs), block.last)
+                self._note(self.look(self._history, inputs), block.told)
         if len(self._history) < self.needs:
             needed = self.needs * self.size + 1
             count = len(series[0]) if series[0] is not None else 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_right
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.health.conditions.condition import Spans
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.indicators import validation_keys
@@ -13,6 +15,7 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
     from verl_tui.runs.series import Series
 
@@ -23,6 +26,11 @@ _COARSE = 100
 """A share of at most so many answers may come again by chance: heuristic."""
 _SINGLE = 1e-6
 """Single precision, which trainers compute means in, is as close to a share as this."""
+_DOUBLE = 1e-12
+"""Double precision, which validation's means are mostly logged in."""
+_MOST_ANSWERS = 5000
+_UNLIKELY = 1e-3
+"""Chance of a row of equal shares from which on it is none: heuristic."""
 
 
 class _Same(NamedTuple):
@@ -32,13 +40,24 @@ class _Same(NamedTuple):
     value: float
     since: int
     times: int
+    """Newest validations in a row with this value."""
+    seen: int
+    """Validations of this score so far."""
 
 
 class WeightsNotSynced(Diagnosis):
     """Every validation score has been the same, digit by digit, while the learning rate was above 0."""
 
+    sentences: ClassVar[bool] = True
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule)
+        self._read: tuple[object, ...] = ()
+        """What the validations were when they were looked at last."""
+        self._found: Finding | None = None
+
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
-        """Look at the newest validations."""
+        """Look at the validations, one after the other."""
         rule = self.rule
         keys = validation_keys(moment.run.keys)[:_MOST]
         scores = [one for key in keys if (one := moment.run.present(key)) is not None]
@@ -46,23 +65,33 @@ class WeightsNotSynced(Diagnosis):
         learning = moment.run.present(rate)
         if not scores or learning is None:
             return NotJudged(rule.id, f"the log has no {'learning rate' if scores else 'validation'}")
-        known = [one for one in scores if len(one) >= rule.count]
-        if not known:
+        if not any(len(one) >= rule.count for one in scores):
             return NotJudged(rule.id, f"needs {rule.count} validations, has {max(map(len, scores))}")
-        found = self._finding(known, learning)
-        self.remember(found, found.step if found is not None else known[0].steps[-1])
-        return found
+        read = (*((one.key, len(one), one.revision, one.values[-1]) for one in scores), learning.revision)
+        if read != self._read:
+            self._read = read
+            self._look(scores, learning)
+        return self._found
 
-    def _finding(self, scores: Sequence[Series], learning: Series) -> Finding | None:
-        same = [_same(one) for one in scores]
-        shortest = min(same, key=lambda one: one.times)
-        telling = [one for one in same if not _coarse(one.value)]
-        if shortest.times < self.rule.count or not telling:
+    def _look(self, scores: Sequence[Series], learning: Series) -> None:
+        """Go through all validations: what was told of earlier ones must not depend on what came after."""
+        self.spans = Spans(cooldown=0)
+        same: dict[str, _Same] = {}
+        for step in sorted({step for one in scores for step in one.steps}):
+            for one in scores:
+                if (point := one.at(step)) is not None and point.step == step:
+                    same[one.key] = _again(same.get(one.key), one.key, *point)
+            self._found = self._finding([*same.values()], step, learning)
+            self.remember(self._found, step)
+
+    def _finding(self, known: Sequence[_Same], last: int, learning: Series) -> Finding | None:
+        same = [one for one in known if one.seen >= self.rule.count]
+        telling = [one for one in same if one.times >= _needed(one.value, self.rule.count)]
+        if not telling or min(one.times for one in same) < self.rule.count:
             return None
-        first, last = telling[0], max(one.steps[-1] for one in scores)
-        rates = [
-            value for step, value in zip(learning.steps, learning.values, strict=True) if first.since < step <= last
-        ]
+        first = telling[0]
+        start, stop = bisect_right(learning.steps, first.since), bisect_right(learning.steps, last)
+        rates = learning.values[start:stop]
         if not rates or not min(rates) > 0:
             return None
         others = f", and {len(same) - 1} other scores too" if len(same) > 1 else ""
@@ -83,18 +112,27 @@ class WeightsNotSynced(Diagnosis):
         )
 
 
-def _same(series: Series) -> _Same:
-    """Return how long a score has been what it is now."""
-    count, value = 0, series.values[-1]
-    for known in islice(reversed(series.values), len(series)):
-        if known != value:
-            break
-        count += 1
-    return _Same(series.key, value, series.steps[-max(1, count)], count)
+def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
+    """Return for how long a score has been what it is at a step."""
+    if before is None or before.value != value:
+        return _Same(key, value, step, 1, before.seen + 1 if before is not None else 1)
+    return before._replace(times=before.times + 1, seen=before.seen + 1)
 
 
-def _coarse(value: float) -> bool:
-    """Return whether a value is a share of few answers, or a round number."""
-    if not math.isfinite(value):
-        return True
-    return any(abs(value * whole - round(value * whole)) < _SINGLE * whole for whole in range(1, _COARSE + 1))
+@lru_cache(256)
+def _needed(value: float, count: int) -> float:
+    """Return how many times in a row a score must come to be no chance; never for a round number or few answers.
+
+    A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the answers change.
+    """
+    if not math.isfinite(value) or any(_is_share(value, n, _SINGLE) for n in range(1, _COARSE + 1)):
+        return math.inf
+    answers = next((n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE)), None)
+    if answers is None or not 0 <= value <= 1:
+        return count
+    chance = 1 / (2 * math.sqrt(math.pi * max(1.0, answers * value * (1 - value))))
+    return max(count, 1 + math.ceil(math.log(_UNLIKELY) / math.log(chance)))
+
+
+def _is_share(value: float, whole: int, close: float) -> bool:
+    return abs(value * whole - round(value * whole)) < close * whole

@@ -1,0 +1,120 @@
+"""Live equals finished: what was told at a step does not depend on how much came after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from planted import OTHER, STATUS, TUTORIAL, VERL, batch, rows
+from scenarios.failures import FAILURES
+from scenarios.failures import planted as failing
+
+from verl_tui.health import DIAGNOSES, Judge, load_guide
+from verl_tui.records import Settings
+from verl_tui.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.health import Verdict
+    from verl_tui.records import Record
+
+    Columns = Mapping[str, Sequence[float | None]]
+
+OF_THE_PRESENT = frozenset(id for id, diagnosis in DIAGNOSES.items() if diagnosis.alive)
+"""They depend on the time of day, which a finished log no longer has."""
+
+
+class Told(NamedTuple):
+    """An episode, with all that must not depend on when it is asked for."""
+
+    id: str
+    key: str | None
+    severity: str
+    since: int | None
+    raised: int | None
+    cleared: int | None
+
+
+def told(verdict: Verdict) -> set[Told]:
+    return {
+        Told(one.id, one.key, one.severity.word, one.since_step, one.raised_step, one.cleared_step)
+        for one in verdict.history
+        if one.id not in OF_THE_PRESENT
+    }
+
+
+def live(columns: Columns, dialect: str, settings: Mapping[str, object]) -> Iterator[tuple[int, set[Told]]]:
+    """Yield the steps of a run that grows, each with what had been told by then."""
+    run = Run("r")
+    status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+    if settings:
+        run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
+    judge = Judge(load_guide(), run)
+    for i in range(max(map(len, columns.values()))):
+        row = {key: [value] for key, values in columns.items() if (value := values[i]) is not None}
+        run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
+        yield i + 1, told(judge.verdict(1.0))
+
+
+def finished(columns: Columns, dialect: str, settings: Mapping[str, object], step: int) -> set[Told]:
+    """Return what is told of a run that is read at once as it was at a step."""
+    run = Run("r")
+    status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
+    records: list[Record] = [Settings(settings, "x")] if settings else []
+    for key, values in columns.items():
+        points = [(i + 1, value) for i, value in enumerate(values[:step]) if value is not None]
+        records.append(rows({key: [value for _, value in points]}, [at for at, _ in points]))
+    run.apply(batch(*records, status=status), now=0.0)
+    return told(Judge(load_guide(), run).verdict(1.0))
+
+
+def compare(
+    columns: Columns, dialect: str, settings: Mapping[str, object] | None = None, *, every: int = 150
+) -> set[Told]:
+    """Hold a run that grows against the same run when it has ended, and against what it was now and then."""
+    known = list(live(columns, dialect, settings or {}))
+    last = known[-1][0]
+    whole = finished(columns, dialect, settings or {}, last)
+    assert known[-1][1] == whole
+    for step, episodes in known:
+        assert {one[:5] for one in episodes} == {one[:5] for one in whole if (one.raised or 0) <= step}, step
+    for step, episodes in known[every::every]:
+        assert finished(columns, dialect, settings or {}, step) == episodes, step
+    return whole
+
+
+PLANTED = {
+    "reward-zero": ("critic/score/mean", "reward"),
+    "reward-cliff": ("critic/score/mean", "reward"),
+    "policy-collapse": ("reward", "kl"),
+    "kl-high": ("ppo_kl",),
+    "ref-kl-above-band": ("kl", "reward"),
+    "gpu-idle": ("util", "reward"),
+    "grad-norm-spike": ("grad_norm",),
+    "grad-norm-rising": ("grad_norm",),
+    "clip-saturation": ("clip",),
+    "weights-not-synced": ("val", "eval", "lr", "learning_rate"),
+    "entropy-collapse": ("entropy", "critic/score/mean", "reward"),
+    "entropy-explosion": ("entropy", "critic/score/mean", "reward", "length"),
+    "length-explosion": ("length", "critic/score/mean", "reward", "clip"),
+    "dead-groups": ("zero_std", "reward"),
+    "component-imbalance": ("rewards/", "reward"),
+    "reward-hacking": ("reward", "val", "eval"),
+    "slow-phase": ("timing_s", "step_time"),
+    "plateau": ("critic/score/mean", "reward", "val", "eval"),
+    "no-signal": ("critic/advantages", "critic/score/mean"),
+}
+"""Failure -> parts of the names of what is looked at: few metrics are quickly judged at every step."""
+
+
+@pytest.mark.parametrize("id", PLANTED)
+def test_a_run_that_grows_is_told_what_it_is_told_when_it_has_ended(id: str) -> None:
+    failure = next(one for one in FAILURES if one.id == id and not one.form)
+    world, _ = failing(failure, failure.dialects[-1], 0)
+    needed = {"verl": VERL, "tutorial": TUTORIAL, "other": OTHER}[world.dialect]
+    columns: Columns = {key: [value] * world.steps for key, value in needed.items()}
+    columns |= {key: values for key, values in world.columns.items() if any(part in key for part in PLANTED[id])}
+    whole = compare(columns, world.dialect, world.settings)
+    assert id in {one.id for one in whole} or id == "dead-groups"
