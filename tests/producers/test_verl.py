@@ -56,8 +56,8 @@ AT_ONCE = 3.0
 """Seconds within which the end of a process on this host is on the screen."""
 PATIENCE = 900.0
 """Seconds after which every run here counts as silent for too long."""
-COMES = 600.0
-"""Seconds within which anything comes on any machine: a start alone takes one or two minutes."""
+COMES = 1800.0
+"""Seconds within which anything comes on any machine: a start alone takes a minute of two processors."""
 BEATS = 300.0
 """Seconds within which verl 0.9 has told its counters three times, once a minute."""
 

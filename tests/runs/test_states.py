@@ -283,3 +283,28 @@ def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
         "the run has made no step yet; last written 60 min ago; python train.py (process 4711) holds train.log open "
         "for writing; the last stage printed: Capturing CUDA graph shapes (line 40)"
     )
+
+
+def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
+    begun = Event(EventKind.STARTED, "Started a local Ray instance.", 30)
+    late = replace(STATUS, modified=T + 300, writer=ALIVE)
+    run = run_of(steps(20), Progress(total=100))
+    take(run, begun, status=late, live=True, now=T + 300)
+    assert state(run, T + 900) is State.WAITING, "loading takes long, and what came before is another process's"
+    assert found(run, T + 900) == {}
+    take(run, Event(EventKind.RESUMED, "Setting global step to 10", 31, 10), status=late, live=True, now=T + 300)
+    assert (state(run, T + 900), run.step) == (State.WAITING, 10)
+    take(run, steps(1, 11), status=replace(late, modified=T + 901), live=True, now=T + 901)
+    assert state(run, T + 902) is State.RUNNING
+    assert [one.step for one in run.restarts] == [11]
+
+
+def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() -> None:
+    began = replace(STATUS, modified=T + 300, writer=ALIVE)
+    wandb = replace(STATUS, path="wandb/run-1.wandb", format="W&B run", rank=2)
+    run = run_of(steps(20), Progress(total=100))
+    take(run, steps(20), Event(EventKind.FATAL, "W&B: the run exited with code 1", 0), status=wandb)
+    assert state(run, T + 1) is State.CRASHED
+    take(run, Event(EventKind.STARTED, "Started a local Ray instance.", 30), status=began, live=True, now=T + 300)
+    assert state(run, T + 301) is State.WAITING
+    assert found(run, T + 301) == {}

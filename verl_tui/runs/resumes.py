@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.source_state import SourceState
 
+SLACK = 60.0
+"""Seconds by which files of one run may differ in their last change without meaning anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class RestartMark:
@@ -35,6 +38,11 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
         files = [state for state in alike if state.first is not None]
         pairs += [(before, after) for before, after in pairwise(files) if _goes_on(before, after)]
     return pairs
+
+
+def starts(states: Iterable[SourceState], since: float) -> bool:
+    """Tell whether a run has begun anew after some time, and has made no step yet."""
+    return any(state.is_starting and (state.status.modified or 0.0) > since + SLACK for state in states)
 
 
 def _goes_on(before: SourceState, after: SourceState) -> bool:

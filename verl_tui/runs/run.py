@@ -29,7 +29,7 @@ from verl_tui.runs.moments import Moments
 from verl_tui.runs.newest import measured, newest
 from verl_tui.runs.planned import planned_steps
 from verl_tui.runs.remember import while_unchanged
-from verl_tui.runs.resumes import RestartMark, continued, marks
+from verl_tui.runs.resumes import SLACK, RestartMark, continued, marks, starts
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
 from verl_tui.runs.settings import RunSettings
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.clock import Clock
 
 _KEPT_EVENTS = 500
-_SLACK = 60.0
-"""Seconds by which files of one run may differ in their last change without meaning anything."""
 _NAN = float("nan")
 _ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
 
@@ -181,10 +179,12 @@ class Run:
         return surest(one for one in told if one.kind in (EventKind.STOPPED, EventKind.FATAL)) or found
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
+        if starts(self.sources.values(), state.status.modified or 0.0):
+            return False
         if ending.step is not None:
             return self.step is None or self.step <= ending.step
         written = [other.status.modified or 0.0 for other in self.sources.values() if other.step is not None]
-        return max(written, default=0.0) <= (state.status.modified or 0.0) + _SLACK
+        return max(written, default=0.0) <= (state.status.modified or 0.0) + SLACK
 
     @property
     def dialect(self) -> str:
@@ -344,8 +344,8 @@ class Run:
             self._apply_checkpoint(event, state.step)
             return
         event = event if event.step is not None else replace(event, step=state.step)
-        if event.kind is EventKind.STARTED and (state.ending is not None or self._complete):
-            state.begin_anew("another start behind an end")
+        if event.kind is EventKind.STARTED and (state.ending is not None or state.rows or self._complete):
+            state.begin_anew("another start behind an end" if state.ending is not None else "another start")
         if event.kind is EventKind.RESUMED and event.step is not None:
             state.resume(event.step)
         if event.actor or event.kind is EventKind.WARNING:

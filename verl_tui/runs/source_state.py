@@ -71,6 +71,11 @@ class SourceState:
         return self.life.last(self.status.modified)
 
     @property
+    def is_starting(self) -> bool:
+        """Whether it has begun anew and told neither a step nor an end since."""
+        return self.restarted is not None and self.ending is None
+
+    @property
     def debugged(self) -> bool:
         """Whether its process waits in a debugger."""
         return self.stage is not None and self.stage.text.startswith(("(Pdb)", "ipdb>"))

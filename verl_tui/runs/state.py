@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.life import evidence, writer, written
 from verl_tui.runs.pace import ahead, expected, pace
+from verl_tui.runs.resumes import starts
 from verl_tui.runs.troubles import troubles
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def state(run: Run, now: float) -> State:
         return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
     if holder is not None and holder.gone:
         return _gone(run)
-    if run.step is None:
+    if run.step is None or starts(run.sources.values(), run.last_record or 0.0):
         waits = idle is None or idle <= _ENDED_AFTER or holder is not None
         return State.WAITING if waits else State.ENDED
     quiet = silence(run, now)
