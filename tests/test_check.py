@@ -71,7 +71,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
     assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
-    told = {"path": str(log), "format": "tutorial JSONL", "records": 30, "unreadable": 1, "note": None}
+    told = {"path": str(log), "format": "tutorial JSONL", "program": None, "records": 30, "unreadable": 1, "note": None}
     assert told in run["sources"]
     near = {"step": 30, "path": str(tmp_path / "run_a" / "global_step_30"), "value": 2.5, "complete": None}
     assert run["best"] == {

@@ -255,7 +255,7 @@ class SourceStatus:
     note: str | None = None
     """What should be known of its figures, e.g. that they are of a part only."""
     program: str | None = None
-    """What wrote it, where its format is that of several programs: `Hugging Face console`."""
+    """What wrote it, where its format is that of several programs: `TRL console`."""
 
     @property
     def title(self) -> str:

@@ -186,12 +186,27 @@ def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cle
     assert [source.status.note for source in run.sources.values()] == [None, None]
 
 
+TRL_LINE = "{'loss': 0.5, 'completions/mean_length': 24.0, 'frac_reward_zero_std': 0.0, 'epoch': 0.1}\n"
+FACTORY_LINE = "[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n"
+OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Process rank: 0\n"
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [
         (BUFFERED, "Hugging Face console"),
+        (TRL_LINE, "TRL console"),
+        ("{'loss': 0.5, 'epoch': 0.1}\n" + TRL_LINE, "TRL console"),
+        (TRL_LINE + "{'eval_loss': 0.5, 'epoch': 0.1}\n", "TRL console"),
+        ("[INFO:swift] Global seed set to 42\n" + TRL_LINE, "ms-swift console"),
+        (TRL_LINE.replace("}", ", 'global_step/max_steps': '1/20'}"), "ms-swift console"),
+        (FACTORY_LINE + TRL_LINE, "LLaMA-Factory console"),
+        (OLD_FACTORY_LINE + BUFFERED, "LLaMA-Factory console"),
+        (FACTORY_LINE, "LLaMA-Factory console"),
+        ("we compare with llamafactory.\n" + BUFFERED, "Hugging Face console"),
         (SLIME, "verl console"),
         ("step:1 - actor/loss:1.0\n{'loss': 0.5, 'epoch': 0.1}\n", "verl console"),
+        (FACTORY_LINE + "step:1 - actor/loss:1.0\n", "verl console"),
     ],
 )
 def test_a_console_is_called_its_trainers(tmp_path: Path, text: str, title: str) -> None:

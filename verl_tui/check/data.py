@@ -104,6 +104,7 @@ def _source(status: SourceStatus) -> dict[str, Any]:
     return {
         "path": status.path,
         "format": status.format,
+        "program": status.program,
         "records": status.records,
         "unreadable": status.unreadable,
         "note": status.note,

@@ -244,14 +244,15 @@ def _unjudged(rules: Iterable[Mapping[str, str]]) -> Iterator[_Line]:
 
 
 def _read(sources: Iterable[Mapping[str, Any]], run: Run) -> Iterator[_Line]:
-    """Tell what was read; files of one directory and format (dumps have one a step) share a line."""
+    """Tell what was read; files of one directory that are called alike share a line."""
     groups: dict[tuple[Path, str], list[Mapping[str, Any]]] = {}
     for source in sources:
-        groups.setdefault((Path(source["path"]).parent, source["format"]), []).append(source)
-    for (directory, format), group in groups.items():
+        called = source["program"] or source["format"]
+        groups.setdefault((Path(source["path"]).parent, called), []).append(source)
+    for (directory, called), group in groups.items():
         path = group[0]["path"] if len(group) == 1 else f"{len(group):,} files in {directory}"
         records = _count(sum(source["records"] for source in group), "record")
-        text = Text(f"read {one_line(path, 1000)}: {format}, {records}", "dim")
+        text = Text(f"read {one_line(path, 1000)}: {called}, {records}", "dim")
         if unreadable := sum(source["unreadable"] for source in group):
             text.append(f", {_count(unreadable, 'unreadable line')}", "not dim yellow")
         yield _Line(2, text)

@@ -151,7 +151,7 @@ class ConsoleDecoder:
     @property
     def program(self) -> str | None:
         """Return whose console it is, once that shows: verl's has step lines."""
-        return "Hugging Face console" if self._dicts.seen and not self._schemas else None
+        return self._dicts.program.name if not self._schemas else None
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet can be decoded: those up to its last bar."""
@@ -227,6 +227,7 @@ class ConsoleDecoder:
 
     def _line(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
         """Read what is neither metrics nor part of a sample."""
+        self._dicts.program.line(part, number)
         if self._dicts.watching:
             self._take(out, self._dicts.other())
         if self._table.holds(part):

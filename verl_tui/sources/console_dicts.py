@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress
+from verl_tui.sources.console_program import Program
 from verl_tui.sources.console_steps import Printed, Steps
 from verl_tui.sources.gather import Row
 from verl_tui.text import one_line, safe
@@ -86,8 +87,7 @@ class DictReader:
         self._rollout: int | None = None
         self.counted = 0
         """Dicts whose steps were only counted."""
-        self.seen = False
-        """Whether there was a dict of Hugging Face's kind."""
+        self.program = Program()
         self._line = 0
         """Number of the last dict's line."""
         self._reached: int | None = None
@@ -152,7 +152,8 @@ class DictReader:
         self, written: Mapping[str, float], step: int | None, total: int | None, part: bytes, number: int
     ) -> Sequence[Row | Record]:
         """Take a dict of metrics."""
-        self.seen, self._line = True, number
+        self.program.dict(written)
+        self._line = number
         ended = "train_runtime" in written
         metrics = {} if ended else {key: value for key, value in written.items() if key not in _PLACES}
         training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
