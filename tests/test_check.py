@@ -63,7 +63,18 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
     assert found["version"] == 1
     (run,) = found["runs"]
     assert list(run) == [
-        *("name", "paths", "dialect", "state", "step", "total_steps", "last_record_age_s", "indicators", "findings"),
+        *(
+            "name",
+            "paths",
+            "dialect",
+            "state",
+            "step",
+            "total_steps",
+            "last_record_age_s",
+            "last_record_by",
+            "indicators",
+            "findings",
+        ),
         *("not_judged", "sources", "best", "targets", "history", "identity"),
     ]
     assert list(run["identity"]) == ["project", "experiment", "group", "algorithm", "model", "hyperparameters"]
@@ -244,7 +255,7 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     write(tmp_path / "run_a" / "verl_logs.jsonl", [*lines, "{broken", "[1]", "{again", "{and again"])
     write(tmp_path / "run_a" / "config.yaml", ["trainer:", "  total_training_steps: 80"])
     text = note(tmp_path / "run_a")
-    assert text.startswith("run_a: running, step 40 of 80 (50%), last record just now\n")
+    assert text.startswith("run_a: running, step 40 of 80 (50%), last record just now by its file's time\n")
     assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
     assert "  best reward 2.5 at step 1; no checkpoint is known\n" in text
     assert "  critical circuit-breaker-kl, since step 20: " in text

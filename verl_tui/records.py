@@ -254,6 +254,8 @@ class SourceStatus:
     """Why the source is down (permission, vanished), None while it is up."""
     note: str | None = None
     """What should be known of its figures, e.g. that they are of a part only."""
+    absolute: bool = False
+    """Whether the times that its records state count from the epoch, so that no zone is in doubt."""
     program: str | None = None
     """What wrote it, where its format is that of several programs: `TRL console`."""
 
@@ -278,6 +280,17 @@ class Batch:
     records: tuple[Record, ...] = ()
     live: bool = False
     """True where the records were appended while we watched, so that their arrival time is their time."""
+
+    def newest(self) -> dict[bool, int]:
+        """Return the step that it has just brought, of rows that show progress and of others.
+
+        Of several steps at once all but the last came some time before, of an unfinished reading all may have.
+        """
+        found: dict[bool, int] = {}
+        for rows in self.records if self.status.bytes_read >= self.status.size else ():
+            if isinstance(rows, Rows):
+                found[rows.progress] = max(*rows.steps, found.get(rows.progress, rows.steps[0]))
+        return found
 
 
 POWER_CAP = "power cap"

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _ZONES = 26 * 3600.0
 """Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
+COMPUTERS = 1e9
+"""Seconds since the epoch, in 2001: an earlier time counts from elsewhere, such as the start of a program."""
 EARLIEST, LATEST = -6e10, 1e11
 """Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end with the year 9999, and
 milliseconds are larger."""
@@ -52,12 +54,20 @@ def parse_elapsed(text: object) -> float | None:
     return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds) + float(rest)
 
 
-def trusted_time(stated: float | None, modified: float | None) -> float | None:
+def trusted_time(stated: float | None, modified: float | None, *, absolute: bool = False) -> float | None:
     """Return when a record was written, of the time it states and the time its file changed.
 
     A stated time without a zone can be half a day off, the file's time is exact; but a copy of an old log carries a
-    new file time, so a stated time that lies further back than zones explain is believed.
+    new file time, so a stated time that lies further back than zones explain is believed, and so is an absolute one.
+
+    Args:
+        stated: What the record states.
+        modified: When its file changed last.
+        absolute: Whether what is stated counts from the epoch: no zone is in doubt then.
     """
+    if absolute and stated is not None and modified is not None:
+        # No record is younger than its file: the clocks of two hosts differ.
+        return min(stated, modified) if stated > COMPUTERS else modified
     if stated is None or modified is None:
         return stated if modified is None else modified
     return stated if modified - stated > _ZONES else modified

@@ -58,6 +58,16 @@ def test_what_ms_swift_writes(tmp_path: Path) -> None:
     assert state(run, 0.0) is State.FINISHED
 
 
+def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> None:
+    path = tmp_path / "logging.jsonl"
+    last = {"loss": 0.5, "epoch": 1.0, "train_speed(s/it)": 0.66, "global_step/max_steps": "40/40"}
+    path.write_bytes(lines([last, {**last, "train_speed(s/it)": 0.67, "train_runtime": 26.8, "train_loss": 0.4}]))
+    run = read_run(path)
+    assert values(run, "train_speed(s/it)") == {40: 0.66}
+    assert values(run, "train_loss") == {40: 0.4}
+    assert {source.status.note for source in run.sources.values()} == {None}
+
+
 def test_the_summary_is_written_after_a_crash_too(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
     path.write_bytes(lines(SWIFT + SUMMARY))

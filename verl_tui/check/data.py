@@ -64,6 +64,7 @@ def _run(run: Run, monitor: Monitor, now: float, by: BestBy) -> dict[str, Any]:
         "step": run.step,
         "total_steps": run.total_steps,
         "last_record_age_s": None if quiet is None else round(quiet, 3),
+        "last_record_by": None if quiet is None else "file" if run.dated_by_file else "record",
         "indicators": _indicators(run),
         "findings": [_finding(finding) for finding in verdict.findings],
         "not_judged": [{"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged],

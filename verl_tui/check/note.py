@@ -14,6 +14,7 @@ from rich.text import Text
 from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
+from verl_tui.runs.life import evidence
 from verl_tui.runs.state import is_evaluation, remaining
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -107,7 +108,8 @@ def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
         facts.append(f"about {duration(left)} left")
     if quiet is not None:
         ago = age(quiet)
-        facts.append("last record just now" if ago == "now" else f"last record {ago} ago")
+        by = " by its file's time" if run.dated_by_file and evidence(run, now) is None else ""
+        facts.append(f"last record just now{by}" if ago == "now" else f"last record {ago} ago{by}")
     word = described["state"]
     return Text.assemble(
         (described["name"], "bold"), ": ", (word, _STYLES.get(word, "")), "".join(f", {fact}" for fact in facts)

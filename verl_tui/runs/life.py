@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.text import one_line
-from verl_tui.times import age, trusted_time
+from verl_tui.times import COMPUTERS, age, trusted_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,21 +51,27 @@ class Life:
     """Since when they stand still, as the log states it."""
     beats: int = 0
     """Heartbeats with these counters."""
+    absolute: bool = False
+    """Whether the time of its newest progress is one that a record states, counted from the epoch."""
     idle: float | None = None
     """The newest time of what goes on whether anything is trained or not: system figures, counters that stand still."""
 
-    def progress(self, arrival: float | None, stated: float | None, modified: float | None) -> None:
+    def progress(
+        self, arrival: float | None, stated: float | None, modified: float | None, *, absolute: bool = False
+    ) -> None:
         """Note a record of training.
 
         Args:
             arrival: When it came, None where it lay there before.
             stated: When it was written as it states it.
             modified: Time of its file's last change.
+            absolute: Whether what it states counts from the epoch.
         """
         stated = None if stated is None or isnan(stated) else stated
+        self.absolute = absolute and stated is not None and stated > COMPUTERS
         if arrival is not None:
             self.arrived = arrival
-        elif (written := trusted_time(stated, modified)) is not None:
+        elif (written := trusted_time(stated, modified, absolute=absolute)) is not None:
             self.read = written if self.read is None else max(self.read, written)
         self.since = stated
         self.said, self.stood, self.beats = "", None, 0
@@ -96,7 +102,7 @@ class Life:
         """Return the time of the newest record of training, None where there is none or nothing tells."""
         if self.arrived is not None or self.read is None:
             return self.arrived
-        newest = trusted_time(self.stamp, modified)
+        newest = trusted_time(self.stamp, modified, absolute=self.absolute)
         if self.since is None or self.stamp is None or newest is None:
             return self.read
         if self.agrees(modified):

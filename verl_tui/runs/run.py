@@ -25,6 +25,7 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.runs.histograms import Histograms
+from verl_tui.runs.last_record import LastRecord, last_record
 from verl_tui.runs.moments import Moments
 from verl_tui.runs.newest import measured, newest
 from verl_tui.runs.planned import planned_steps
@@ -73,10 +74,8 @@ class Run:
         self._behind: set[int] = set()
         """Sources that others go on from."""
         self._moments = Moments()
-        self.last_record: float | None = None
-        """Time of the newest record of training in seconds since the epoch."""
-        self._last: SourceState | None = None
-        """The source that told the newest record."""
+        self._last: tuple[int, LastRecord] = (-1, LastRecord())
+        """The newest record of training, and at which revision it was: it is asked for often."""
         self.revision = 0
         """Grows with every change."""
         self._planned: tuple[int, int | None] = (-1, None)
@@ -235,6 +234,22 @@ class Run:
         return self.series(key) if key is not None else None
 
     @property
+    def last_record(self) -> float | None:
+        """Time of the newest record of training in seconds since the epoch."""
+        return self._newest_record().time
+
+    @property
+    def dated_by_file(self) -> bool:
+        """Whether only a file's time tells of the newest record, which may be that of a copy."""
+        return self._newest_record().by_file
+
+    def _newest_record(self) -> LastRecord:
+        if self._last[0] != self.revision:
+            places = self.samples.places
+            self._last = self.revision, last_record(self.sources.values(), places[-1].step if places else None)
+        return self._last[1]
+
+    @property
     def unreadable(self) -> int:
         """Lines that no reader understood, over all sources."""
         return sum(state.status.unreadable for state in self.sources.values())
@@ -253,7 +268,7 @@ class Run:
             state.life.grew = now
         state.status = batch.status
         arrival = now if batch.live else None
-        newest = _newest(batch)
+        newest = batch.newest()
         for record in batch.records:
             if isinstance(record, Rows):
                 self._apply_rows(state, record, arrival, newest.get(record.progress))
@@ -261,19 +276,9 @@ class Run:
                 state.life.pulse(record)
             else:
                 self._take(state, record, arrival)
-        self._note_last(state)
         self.revision += 1
         if len(self.sources) > 1:
             self._behind = {id(before) for before, _ in continued(self.sources.values())}
-
-    def _note_last(self, state: SourceState) -> None:
-        """Note the time of the newest record; a source may find later that its last one was earlier than its file's."""
-        last, newest = state.last, self._last
-        if last is not None and (newest is None or self.last_record is None or last >= self.last_record):
-            self.last_record, self._last = last, state
-        elif state is newest:
-            dated = ((at, one) for one in self.sources.values() if (at := one.last) is not None)
-            self.last_record, self._last = max(dated, key=lambda one: one[0], default=(None, None))
 
     def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
@@ -325,7 +330,8 @@ class Run:
             self._moments.stated.note(rows.steps, rows.times)
         else:
             self._moments.watched.note(rows.steps, times)
-        state.life.progress(arrival, rows.times[-1] if rows.times else None, state.status.modified)
+        stated = rows.times[-1] if rows.times else None
+        state.life.progress(arrival, stated, state.status.modified, absolute=state.status.absolute)
 
     def _precedence(self, state: SourceState, rows: Rows) -> int:
         return precedence(state.status.rank, state.status.ordinal, state.segment, reckoned=rows.reckoned)
@@ -389,15 +395,3 @@ class Run:
             indicators, spoken = resolve(self._tables), dialect(self._tables)
             self._resolved = (len(self._tables), indicators, spoken)
         return indicators, spoken
-
-
-def _newest(batch: Batch) -> dict[bool, int]:
-    """Return the step that a batch has just brought, of rows that show progress and of others.
-
-    Of several steps at once all but the last came some time before, of an unfinished reading all may have.
-    """
-    found: dict[bool, int] = {}
-    for rows in batch.records if batch.status.bytes_read >= batch.status.size else ():
-        if isinstance(rows, Rows):
-            found[rows.progress] = max(*rows.steps, found.get(rows.progress, rows.steps[0]))
-    return found

@@ -114,6 +114,7 @@ class FileSource:
             modified=self._tail.modified,
             problem=self._problem,
             note=joined(self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None),
+            absolute=getattr(self.format, "absolute", False),
             program=getattr(self._reader, "program", None),
         )
 

@@ -28,6 +28,8 @@ anchor = True
 
 _STEP = "global_step/max_steps"
 _SUMMARY = "log_history"
+_OF_STEPS = ("epoch", "train_speed(s/it)", "train_speed(iter/s)", "memory(GiB)")
+"""What the record of each step and the closing one have in common, the speed under its name before version 4."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -49,8 +51,10 @@ class SwiftDecoder(TutorialDecoder):
         if _SUMMARY in record:
             yield from _best(record.get("best_model_checkpoint"))
             return
-        yield from super().read(record)
-        if "train_runtime" in record:
+        closes = "train_runtime" in record
+        # Its last step has been told: what the closing record measures anew is of the whole training.
+        yield from super().read({name: record[name] for name in record if not (closes and name in _OF_STEPS)})
+        if closes:
             yield Event(EventKind.FINISHED, f"trained for {one_line(str(record['train_runtime']), 40)} s", 1, self.step)
 
 

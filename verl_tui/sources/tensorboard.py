@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 name = "tensorboard events"
 rank = 5
 anchor = True
+absolute = True  # its records state seconds since the epoch
 
 NAMED = "events.out.tfevents."
 """What the name of every such file has in it."""

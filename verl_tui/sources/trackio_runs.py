@@ -113,6 +113,7 @@ class TrackioSource:
             modified=self._modified,
             problem=self._problem,
             note=joined(self._rewards.note, self._gather.note),
+            absolute=True,
         )
 
     def _looks(self) -> tuple[tuple[int, int], ...]:

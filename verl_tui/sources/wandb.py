@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 name = "W&B run"
 rank = 4
 anchor = True
+absolute = True  # its records state seconds since the epoch
 
 HEADER = b":W&B\xe1\xbe\0"
 """Name, magic number 0xBEE1 and version (wandb's core/pkg/leveldb/header.go)."""
