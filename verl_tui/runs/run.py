@@ -330,8 +330,8 @@ class Run:
             self._moments.stated.note(rows.steps, rows.times)
         else:
             self._moments.watched.note(rows.steps, times)
-        stated = rows.times[-1] if rows.times else None
-        state.life.progress(arrival, stated, state.status.modified, absolute=state.status.absolute)
+        written = rows.times[-1] if rows.times else None
+        state.life.progress(arrival, written, state.status.modified, absolute=state.status.absolute)
 
     def _precedence(self, state: SourceState, rows: Rows) -> int:
         return precedence(state.status.rank, state.status.ordinal, state.segment, reckoned=rows.reckoned)
