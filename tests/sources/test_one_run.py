@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from log_reading import read_runs
+from log_reading import read_runs, values
 
 from verl_tui.sources import naming
 from verl_tui.sources.discovery import Finder
@@ -278,3 +278,36 @@ def test_each_directory_that_a_trainer_made_is_one_run():
     assert found >= CALLED.keys()
     assert len(found) == len(together.runs) == len({run.name for run in together.runs})
     assert together.passed == ()
+
+
+# -- starts of ms-swift -----------------------------------------------------------------------------------------------
+
+
+def version(number, steps, came_from=None):
+    """Return what a start of ms-swift leaves."""
+    folder = f"out/v{number}-20261122-18{number:02}00"
+    rows = [f'{{"loss": {step}.5, "global_step/max_steps": "{step}/9"}}\n' for step in steps]
+    stated = "null" if came_from is None else f'"/home/me/out/v{came_from}-20261122-18{came_from:02}00/checkpoint-2"'
+    return {
+        f"{folder}/logging.jsonl": "".join(rows),
+        f"{folder}/runs/{EVENTS}{number}": BEGUN,
+        f"{folder}/args.json": f'{{"resume_from_checkpoint": {stated}, "seed": {number}}}',
+    }
+
+
+def test_starts_that_go_on_from_each_other_are_one_run(tree):
+    top = tree({**version(0, range(1, 4)), **version(1, range(3, 6), 0), **version(10, range(5, 10), 1)})
+    for named in (top, top / "out"):
+        (run,) = read_runs(named).values()
+        assert values(run, "loss") == {step: step + 0.5 for step in range(1, 10)}
+        assert run.step == 9
+
+
+def test_starts_from_nothing_are_runs_of_their_own(tree):
+    top = tree({**version(0, range(1, 4)), **version(1, range(1, 6)), **version(2, range(3, 9), 0)})
+    assert sorted(run.step for run in read_runs(top).values()) == [5, 8]
+
+
+def test_a_start_from_elsewhere_is_a_run_of_its_own(tree):
+    top = tree({**version(1, range(3, 9), 7), "out/v2-20261122-180200/args.json": "[" * 9})
+    assert [run.step for run in read_runs(top).values()] == [8]

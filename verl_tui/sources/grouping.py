@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import console, filelogger, naming, ranks, trainer_state, wandb
+from verl_tui.sources import console, filelogger, naming, ranks, trainer_state, versions, wandb
 from verl_tui.sources.paths import is_folder
 from verl_tui.text import one_line
 
@@ -134,7 +134,7 @@ def _changed(path: Path) -> float:
 
 def grouped(here: Folder, below: list[Folder]) -> list[Folder]:
     """Decide what a directory and what was found below it are: one run, several, or part of a run above."""
-    runs = _begun_again(here, _of_ranks(_resumed([folder for folder in below if folder.anchors])))
+    runs = _went_on(_begun_again(here, _of_ranks(_resumed([folder for folder in below if folder.anchors]))))
     for folder in below:
         if not folder.anchors and wandb_id(folder.directory) in (None, wandb_id(here.directory)):
             here.extras.extend(folder.extras)
@@ -221,6 +221,27 @@ def _begun_again(here: Folder, runs: list[Folder]) -> list[Folder]:
     for folder in starts:
         folder.anchors = [replace(file, log=str(folder.directory.parent)) for file in folder.anchors]
     return [*others, _merged(starts[0], starts[1:])] if starts else others
+
+
+def _went_on(runs: list[Folder]) -> list[Folder]:
+    """Join the directories of one training of ms-swift, which begins another at each start."""
+    starts = [folder for folder in runs if versions.version(folder.directory.name) is not None]
+    firsts: dict[str, Folder] = {}
+    joined: set[int] = set()
+    for folder in sorted(starts, key=lambda folder: versions.version(folder.directory.name) or 0):
+        first = firsts.get(versions.went_on_from(folder.directory) or "")
+        if first is not None and len(starts) > 1:
+            _continued(first, first.directory)
+            _continued(folder, first.directory)
+            _merged(first, [folder])
+            joined.add(id(folder))
+        firsts[folder.directory.name] = first or folder
+    return [folder for folder in runs if id(folder) not in joined]
+
+
+def _continued(folder: Folder, first: Path) -> None:
+    """Let the logs of a directory be those that a training began in its first one."""
+    folder.anchors = [replace(file, log=str(first)) for file in folder.anchors]
 
 
 def _by_name(own: list[Folder]) -> list[Folder]:
