@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run, values
-from producers.pathologies.extracts import FORMS, Extract, extract, read, replay, verl_name, write
+from producers.pathologies import curves
+from producers.pathologies.extracts import FORMS, Extract, extract, read, replay, write
 from producers.pathologies.judge import Outcome, judge
 from producers.pathologies.training import Fault, Training, halves
 
@@ -26,6 +27,13 @@ SCALARS = Extract(
         3: {"reward": 0.75, "rewards/right/mean": 0.5, "completions/mean_length": 9.0},
     },
 )
+UNDER_VERL = {
+    "reward": "critic/score/mean",
+    "rewards/right/mean": "reward_extra/right/mean",
+    "completions/mean_length": "response_length/mean",
+    "eval_reward": "val-core/trl/reward/mean@1",
+}
+UNDER_TRL = {name: name for name in UNDER_VERL}
 SICK = Training("falls", "it falls", "first", 100, 0, {}, Fault(40, 50, ("reward-cliff",)))
 WELL = Training("learns", "it learns", "first", 100, 0, {}, true=("dead-groups",))
 
@@ -55,11 +63,11 @@ def test_an_extract_rounds_and_knows_what_was_not_finite(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_replay_is_read_value_for_value(form: str, tmp_path: Path) -> None:
+    names = UNDER_VERL if form.startswith("verl") else UNDER_TRL
     run = read_run(replay(SCALARS, form, tmp_path / "run"))
     for step, record in SCALARS.records.items():
         for key, value in record.items():
-            name = key.replace("eval_", "eval/") if form == "TRL's scalars" else verl_name(key)
-            found = values(run, name if name in run.keys else key).get(step, math.nan)
+            found = values(run, names[key]).get(step, math.nan)
             assert found == pytest.approx(value, nan_ok=True), (key, step)
 
 
@@ -86,6 +94,12 @@ def test_a_warning_from_before_a_fault_is_told() -> None:
 def test_a_healthy_training_may_have_what_is_true_of_it() -> None:
     assert judge(WELL, [episode("dead-groups", 50)]).outcome is Outcome.QUIET
     assert judge(WELL, [episode("kl-high", 50)]).outcome is Outcome.FALSE
+
+
+def test_curves_are_shown_by_their_means() -> None:
+    header, *lines = curves.table(SCALARS)
+    assert header.split() == ["falls", "1", "2", "3"]
+    assert ["rewards/right/mean", "0.25", "nan", "0.5"] in [line.split() for line in lines]
 
 
 def test_the_halves_share_no_name_seed_or_task() -> None:

@@ -29,6 +29,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "completions/clipped_ratio": ("response_length/clip_ratio",),
     "step_time": ("timing_s/step", "perf/time_per_step"),
     "epoch": ("training/epoch",),
+    "eval_reward": ("val-core/trl/reward/mean@1",),
 }
 """TRL's name -> verl's."""
 _WIDEST = 2.0
@@ -107,7 +108,7 @@ FORMS: Mapping[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
 
 def write(rows: Sequence[Row], directory: Path, form: str) -> Path:
     """Write the rows as the one file of a run; return its directory."""
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     name, text = FORMS[form]
     (directory / name).write_text(text(rows), encoding="utf-8")
     return directory

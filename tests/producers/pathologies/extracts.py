@@ -11,15 +11,17 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenarios import verl_names
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 Record = dict[str, float]
 
 _LEFT_OUT = re.compile(
     r"(?:eval_)?(?:step|epoch|num_tokens|runtime|samples_per_second|steps_per_second|total_flos|train_.*|clip_ratio/(?!region_mean).*"
-    r"|completions/\w*(?:terminated|min)_?\w*|(?:eval_)?rewards/.*/std)"
+    r"|completions/\w*terminated\w*|(?:eval_)?rewards/.*/std)"
     r"|eval_(?:completions|clip_ratio|runtime|samples|steps|entropy|frac|kl|num).*"
 )
 _SETTINGS = (
@@ -101,22 +103,6 @@ def read(path: Path) -> Extract:
     return Extract(path.stem, settings, records)
 
 
-VERL = {
-    "reward": "critic/score/mean",
-    "kl": "actor/kl_loss",
-    "entropy": "actor/entropy",
-    "loss": "actor/pg_loss",
-    "grad_norm": "actor/grad_norm",
-    "learning_rate": "actor/lr",
-    "clip_ratio/region_mean": "actor/pg_clipfrac",
-    "completions/mean_length": "response_length/mean",
-    "completions/max_length": "response_length/max",
-    "completions/clipped_ratio": "response_length/clip_ratio",
-    "step_time": "timing_s/step",
-    "eval_reward": "val-core/letters/reward/mean@1",
-}
-"""TRL's name -> verl's of the same quantity. Rewards of one function each are verl's `reward_extra/{name}/mean`, and
-`val-aux/letters/{name}/mean@1` in evaluation; `reward_std` and `frac_reward_zero_std` have no counterpart there."""
 VERL_SETTINGS = {
     "learning_rate": "actor_rollout_ref.actor.optim.lr",
     "beta": "actor_rollout_ref.actor.kl_loss_coef",
@@ -129,19 +115,6 @@ VERL_SETTINGS = {
     "eval_steps": "trainer.test_freq",
 }
 """TRL's setting -> verl's."""
-_COMPONENT = re.compile(r"(eval_)?rewards/(.+)/mean")
-
-
-def verl_name(key: str) -> str | None:
-    """Return what verl calls a metric of TRL, None where it has none of this kind."""
-    if found := _COMPONENT.fullmatch(key):
-        return f"val-aux/letters/{found[2]}/mean@1" if found[1] else f"reward_extra/{found[2]}/mean"
-    return VERL.get(key)
-
-
-def _in_verl(made: Extract) -> Iterator[tuple[int, Record]]:
-    for step, record in made.records.items():
-        yield step, {name: value for key, value in record.items() if (name := verl_name(key))}
 
 
 def _as_trl(made: Extract, home: Path) -> None:
@@ -153,16 +126,16 @@ def _as_trl(made: Extract, home: Path) -> None:
 
 
 def _as_console(made: Extract, home: Path) -> None:
-    lines = [f"Total training steps: {made.settings['max_steps']}"]
-    for step, record in _in_verl(made):
-        lines.append(" - ".join([f"step:{step}", *(f"{key}:{value}" for key, value in record.items())]))
-    (home / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    verl_names.write(_rows(made), home, "console")
     _write_settings({VERL_SETTINGS[key]: value for key, value in made.settings.items() if key in VERL_SETTINGS}, home)
 
 
 def _as_file(made: Extract, home: Path) -> None:
-    lines = (json.dumps({"step": step, "data": record}) + "\n" for step, record in _in_verl(made))
-    (home / "experiment.jsonl").write_text("".join(lines), encoding="utf-8")
+    verl_names.write(_rows(made), home, "file")
+
+
+def _rows(made: Extract) -> Sequence[verl_names.Row]:
+    return verl_names.under_verl_names({"step": step, **record} for step, record in made.records.items())
 
 
 def _write_settings(settings: dict[str, Any], home: Path) -> None:
@@ -175,11 +148,11 @@ FORMS: dict[str, Callable[[Extract, Path], None]] = {
     "verl's console": _as_console,
     "verl's file logger": _as_file,
 }
-"""Who writes the scalars of an extract; the file logger knows no settings."""
+"""Who writes the scalars of an extract; verl's file logger writes no settings."""
 
 
 def replay(made: Extract, form: str, home: Path) -> Path:
     """Write an extract into a new directory as a trainer would have; return the directory."""
-    home.mkdir(parents=True)
+    home.mkdir(parents=True, exist_ok=True)
     FORMS[form](made, home)
     return home

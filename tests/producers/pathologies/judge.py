@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NOW = 1_790_000_000.0
 """The clock of all judging here: what these runs left behind has been lying there for long."""
+OF_THE_MACHINE = ("slow-phase",)
+"""What a busy machine may do to any training: counts only where it is the fault."""
 
 
 class Outcome(Enum):
@@ -57,11 +59,12 @@ def warnings(path: Path) -> list[Episode]:
 
 def judge(training: Training, found: list[Episode]) -> Judged:
     """Return what became of a training, given its warnings in the order in which they were raised."""
-    strange = [one for one in found if one.id not in training.true]
     fault = training.fault
+    besides = {*training.true, *OF_THE_MACHINE} - set(fault.named if fault else ())
+    found = [one for one in found if one.id not in besides]
     if fault is None:
-        return Judged(training, Outcome.FALSE if strange else Outcome.QUIET, None, tuple(strange), ())
-    early = tuple(one for one in strange if _raised(one) < fault.onset)
+        return Judged(training, Outcome.FALSE if found else Outcome.QUIET, None, tuple(found), ())
+    early = tuple(one for one in found if _raised(one) < fault.onset)
     later = [one for one in found if _raised(one) >= fault.onset]
     named = next((one for one in later if one.id in fault.named), None)
     others = tuple(one for one in later if one.id not in fault.named)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _AT_ONCE = 2
-_KEPT = ("train.log", "trainer_state.json", "made.json", "completions")
 
 
 def place(half: Half, training: Training) -> Path:
@@ -52,7 +51,7 @@ def made(half: Half, training: Training) -> bool:
 
 def make(asked: Iterable[tuple[Half, Training]]) -> None:
     """Make trainings, two at a time."""
-    python, waiting = python_with("trl-1.16", TRL), queue.Queue[tuple["Half", "Training"]]()
+    python, waiting = python_with("trl-1.16", TRL), queue.SimpleQueue[tuple["Half", "Training"]]()
     for half in halves():
         if not (base := home() / "pathologies" / f"base-{half}").exists():
             subprocess.run([python, _HERE / "words.py", half, base], env={**os.environ, **QUIET}, check=True)
@@ -65,19 +64,22 @@ def make(asked: Iterable[tuple[Half, Training]]) -> None:
         worker.join()
 
 
-def _work(python: Path, waiting: queue.Queue[tuple[Half, Training]]) -> None:
+def _work(python: Path, waiting: queue.SimpleQueue[tuple[Half, Training]]) -> None:
     """Have one process train what waits, one after the other."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen([python, _HERE / "train.py"], env={**os.environ, **QUIET}, **pipes) as trainer:
+    with subprocess.Popen(
+        [python, _HERE / "train.py"],
+        env={**os.environ, **QUIET},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as trainer:
         while not waiting.empty():
             try:
                 half, training = waiting.get_nowait()
-            except queue.Empty:
+            except queue.Empty:  # another worker was faster
                 break
-            said = _train(trainer, half, training)
-            sys.stdout.write(f"{half} {training.name}: {said}\n")
+            sys.stdout.write(f"{half} {training.name}: {_train(trainer, half, training)}\n")
             sys.stdout.flush()
-        trainer.stdin.close()
 
 
 def _train(trainer: subprocess.Popen[str], half: Half, training: Training) -> str:
@@ -86,12 +88,11 @@ def _train(trainer: subprocess.Popen[str], half: Half, training: Training) -> st
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     base = str(home() / "pathologies" / f"base-{half}")
-    trainer.stdin.write(json.dumps({**json.loads(words), "out": str(target), "base": base}) + "\n")
-    trainer.stdin.flush()
-    said = json.loads(trainer.stdout.readline())
+    print(json.dumps({**json.loads(words), "out": str(target), "base": base}), file=trainer.stdin, flush=True)
+    said = json.loads(trainer.stdout.readline() or '{"status": "no word from its process"}')
     _tidy(target)
     if said["status"]:
-        return f"failed after {said['seconds']} s, see {target / 'train.log'}"
+        return f"failed ({said['status']}), see {target / 'train.log'}"
     (target / "made.json").write_text(words)
     return f"{said['seconds']} s"
 
