@@ -20,9 +20,17 @@ if TYPE_CHECKING:
     from producers.pathologies.judge import Judged
     from producers.pathologies.training import Half, Training
 
-NOT_IN_TIME: dict[str, str] = {}
+NOT_IN_TIME: dict[str, str] = {
+    "shorter": "late (component-imbalance at 140)",
+    "narrows": "missed",
+}
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
-WARNED: dict[str, str] = {}
+WARNED: dict[str, str] = {
+    "learns-and-is-cut": "reward-noisy",
+    "runs-to-the-limit": "ref-kl-rising in TRL; no-signal, ref-kl-rising in verl's console and verl's file logger",
+    "grows-longer": "ref-kl-rising",
+    "quick": "entropy-collapse in TRL; entropy-collapse, no-signal in verl's console and verl's file logger",
+}
 """Healthy trainings that are known to be warned -> of what."""
 KNOWN = {**NOT_IN_TIME, **WARNED}
 
