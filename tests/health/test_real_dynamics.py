@@ -22,14 +22,31 @@ if TYPE_CHECKING:
 
 NOT_IN_TIME: dict[str, str] = {
     "shorter": "late (component-imbalance at 140)",
+    "proxy-and-evaluation": "missed in TRL; in part in verl's console and verl's file logger",
+    "constant-scorer": "missed in TRL",
+    "coin": "in part",
+    "scorer-fades": "missed",
+    "rate-zero": "missed",
+    "scale-jumps": "missed",
+    "off-policy": "missed",
     "narrows": "missed",
+    "falls-silent": "in part",
+    "slides": "missed",
+    "upside-down": "in part in TRL and verl's console",
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
 WARNED: dict[str, str] = {
     "learns-and-is-cut": "reward-noisy",
     "runs-to-the-limit": "ref-kl-rising in TRL; no-signal, ref-kl-rising in verl's console and verl's file logger",
     "grows-longer": "ref-kl-rising",
+    "four-by-four": "dead-groups in TRL",
+    "two-iterations": "policy-collapse",
     "quick": "entropy-collapse in TRL; entropy-collapse, no-signal in verl's console and verl's file logger",
+    "solved-and-cut": "no-signal in verl's console and verl's file logger",
+    "explains": "dead-groups in TRL",
+    "to-the-point": "dead-groups, policy-loss-jump, ref-kl-rising in TRL; no-signal, policy-loss-jump, ref-kl-rising in verl's console and verl's file logger",
+    "one-prompt": "policy-collapse",
+    "small-groups": "dead-groups in TRL",
 }
 """Healthy trainings that are known to be warned -> of what."""
 KNOWN = {**NOT_IN_TIME, **WARNED}
