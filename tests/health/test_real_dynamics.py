@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOT_IN_TIME: dict[str, str] = {
     "shorter": "late (component-imbalance at 140)",
-    "proxy-and-evaluation": "missed in TRL; in part in verl's console and verl's file logger",
+    "proxy-and-evaluation": "missed in TRL; in part in verl",
     "constant-scorer": "missed in TRL",
     "coin": "in part",
     "scorer-fades": "missed",
@@ -37,14 +37,14 @@ NOT_IN_TIME: dict[str, str] = {
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
 WARNED: dict[str, str] = {
     "learns-and-is-cut": "reward-noisy",
-    "runs-to-the-limit": "ref-kl-rising in TRL; no-signal, ref-kl-rising in verl's console and verl's file logger",
+    "runs-to-the-limit": "ref-kl-rising in TRL; no-signal, ref-kl-rising in verl",
     "grows-longer": "ref-kl-rising",
     "four-by-four": "dead-groups in TRL",
     "two-iterations": "policy-collapse",
-    "quick": "entropy-collapse in TRL; entropy-collapse, no-signal in verl's console and verl's file logger",
-    "solved-and-cut": "no-signal in verl's console and verl's file logger",
+    "quick": "entropy-collapse in TRL; entropy-collapse, no-signal in verl",
+    "solved-and-cut": "no-signal in verl",
     "explains": "dead-groups in TRL",
-    "to-the-point": "dead-groups, policy-loss-jump, ref-kl-rising in TRL; no-signal, policy-loss-jump, ref-kl-rising in verl's console and verl's file logger",
+    "to-the-point": "dead-groups, policy-loss-jump, ref-kl-rising in TRL; no-signal, policy-loss-jump, ref-kl-rising in verl",
     "one-prompt": "policy-collapse",
     "small-groups": "dead-groups in TRL",
 }
