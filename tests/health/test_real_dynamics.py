@@ -33,20 +33,22 @@ NOT_IN_TIME: dict[str, str] = {
     "falls-silent": "in part",
     "slides": "missed",
     "upside-down": "in part in TRL and verl's console",
+    "frozen": "missed",
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
 WARNED: dict[str, str] = {
     "learns-and-is-cut": "reward-noisy",
-    "runs-to-the-limit": "ref-kl-rising in TRL; no-signal, ref-kl-rising in verl",
+    "runs-to-the-limit": "no-signal, ref-kl-rising",
     "grows-longer": "ref-kl-rising",
-    "four-by-four": "dead-groups in TRL",
+    "four-by-four": "dead-groups",
     "two-iterations": "policy-collapse",
-    "quick": "entropy-collapse in TRL; entropy-collapse, no-signal in verl",
-    "solved-and-cut": "no-signal in verl",
-    "explains": "dead-groups in TRL",
-    "to-the-point": "dead-groups, policy-loss-jump, ref-kl-rising in TRL; no-signal, policy-loss-jump, ref-kl-rising in verl",
+    "quick": "entropy-collapse, no-signal",
+    "solved-and-cut": "no-signal",
+    "explains": "dead-groups",
+    "to-the-point": "dead-groups, no-signal, policy-loss-jump, ref-kl-rising",
     "one-prompt": "policy-collapse",
-    "small-groups": "dead-groups in TRL",
+    "small-groups": "dead-groups",
+    "long-warmup": "no-signal, truncation",
 }
 """Healthy trainings that are known to be warned -> of what."""
 KNOWN = {**NOT_IN_TIME, **WARNED}
