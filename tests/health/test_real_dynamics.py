@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NOT_IN_TIME: dict[str, str] = {
     "shorter": "late (component-imbalance at 140)",
+    "shouts": "late (component-imbalance at 140)",
+    "loops": "in part",
     "proxy-and-evaluation": "missed in TRL; in part in verl",
     "constant-scorer": "missed in TRL",
     "coin": "in part",
@@ -31,9 +33,12 @@ NOT_IN_TIME: dict[str, str] = {
     "off-policy": "missed",
     "narrows": "missed",
     "falls-silent": "in part",
+    "sure-sure-sure": "in part",
+    "exclaims": "in part",
     "slides": "missed",
     "upside-down": "in part in TRL and verl's console",
     "frozen": "missed",
+    "tied-down": "missed",
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
 WARNED: dict[str, str] = {
@@ -48,7 +53,9 @@ WARNED: dict[str, str] = {
     "to-the-point": "dead-groups, no-signal, policy-loss-jump, ref-kl-rising",
     "one-prompt": "policy-collapse",
     "small-groups": "dead-groups",
-    "long-warmup": "no-signal, truncation",
+    "long-warmup": "no-signal",
+    "log-every-10": "ref-kl-above-band",
+    "wide": "no-signal",
 }
 """Healthy trainings that are known to be warned -> of what."""
 KNOWN = {**NOT_IN_TIME, **WARNED}
