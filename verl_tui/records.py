@@ -224,6 +224,8 @@ class Writer:
     """Whether it has ended, and nobody else holds the file."""
     by_name: bool = False
     """Whether only the file's name tells of it: it began the file, but need not be at it any more."""
+    stopped: bool = False
+    """Whether it stands still until somebody lets it go on: SIGSTOP, Ctrl+Z."""
 
     @property
     def words(self) -> str:

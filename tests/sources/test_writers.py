@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from pathlib import PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.sources.writers import Writers, WriterWatch, fresh
+from verl_tui.sources.writers import Held, Writers, WriterWatch, fresh, mounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
 SLEEPER = "import sys; sys.stdin.read()"
@@ -58,7 +60,10 @@ def test_a_writer_that_is_killed_is_gone_at_the_next_look(log: Path, trainer: su
     held = writers.held(log)
     assert held.writer is not None
     assert (held.writer.pid, held.writer.gone) == (trainer.pid, True)
-    assert writers.unknown([log]) == [log], "somebody else may take it up"
+    assert writers.unknown([log]) == [], "whoever holds it still is no writer"
+    with log.open("a") as file:
+        file.write("step:2 - a:1\n")
+    assert writers.unknown([log]) == [log], "somebody else has taken it up"
 
 
 def test_a_dead_child_that_nobody_has_waited_for_is_gone(log: Path, trainer: subprocess.Popen[bytes]) -> None:
@@ -98,6 +103,99 @@ def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
         trainer.communicate()
         tee.stdout.close()
         tee.wait()
+
+
+def started(command: str, log: Path, *, through: str = "") -> subprocess.Popen[bytes]:
+    """Start a shell that runs a trainer and goes on after it; return it once the trainer has begun."""
+    with log.open("ab") as out:
+        whole = f"( {command}; echo over; read ) {through}"
+        shell = subprocess.Popen(
+            ["bash", "-c", whole], stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE, start_new_session=True
+        )
+    assert shell.stderr is not None
+    assert shell.stderr.readline().startswith(b"begun")
+    return shell
+
+
+def end(shell: subprocess.Popen[bytes]) -> None:
+    os.killpg(shell.pid, signal.SIGKILL)
+    shell.communicate()
+
+
+TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.stderr, flush=True); time.sleep(600)'"
+
+
+@pytest.mark.parametrize("through", ["", "| tee /dev/null", "| grep --line-buffered . | cat"])
+def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
+    shell = started(TRAINER, log, through=through)
+    try:
+        writers = Writers()
+        writers.scan([log])
+        before = writers.held(log).writer
+        assert before is not None
+        assert before.name.startswith("python")
+        os.kill(before.pid, signal.SIGKILL)
+        while Path(f"/proc/{before.pid}/stat").exists():
+            os.sched_yield()
+        assert writers.refresh()
+        gone = writers.held(log).writer
+        assert gone == replace(before, gone=True)
+        writers.scan([log])
+        assert writers.held(log).writer == gone
+        first = Writers()
+        first.scan([log])
+        assert first.held(log) == Held(None, unheld=True), "nothing trains in a shell"
+    finally:
+        end(shell)
+
+
+def test_a_process_that_stands_still_is_told_from_one_that_is_slowed_down(log: Path) -> None:
+    busy = f"{sys.executable} -c 'import sys; print(\"begun\", file=sys.stderr, flush=True)\nwhile True: pass'"
+    shell = started(busy, log)
+    try:
+        writers = Writers()
+        writers.scan([log])
+        found = writers.held(log).writer
+        assert found is not None
+        os.kill(found.pid, signal.SIGSTOP)
+        while not writers.may_stand():
+            os.sched_yield()
+        writers.refresh()  # it may have run until just now
+        writers.refresh()
+        assert writers.held(log).writer == replace(found, stopped=True)
+        os.kill(found.pid, signal.SIGCONT)
+        while writers.may_stand():
+            os.sched_yield()
+        writers.refresh()
+        assert writers.held(log).writer == found
+    finally:
+        end(shell)
+
+
+@pytest.mark.parametrize(("kind", "mount", "inside", "known"), [
+    ("ext4", "/data", False, True),
+    ("ext4", "/data", True, False),
+    ("overlay", "/", True, True),
+    ("nfs4", "/data", False, False),
+])  # fmt: skip
+def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mount: str, inside: bool, known: bool
+) -> None:
+    """A container sees its own processes alone, while a volume is written by others as well."""
+    root = tmp_path / "proc"
+    (root / "self" / "ns").mkdir(parents=True)
+    (root / "self" / "ns" / "pid").symlink_to("pid:[4026532741]" if inside else "pid:[4026531836]")
+    place = tmp_path if mount != "/" else Path("/")
+    monkeypatch.setattr("psutil.disk_partitions", lambda **_: [SimpleNamespace(mountpoint=str(place), fstype=kind)])
+    mounts.cache_clear()
+    try:
+        log = tmp_path / "train.log"
+        log.write_text("step:1 - a:1\n")
+        writers = Writers(root)
+        writers.scan([log])
+        assert writers.held(log).unheld is known
+    finally:
+        mounts.cache_clear()
 
 
 def test_readers_and_we_ourselves_are_no_writers(log: Path) -> None:

@@ -29,6 +29,14 @@ _LATER = 5.0
 """Seconds by which a process may seem to have begun after its own file: clocks are set right now and then."""
 
 
+def sees_all(root: Path) -> bool:
+    """Tell whether all processes of the host can be seen, not only those of a container."""
+    try:
+        return str((root / "self" / "ns" / "pid").readlink()) == _WHOLE_HOST
+    except OSError:
+        return False
+
+
 class Author(NamedTuple):
     """The process that began an event file."""
 
@@ -92,14 +100,8 @@ class Authors:
             return None
         # Others' processes may be hidden (`hidepid`); then the first of all is hidden, too.
         seen = info.st_uid == os.geteuid() or (self._root / "1" / "stat").exists()
-        quiet = 0.0 if self._sees_all() else _KEPT_BACK
+        quiet = 0.0 if sees_all(self._root) else _KEPT_BACK
         return info.st_mtime if seen and now - info.st_mtime >= quiet else None
-
-    def _sees_all(self) -> bool:
-        try:
-            return str((self._root / "self" / "ns" / "pid").readlink()) == _WHOLE_HOST
-        except OSError:
-            return False
 
     def _lives(self, pid: int, author: Author) -> bool:
         """Tell whether a process lives that may have begun a file: not one that began after it."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Writer
-from verl_tui.sources.authors import Authors
+from verl_tui.sources.authors import Authors, sees_all
 from verl_tui.sources.processes import Processes
 
 if TYPE_CHECKING:
@@ -29,16 +29,25 @@ Inode = tuple[int, int]
 _FRESH = 24 * 3600.0
 """Files that changed within a day may have a writer; of others nobody wants to know."""
 _MOST_FILES = 512
-_POLL = 1.0
+_POLL = 0.5
 _RESCAN = 10.0
 """Seconds between two looks through all processes while the writer of some file is not known."""
 _SHARE = 50.0
 """How many times as long as such a look took is waited for the next: two per cent of a core at most."""
+_MOMENT = 0.3
+"""Seconds in which a process runs that is only slowed down: `cpulimit` stops and continues it ten times a second."""
 _BREATH = 50
 """Processes after which the look pauses for a moment: others need the interpreter."""
 _WRITING = os.O_WRONLY | os.O_RDWR
-_BESIDE = ("tee", "bash", "sh", "zsh", "nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer")
-"""What holds a log for another: where there is another, that one is named."""
+_SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make"))
+"""What starts a trainer and may go on when that has died: nothing trains in these."""
+_FILTERS = frozenset(("tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs"))
+"""What holds a log for whoever writes to its pipe."""
+_LAUNCHERS = frozenset(("nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice"))
+"""What holds a log for whatever it has started; that one is named where it holds the log as well."""
+_OUTLIVING = frozenset(("wandb-core", "wandb-service", "gpu_stats"))
+"""W&B's own, which go on for a while after the trainer's end."""
+_BESIDE = _SHELLS | _FILTERS | _LAUNCHERS | _OUTLIVING
 _LOCAL = frozenset(("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs"))
 """File systems of which no other host writes a file."""
 
@@ -58,6 +67,21 @@ class Holder(NamedTuple):
     started: str
     """Tells it from a later process of that number."""
     descriptor: str
+    """Number of the open file; empty where it writes to a pipe that another one reads."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a file that some process has had open for writing."""
+
+    inode: Inode
+    holders: list[Holder]
+    named: Holder
+    writer: Writer
+    size: int = 0
+    """Bytes of the file when its writer was seen to be gone."""
+    ran: int = -1
+    """Time that its processes had run at the last look, in ticks of the processor's clock."""
 
 
 class Writers:
@@ -75,37 +99,59 @@ class Writers:
         self._began: dict[Path, Writer] = {}
         self._processes = Processes(root)
         self._own = os.getpid() if own is None else own
-        self._known: dict[Path, tuple[Inode, list[Holder], Writer]] = {}
+        self._known: dict[Path, _Known] = {}
         self._nobody: set[Path] = set()
 
     def held(self, path: Path) -> Held:
         """Return what the last looks told of a file."""
         known = self._known.get(path)
-        return Held(known[2] if known is not None else self._began.get(path), path in self._nobody)
+        return Held(known.writer if known is not None else self._began.get(path), path in self._nobody)
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
-        """Return the files that no living process is known to write."""
-        return [path for path in paths if path not in self._known or self._known[path][2].gone]
+        """Return the files that no living process is known to write.
+
+        Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest once the file grows.
+        """
+        return [
+            path
+            for path in paths
+            if (known := self._known.get(path)) is None or (known.writer.gone and known.size != _size(path))
+        ]
 
     def refresh(self) -> bool:
-        """Look at the known processes alone; tell whether a file has lost the last of them."""
+        """Look at the known processes alone; tell whether a file has lost the one that wrote it."""
         lost = False
-        for path, (inode, holders, writer) in list(self._known.items()):
-            if writer.gone:
+        for path, known in list(self._known.items()):
+            if known.writer.gone:
                 continue
-            holding = [one for one in holders if self._holds(one, inode)]
-            if holding:
-                self._known[path] = inode, holding, writer
-                continue
-            lost = True
-            if any(self._lives(one) for one in holders):
+            if not self._lives(known.named):
+                lost = True
+                known.writer, known.size = replace(known.writer, gone=True, stopped=False), _size(path)
+            elif known.named.descriptor and not self._holds(known.named, known.inode):
+                lost = True
                 del self._known[path]  # it has closed the file and goes on: nothing is known any more
             else:
-                self._known[path] = inode, [], replace(writer, gone=True)
+                self._note_stop(known)
         living = [path for path, one in self._began.items() if not one.gone]
         told = self._authors.look(living, time.time()) if living else {}
         self._began |= told
         return lost or any(one.gone for one in told.values())
+
+    def may_stand(self) -> bool:
+        """Tell whether a process that writes is stopped just now: a second look tells for how long."""
+        return any(self._running(one)[0] == b"T" for known in self._known.values() for one in known.holders)
+
+    def _note_stop(self, known: _Known) -> None:
+        """Note whether a process that writes is stopped, and has not run since the last look.
+
+        One alone would not do: what limits a process to a share of a processor stops it for most of each moment.
+        """
+        seen = [self._running(one) for one in {known.named, *known.holders}]
+        ran = sum(ticks for _, ticks in seen)
+        stopped = any(state == b"T" for state, _ in seen) and ran == known.ran
+        known.ran = ran
+        if stopped != known.writer.stopped:
+            known.writer = replace(known.writer, stopped=stopped)
 
     def scan(self, paths: Sequence[Path], pause: float = 0.0) -> None:
         """Look through all processes for the holders of some files.
@@ -132,9 +178,15 @@ class Writers:
                 if (started := self._started(pid)) is not None:
                     found.setdefault(wanted[inode], []).append(Holder(pid, started, descriptor))
         inodes = {path: inode for inode, path in wanted.items()}
-        for path, holders in found.items():
-            self._known[path] = inodes[path], holders, self._named(holders)
-        free = {path for path in owners if path not in found and owners[path] not in unseen and _is_local(path)}
+        for path, holders in list(found.items()):
+            if (named := self._named(holders)) is None:
+                del found[path]
+                continue
+            writer = Writer(named.pid, self._processes.name(named.pid))
+            self._known[path] = _Known(inodes[path], holders, named, writer)
+            self._note_stop(self._known[path])
+        free = {path for path, owner in owners.items() if path not in found and owner not in unseen}
+        free = {path for path in free if self._is_only_here(path)}
         self._nobody = (self._nobody - set(owners)) | free
         told = self._authors.look(free, time.time())
         self._began = {path: one for path, one in self._began.items() if path not in owners} | told
@@ -194,21 +246,42 @@ class Writers:
         except (OSError, IndexError):
             return None
 
-    def _named(self, holders: Sequence[Holder]) -> Writer:
-        """Return the holder to be named: the oldest one that writes for itself, behind a `tee` who writes to it."""
-        named = [Writer(one.pid, self._processes.name(one.pid)) for one in sorted(holders, key=_age)]
-        mine = [one for one in named if not one.name.startswith(_BESIDE)]
-        return next(iter(mine), None) or self._behind(holders) or named[0]
+    def _running(self, holder: Holder) -> tuple[bytes, int]:
+        """Return the state of a process as `stat` has it, and the ticks that it has run."""
+        try:
+            rest = (self._root / str(holder.pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            return rest[0], int(rest[11]) + int(rest[12])
+        except (OSError, ValueError, IndexError):
+            return b"", 0
 
-    def _behind(self, holders: Sequence[Holder]) -> Writer | None:
-        """Return the process that writes to the pipe which a holder reads."""
-        pipes = {self._link(one.pid, "0") for one in holders} - {""}
+    def _named(self, holders: Sequence[Holder]) -> Holder | None:
+        """Return the holder to be named: the oldest one that writes for itself, else whoever writes to its pipe.
+
+        None where only a shell is left, which holds the log for a trainer that is not there.
+        """
+        ordered = sorted(holders, key=_age)
+        kinds = {one: self._kind(one.pid) for one in ordered}
+        mine = next((one for one in ordered if kinds[one] not in _BESIDE), None)
+        if mine is not None:
+            return mine
+        filters = [one for one in ordered if kinds[one] in _FILTERS]
+        behind = self._behind(filters)
+        if behind:
+            return self._named(behind)
+        return next((one for one in ordered if kinds[one] not in _SHELLS | _OUTLIVING), None)
+
+    def _kind(self, pid: int) -> str:
+        """Return the name of a process's program."""
+        return self._processes.name(pid).partition(" ")[0].rpartition("/")[2]
+
+    def _behind(self, readers: Sequence[Holder]) -> list[Holder]:
+        """Return the processes that write to the pipes which some others read; a pipe may lead to a further one."""
+        pipes, found, own = {self._link(one.pid, "0") for one in readers} - {""}, [], {one.pid for one in readers}
         for pid in self._pids() if pipes else ():
-            if pipes & {self._link(pid, "1"), self._link(pid, "2")} and not (
-                name := self._processes.name(pid)
-            ).startswith(_BESIDE):
-                return Writer(pid, name)
-        return None
+            if pid not in own and pipes & {self._link(pid, "1"), self._link(pid, "2")}:
+                started = self._started(pid)
+                found += [Holder(pid, started, "")] if started is not None else []
+        return found
 
     def _link(self, pid: int, descriptor: str) -> str:
         try:
@@ -216,6 +289,17 @@ class Writers:
         except OSError:
             return ""
         return link if link.startswith("pipe:") else ""
+
+    def _is_only_here(self, path: Path) -> bool:
+        """Tell whether only processes that can be seen here write where a file lies.
+
+        A network's file may be written elsewhere. In a container only its own root is nobody else's: a volume may be
+        written by another one's processes, or the host's.
+        """
+        place = _mount(path)
+        if place is None or place.kind not in _LOCAL:
+            return False
+        return place.root or place.kind == "overlay" or sees_all(self._root)
 
 
 class WriterWatch:
@@ -239,6 +323,9 @@ class WriterWatch:
         """Look once, here and now."""
         if self._wanted:
             self._writers.scan(self._wanted)
+            if self._writers.may_stand():
+                time.sleep(_MOMENT)
+                self._writers.refresh()
         self._tell()
 
     def start(self, stop: threading.Event) -> None:
@@ -273,20 +360,34 @@ def _age(holder: Holder) -> tuple[int, int]:
     return int(holder.started) if holder.started.isdigit() else 0, holder.pid
 
 
-def _is_local(path: Path) -> bool:
-    """Tell whether a file lies on this host's own disk: a file of a network may be written elsewhere."""
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+class _Mount(NamedTuple):
+    """The file system that a file lies on."""
+
+    kind: str
+    root: bool
+    """Whether it is the root of all."""
+
+
+def _mount(path: Path) -> _Mount | None:
     try:
         place = str(path.resolve())
     except OSError:
-        return False
-    for mount, kind in _mounts():
+        return None
+    for mount, kind in mounts():
         if place == mount or place.startswith(mount.rstrip("/") + "/"):
-            return kind in _LOCAL
-    return False
+            return _Mount(kind, mount == "/")
+    return None
 
 
 @lru_cache(maxsize=1)
-def _mounts() -> list[tuple[str, str]]:
+def mounts() -> list[tuple[str, str]]:
     """Return where file systems are mounted and of which kind they are, the deepest first."""
     import psutil  # 15 ms, only where a log has no writer
 
