@@ -277,7 +277,8 @@ def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
     write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 100}"])
     data = [{"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}} for step in range(1, 11)]
     write(tmp_path / "run" / "exp.jsonl", data)
-    assert note(tmp_path / "run").startswith("run: running, step 10 of 100 (10%), about 1h 30m left, last record")
+    with (tmp_path / "run" / "exp.jsonl").open("a"):  # somebody goes on writing it
+        assert note(tmp_path / "run").startswith("run: running, step 10 of 100 (10%), about 1h 30m left, last record")
 
 
 def test_dumps_of_many_steps_share_a_line(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _NEARLY = 0.99
 """As much as is said to have been read while there are files that nothing has been heard of."""
 
+_ASLEEP = 10.0
+"""Seconds between two looks after which nobody was there: heuristic, many times what a busy machine takes."""
+
 News = Batch | Discovery | GpuReading
 """What reaches the monitor from the reading threads."""
 
@@ -44,6 +47,8 @@ class Monitor:
         """What lies below the paths and is not shown."""
         self.revision = 0
         """Grows with every change."""
+        self._looked: float | None = None
+        """When somebody looked last, who looks all the time."""
         self._read = True
         """Whether all that was found has been read once: before that a run may seem silent that has long ended."""
         self._judges: dict[str, Judge] = {}
@@ -62,6 +67,8 @@ class Monitor:
         elif isinstance(news, GpuReading):
             self.gpus = news
             self.gpu_history.note(news)
+            for run in self.runs.values():
+                run.gpus = news
         else:
             self.problems, self.waiting, self.passed = news.problems, news.waiting, news.passed
             self._read = news.read
@@ -70,11 +77,21 @@ class Monitor:
         """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
         changed = False
         for name, judge in self._judges.items():
-            verdict = judge.verdict(now, self.gpus)
+            verdict = judge.verdict(now)
             if verdict != self.verdicts.get(name):
                 self.verdicts[name] = verdict
                 changed = True
         return changed
+
+    def awake(self, now: float) -> None:
+        """Note that somebody looks, as they do every second or so: time in which nobody did counts for no silence.
+
+        A host that slept has made no steps, and when it wakes its clock is hours later.
+        """
+        if self._looked is not None and now - self._looked > _ASLEEP:
+            for run in self.runs.values():
+                run.lose(now - self._looked)
+        self._looked = now
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -92,6 +109,7 @@ class Monitor:
         run = self.runs.get(name)
         if run is None:
             run = self.runs[name] = Run(name)
+            run.gpus = self.gpus
             self._judges[name] = Judge(self.guide, run)
         return run
 

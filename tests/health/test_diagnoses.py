@@ -12,6 +12,7 @@ from verl_tui.health.diagnoses.crash import advice
 from verl_tui.health.finding import Severity
 from verl_tui.records import Event, EventKind, Gpu, GpuReading, Restart, Settings
 from verl_tui.runs.run import Run
+from verl_tui.runs.state import State, remaining, state
 
 NAN = float("nan")
 
@@ -129,15 +130,28 @@ def _gpus(time: float, *busy: float) -> GpuReading:
 def test_hang_says_which_signs_held() -> None:
     run = _timed(52, 30.0, 300.0, 10)
     judge_ = Judge(load_guide(), run)
-    found = judge_.verdict(400.0, _gpus(399.0, 0.0, 1.0)).findings[0]
+    run.gpus = _gpus(399.0, 0.0, 1.0)
+    found = judge_.verdict(400.0).findings[0]
     assert found.evidence[0] == "3 of 3 signs held: no step, the log is silent, GPUs are idle"
+    run.gpus = None
     assert judge_.verdict(401.0).findings[0].evidence[0] == "2 of 3 signs held: no step, the log is silent"
-    busy = judge_.verdict(250.0, _gpus(249.0, 97.0))
+    run.gpus = _gpus(300.0, 97.0)
+    stale = judge_.verdict(400.0).findings[0]
+    assert "not looked at" in stale.evidence[-1]
+
+
+def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_it() -> None:
+    run = _timed(52, 30.0, 300.0, 10)
+    judge_ = Judge(load_guide(), run)
+    run.gpus = _gpus(249.0, 97.0)
+    busy = judge_.verdict(250.0)
     assert "hang" not in ids(busy)
     assert "GPUs still work" in (reason(busy, "hang") or "")
-    assert "hang" in ids(judge_.verdict(400.0, _gpus(399.0, 97.0))), "but not for ever"
-    stale = judge_.verdict(400.0, _gpus(300.0, 97.0)).findings[0]
-    assert "not looked at" in stale.evidence[-1]
+    assert state(run, 250.0) is State.RUNNING
+    assert remaining(run, 250.0) is None
+    run.gpus = _gpus(399.0, 97.0)
+    assert "hang" in ids(judge_.verdict(400.0)), "but not for ever"
+    assert state(run, 400.0) is State.STALLED
 
 
 def test_what_was_raised_and_cleared_is_remembered() -> None:

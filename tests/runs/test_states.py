@@ -7,9 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from verl_tui.config import Config
 from verl_tui.health import Judge, load_guide
 from verl_tui.health.finding import Severity
-from verl_tui.records import Batch, Event, EventKind, Progress, Pulse, Record, Rows, SourceStatus, Writer
+from verl_tui.monitor import Monitor
+from verl_tui.records import (
+    Batch,
+    Event,
+    EventKind,
+    Gpu,
+    GpuReading,
+    Progress,
+    Pulse,
+    Record,
+    Rows,
+    SourceStatus,
+    Writer,
+)
 from verl_tui.runs.best import best
 from verl_tui.runs.run import Run
 from verl_tui.runs.state import State, remaining, state
@@ -272,15 +286,88 @@ def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> N
     assert found(run, T + 401) == {"crash": Severity.WARNING}
 
 
+UNHELD = replace(STATUS, unheld=True)
+
+
+def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -> None:
+    run = run_of(steps(20), Progress(total=100), status=UNHELD)
+    assert (state(run, T + 1), remaining(run, T + 1), found(run, T + 1)) == (State.ENDED, None, {})
+    (reason,) = [one.reason for one in verdict(run, T + 1).not_judged if one.id == "hang"]
+    assert reason == (
+        "no process of this host writes the log: it ended without a word, or this is a copy of a run elsewhere"
+    )
+
+
+def test_a_copy_that_goes_on_while_we_watch_is_of_a_run_that_goes_on() -> None:
+    run = run_of(steps(20), Progress(total=100), status=UNHELD)
+    take(run, steps(1, 21), status=replace(UNHELD, bytes_read=9, modified=T + 60), live=True, now=T + 60)
+    assert state(run, T + 70) is State.RUNNING
+
+
+def test_an_old_console_beside_a_file_that_is_still_written_is_not_missed() -> None:
+    run = run_of(steps(20), Progress(total=100), status=UNHELD)
+    take(run, steps(25), status=replace(EVENTS, modified=T + 200))
+    assert state(run, T + 201) is State.RUNNING
+
+
+def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
+    run = run_of(steps(20), Progress(total=100), status=replace(STATUS, writer=ALIVE))
+    take(run, status=replace(STATUS, writer=replace(ALIVE, stopped=True)), now=T + 2)
+    assert (state(run, T + 3), found(run, T + 3)) == (State.STALLED, {"hang": Severity.WARNING})
+    (hang,) = (one for one in verdict(run, T + 180).findings if one.id == "hang")
+    assert hang.message == "no step comes: python train.py (process 4711) is stopped"
+    assert remaining(run, T + 180) is None
+    take(run, status=replace(STATUS, writer=ALIVE), now=T + 182)
+    assert (state(run, T + 183), found(run, T + 183)) == (State.RUNNING, {})
+    assert state(run, T + 182 + 300) is State.STALLED
+
+
+def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
+    monitor = Monitor(Config())
+    monitor.apply(Batch("r", replace(STATUS, writer=ALIVE), (steps(20), Progress(total=100))), T)
+    for at in (0.0, 1.0, 9 * HOUR, 9 * HOUR + 1):
+        monitor.awake(T + at)
+        monitor.judge(T + at)
+    assert state(monitor.runs["r"], T + 9 * HOUR + 1) is State.RUNNING
+    assert not [one for one in monitor.verdicts["r"].findings if one.id == "hang"]
+    assert state(monitor.runs["r"], T + 9 * HOUR + 300) is State.STALLED, "it had all the time since"
+
+
+@pytest.mark.parametrize(
+    ("said", "quiet", "warned"),
+    [
+        ("Capturing CUDA graph shapes", 1700.0, False),
+        ("Capturing CUDA graph shapes", 1900.0, True),
+        ("validation generation end", 1900.0, False),
+        ("validation generation end", 7300.0, True),
+    ],
+)
+def test_a_start_that_says_nothing_for_long_is_a_warning(said: str, quiet: float, warned: bool) -> None:
+    run = run_of(Event(EventKind.STAGE, said, 40), status=replace(STATUS, writer=ALIVE))
+    assert state(run, T + quiet) is State.WAITING
+    assert found(run, T + quiet) == ({"hang": Severity.WARNING} if warned else {})
+    copied = run_of(Event(EventKind.STAGE, said, 40))
+    assert found(copied, T + quiet) == {}, "a file's time alone is no sign of life"
+
+
+def test_a_start_that_only_counts_is_a_warning_unless_gpus_work() -> None:
+    beats = [Pulse(T + 60 * minute, "pending: 8, running: 0") for minute in range(60)]
+    status = replace(STATUS, modified=T + 59 * 60, writer=ALIVE)
+    run = run_of(*beats, status=status)
+    assert found(run, T + HOUR) == {"hang": Severity.WARNING}
+    run.gpus = GpuReading(T + HOUR, (Gpu("0", "H100", utilization=90.0),))
+    assert found(run, T + HOUR) == {}
+
+
 def test_before_the_first_step_is_said_what_is_known_and_no_hang() -> None:
     stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", 40)
     run = run_of(stage, status=replace(STATUS, writer=ALIVE))
-    assert state(run, T + HOUR) is State.WAITING
-    told = verdict(run, T + HOUR)
-    assert found(run, T + HOUR) == {}
+    assert state(run, T + HOUR / 3) is State.WAITING
+    told = verdict(run, T + HOUR / 3)
+    assert found(run, T + HOUR / 3) == {}
     (reason,) = [one.reason for one in told.not_judged if one.id == "hang"]
     assert reason == (
-        "the run has made no step yet; last written 60 min ago; python train.py (process 4711) holds train.log open "
+        "the run has made no step yet; last written 20 min ago; python train.py (process 4711) holds train.log open "
         "for writing; the last stage printed: Capturing CUDA graph shapes (line 40)"
     )
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.guard.bests import BestKeeper
 from verl_tui.guard.commands import event, start, variables
+from verl_tui.health import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import Reading
-from verl_tui.runs.state import State, state
+from verl_tui.runs.life import unattended
+from verl_tui.runs.state import State, patience, state, waited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +33,8 @@ QUIET, TRIPPED = 0, 2
 _BETWEEN = 0.5
 """Seconds between two looks; without news they cost next to nothing, and a run may hang without a word."""
 _OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
+_MAY_PASS = frozenset({"crash", "hang"})
+"""Findings that trip only where they are critical, or the run is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +131,18 @@ class Guard:
             # What follows from another finding trips through that one, where that one trips at all.
             if finding.consequence_of in self.orders.ids:
                 continue
-            # An error that may still be caught is told on the screen; it stops nothing.
-            sure = finding.id != "crash" or current in _OVER
+            # An error that may still be caught, a process that is stopped, a start that takes long: these are told on
+            # the screen, and stop nothing.
+            sure = finding.id not in _MAY_PASS or current in _OVER or finding.severity is Severity.CRITICAL
             if finding.id in self.orders.ids and sure and name not in self._told:
                 self._told.add(name)
                 yield from self._trip(run, finding, current, now)
-        if current in _OVER and run.name not in self._over and run.name not in self._running:
+        # What nobody here writes may be a copy that goes on with its next piece.
+        over = current in _OVER and not (unattended(run) and (waited(run, now) or 0.0) <= patience(run))
+        if over and run.name not in self._over and run.name not in self._running:
             self._over.add(run.name)
             yield event("ended", now, run, state=current.value, step=run.step)
-        elif current not in _OVER and run.name not in self._acted:
+        elif not over and run.name not in self._acted:
             self._over.discard(run.name)  # a resumed run is watched again
 
     def _trip(self, run: Run, finding: Finding, current: State, now: float) -> Iterator[Event]:
@@ -233,6 +240,7 @@ def follow(
             loaded = guard.monitor.runs and guard.monitor.loaded() >= 1.0 and not reading.waiting
             if loaded and monotonic() - looked >= _BETWEEN:
                 looked = monotonic()
+                guard.monitor.awake(clock())
                 for event in guard.tick(clock()):
                     write(event)
     finally:

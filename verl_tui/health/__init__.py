@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
     from verl_tui.health.moment import Moment
-    from verl_tui.records import GpuReading
     from verl_tui.runs.run import Run
 
 __all__ = [
@@ -50,14 +49,13 @@ class Judge:
         self._judged: list[Finding | NotJudged] = []
         self._episodes: list[Episode] = []
 
-    def verdict(self, now: float, gpus: GpuReading | None = None) -> Verdict:
+    def verdict(self, now: float) -> Verdict:
         """Judge the run as it is.
 
         Args:
             now: Seconds since the epoch; only liveness depends on it, never what is said of the numbers.
-            gpus: The newest reading of this machine's GPUs, for whether a stalled run's are idle.
         """
-        look = moment(self.run, self.guide, now, gpus)
+        look = moment(self.run, self.guide, now)
         if self._revision != self.run.revision:
             self._judged = [*self._judge_rules(look), *self._diagnose(self._by_numbers, look)]
             self._episodes = [*self._heard(self._rules), *self._heard(self._by_numbers)]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.health.guide import Guide
-    from verl_tui.records import GpuReading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -35,8 +34,6 @@ class Moment:
     """verl's present name, and the log's own key itself -> the log's own key."""
     end: int | None
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned. None = no end."""
-    gpus: GpuReading | None = None
-    """The newest reading of this machine's GPUs, None where nobody looked at them."""
 
     def span(self, steps: int) -> str:
         """Say a number of steps, with minutes where the pace is known: `35 steps (≈ 40 min)`."""
@@ -57,16 +54,15 @@ class Moment:
         return replace(self, end=step)
 
 
-def moment(run: Run, guide: Guide, now: float, gpus: GpuReading | None = None) -> Moment:
+def moment(run: Run, guide: Guide, now: float) -> Moment:
     """Look at a run.
 
     Args:
         run: The run.
         guide: The rules in force.
         now: Seconds since the epoch.
-        gpus: The newest reading of this machine's GPUs.
     """
-    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, _names(run.keys), run.end, gpus)
+    return Moment(run, guide, now, pace(run), state(run, now), run.indicators, _names(run.keys), run.end)
 
 
 @lru_cache(256)

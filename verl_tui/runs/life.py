@@ -26,6 +26,10 @@ AGREE = 120.0
 """Seconds by which the newest stamp in a log and its file's time may differ and still be of one moment: heuristic,
 twice the minute from one heartbeat of verl to the next. A copy has another time."""
 
+_FRESH_GPUS = 30.0
+"""Seconds for which a reading of GPUs tells of now."""
+_IDLE = 5.0
+"""Percent of utilisation up to which a GPU does nothing: heuristic."""
 _KEPT_BACK = 150.0
 """Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard keeps records back for up
 to 120."""
@@ -155,6 +159,32 @@ def written(run: Run) -> float | None:
     """Return when something was last written that may be of a step that takes long: not of what only goes on."""
     times = (s.status.modified for s in run.sources.values() if not s.life.explained())
     return max((at for at in times if at is not None), default=None)
+
+
+def unattended(run: Run) -> bool:
+    """Tell whether no process writes a run's log any more: nobody holds it, and it has not grown since we look.
+
+    A run that is copied over from elsewhere looks the same until its next piece comes, unless a heartbeat tells.
+    """
+    if writer(run) is not None:
+        return False
+    states = run.sources.values()
+    if any(one.life.grew is not None or one.life.arrived is not None or one.life.stands() for one in states):
+        return False
+    newest = max((one.status.modified or 0.0 for one in states), default=0.0)
+    return any(one.status.unheld and newest - (one.status.modified or 0.0) <= _KEPT_BACK for one in states)
+
+
+def gpus_work(run: Run, now: float) -> bool | None:
+    """Tell whether this machine's GPUs work; None where nobody has looked at them lately.
+
+    Held memory proves nothing and is not looked at.
+    """
+    reading = run.gpus
+    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None] if reading is not None else []
+    if reading is None or not known or now - reading.time > _FRESH_GPUS:
+        return None
+    return max(known) > _IDLE
 
 
 def _signs(run: Run, now: float) -> Iterator[Evidence]:

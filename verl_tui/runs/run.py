@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.distributions import Spread
+    from verl_tui.records import GpuReading
     from verl_tui.runs.clock import Clock
 
 _KEPT_EVENTS = 500
@@ -76,6 +77,12 @@ class Run:
         self._moments = Moments()
         self._last: tuple[int, LastRecord] = (-1, LastRecord())
         """The newest record of training, and at which revision it was: it is asked for often."""
+        self.gpus: GpuReading | None = None
+        """The newest reading of this machine's GPUs, None where nobody looked at them."""
+        self._lost: tuple[float | None, float] = (None, 0.0)
+        """Time of a record, and the seconds since then in which no further one could be made."""
+        self._stopped: float | None = None
+        """Since when it is stopped, as far as we saw it."""
         self.revision = 0
         """Grows with every change."""
         self._planned: tuple[int, int | None] = (-1, None)
@@ -254,7 +261,19 @@ class Run:
         """Lines that no reader understood, over all sources."""
         return sum(state.status.unreadable for state in self.sources.values())
 
+    def lost(self, now: float) -> float:
+        """Return the seconds since the newest record in which it was stopped or its host slept, as far as we saw."""
+        at, seconds = self._lost
+        before = seconds if at == self.last_record else 0.0
+        return before + (max(0.0, now - self._stopped) if self._stopped is not None else 0.0)
+
     # -- what the monitor does ------------------------------------------------------------------------------------
+
+    def lose(self, seconds: float) -> None:
+        """Note that for some seconds nobody was there to see it, nor perhaps it itself: the host slept."""
+        if self._stopped is None:
+            at, before = self._lost
+            self._lost = self.last_record, seconds + (before if at == self.last_record else 0.0)
 
     def apply(self, batch: Batch, now: float) -> None:
         """Take in a batch of one of this run's sources.
@@ -276,9 +295,19 @@ class Run:
                 state.life.pulse(record)
             else:
                 self._take(state, record, arrival)
+        self._note_stop(now)
         self.revision += 1
         if len(self.sources) > 1:
             self._behind = {id(before) for before, _ in continued(self.sources.values())}
+
+    def _note_stop(self, now: float) -> None:
+        """Note when its process is stopped, and when it goes on."""
+        stopped = any(one.status.writer is not None and one.status.writer.stopped for one in self.sources.values())
+        if stopped and self._stopped is None:
+            self._stopped = now
+        elif not stopped and self._stopped is not None:
+            since, self._stopped = self._stopped, None
+            self.lose(max(0.0, now - since))
 
     def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from verl_tui.records import SAMPLES, EventKind
-from verl_tui.runs.life import evidence, writer, written
+from verl_tui.runs.life import evidence, gpus_work, unattended, writer, written
 from verl_tui.runs.pace import ahead, expected, pace
 from verl_tui.runs.resumes import starts
 from verl_tui.runs.troubles import troubles
@@ -31,7 +31,8 @@ _LATE_PACES = 2
 """A step is overdue after twice the usual gap, the longest so far, and half a minute: heuristic."""
 _FRESH_LOG = 120.0
 _DOUBT = 2.0
-"""How many times as long it takes where the log was written to within the last two minutes: something is going on."""
+"""How many times as long it takes where the log was written to within the last two minutes, or GPUs work: something is
+going on."""
 _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
 _CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
@@ -62,7 +63,7 @@ def remaining(run: Run, now: float) -> float | None:
 
 def goes_on(run: Run, now: float) -> bool:
     """Tell whether a run makes steps: it is running, no error waits for what follows it, and no step is overdue."""
-    due, quiet = expected(run), silence(run, now)
+    due, quiet = expected(run), waited(run, now)
     if state(run, now) is not State.RUNNING or run.outcome is not None:
         return False
     return due is None or quiet is None or quiet <= max(_LATE_FLOOR, _LATE_PACES * due.seconds, due.longest)
@@ -71,6 +72,15 @@ def goes_on(run: Run, now: float) -> bool:
 def silence(run: Run, now: float) -> float | None:
     """Return the seconds since the newest record, None where no record has a time."""
     return None if run.last_record is None else max(0.0, now - run.last_record)
+
+
+def waited(run: Run, now: float) -> float | None:
+    """Return for how many seconds a run could have made a step and has not, None where no record has a time.
+
+    That is its silence, but for the time in which it was stopped or its host slept.
+    """
+    quiet = silence(run, now)
+    return None if quiet is None else max(0.0, quiet - run.lost(now))
 
 
 def last_write(run: Run) -> float | None:
@@ -98,10 +108,14 @@ def state(run: Run, now: float) -> State:
         return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
     if holder is not None and holder.gone:
         return _gone(run)
+    if holder is not None and holder.stopped:
+        return State.STALLED
     if run.step is None or starts(run.sources.values(), run.last_record or 0.0):
         waits = idle is None or idle <= _ENDED_AFTER or holder is not None
         return State.WAITING if waits else State.ENDED
-    quiet = silence(run, now)
+    quiet = waited(run, now)
+    if unattended(run):
+        return _gone(run)
     return State.UNKNOWN if quiet is None else _by_silence(run, now, quiet)
 
 
@@ -157,8 +171,7 @@ def interrupted(run: Run) -> bool:
 
 
 def _by_silence(run: Run, now: float, quiet: float) -> State:
-    fresh = (at := written(run)) is not None and now - at <= _FRESH_LOG
-    if quiet <= patience(run) * (_DOUBT if fresh else 1.0):
+    if quiet <= patience(run) * (_DOUBT if doubt(run, now) else 1.0):
         return State.RUNNING
     # A file's time alone may be that of a copy.
     sign = evidence(run, now)
@@ -177,3 +190,11 @@ def patience(run: Run) -> float:
     if due is None:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
+
+
+def doubt(run: Run, now: float) -> str:
+    """Say what shows that a silent run may yet be at work; nothing where nothing does."""
+    at = written(run)
+    if at is not None and now - at <= _FRESH_LOG:
+        return "its files still grow"
+    return "this machine's GPUs still work" if gpus_work(run, now) else ""

@@ -185,7 +185,8 @@ class Writers:
             writer = Writer(named.pid, self._processes.name(named.pid))
             self._known[path] = _Known(inodes[path], holders, named, writer)
             self._note_stop(self._known[path])
-        free = {path for path, owner in owners.items() if path not in found and owner not in unseen}
+        ours = {wanted[inode] for inode, _ in self._open(self._own, wanted, unseen)}
+        free = {path for path, owner in owners.items() if owner not in unseen} - found.keys() - ours
         free = {path for path in free if self._is_only_here(path)}
         self._nobody = (self._nobody - set(owners)) | free
         told = self._authors.look(free, time.time())

@@ -299,6 +299,7 @@ class VerlApp(TerminalApp):
         if self._loading:
             return
         monitor = self._monitor
+        self._awake(now)
         monitor.judge(now)
         found = {name: verdict.told for name, verdict in monitor.verdicts.items()}
         finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
@@ -306,6 +307,10 @@ class VerlApp(TerminalApp):
         said = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
         if said and self._driver is not None:
             self._driver.write(said)
+
+    def _awake(self, now: float) -> None:
+        """Note that we look: a host that slept has made no steps."""
+        self._monitor.awake(now)
 
     def _view(self, now: float) -> View:
         runs = self._monitor.runs

@@ -67,6 +67,9 @@ class ReplayApp(VerlApp):
         self._player.notify = lambda: self.post_message(self.News())
         return self._player
 
+    def _awake(self, now: float) -> None:
+        """Note nothing: on the recorded clock a look may come hours after the one before it."""
+
     def _beat(self) -> None:
         player = self._player
         if player.waiting:

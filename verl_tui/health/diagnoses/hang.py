@@ -5,23 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.moment import minutes
-from verl_tui.runs.life import evidence, phase
+from verl_tui.runs.life import evidence, gpus_work, phase, unattended, writer
 from verl_tui.runs.life import written as last_of_training
 from verl_tui.runs.pace import expected
-from verl_tui.runs.state import State, last_write, patience, silence
+from verl_tui.runs.state import State, doubt, is_evaluation, last_write, patience, waited
 
 if TYPE_CHECKING:
     from verl_tui.health.moment import Moment
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
-_FRESH_GPUS = 30.0
-_IDLE = 5.0
-"""Percent of utilisation up to which a GPU does nothing: heuristic."""
-_DOUBT = 2.0
-"""How many times as long it takes where GPUs still work: something is going on."""
+_START = 1800.0
+"""Seconds that a start may go without a word: as long as PyTorch's processes wait for each other by default
+(`default_pg_timeout`, torch/distributed/constants.py). Loading weights and compiling print something all the time."""
+_LONG_START = 7200.0
+"""Seconds where the last word was of generating or validating, which print nothing until they are done: heuristic."""
+_GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
+"""What the stages of generating and validating begin with."""
+_STOPPED = (
+    "Let it go on: `kill -CONT` with its number, or `fg` in its shell. Whoever waits for it may give up meanwhile."
+)
+_START_ADVICE = (
+    "Look at the processes' stacks (py-spy dump) and at what the log says last: a download, a lock or a rank that "
+    "never came are the usual causes."
+)
 _ELSEWHERE = {
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
@@ -43,14 +52,19 @@ class Hang(Diagnosis):
         return judged
 
     def _judge(self, moment: Moment) -> Finding | NotJudged | None:
+        run, quiet = moment.run, waited(moment.run, moment.now) or 0.0
+        holder = writer(run)
+        if moment.state is State.STALLED and holder is not None and holder.stopped:
+            return self._stopped(moment, holder.words)
+        if moment.state is State.WAITING:
+            return self._before_the_first(moment)
+        if moment.state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
+            return NotJudged(self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, moment.now)}")
         if moment.state is not State.STALLED:
-            reason = _waiting(moment) if moment.state is State.WAITING else _ELSEWHERE.get(moment.state)
+            reason = _elsewhere(moment)
             return NotJudged(self.rule.id, reason) if reason else None
-        run, quiet = moment.run, silence(moment.run, moment.now) or 0.0
         log_silent, log_words = _log(moment)
         gpus_idle, gpu_words = _gpus(moment)
-        if gpus_idle is False and quiet < _DOUBT * patience(run):
-            return NotJudged(self.rule.id, f"no step for {minutes(quiet)}, but GPUs still work")
         due = expected(run)
         if due is None:
             beside, usual = "the usual gap is not known", []
@@ -71,6 +85,56 @@ class Hang(Diagnosis):
             advice=self.rule.advice,
             source=self.rule.source,
         )
+
+    def _stopped(self, moment: Moment, holder: str) -> Finding:
+        """Tell of a process that somebody has stopped: it makes no steps, and nothing is wrong with it."""
+        step = moment.run.step
+        return Finding(
+            self.rule.id,
+            Severity.WARNING,
+            f"no step comes: {holder} is stopped",
+            step=step,
+            since_step=step,
+            evidence=("it stands still until a signal lets it go on: somebody sent SIGSTOP, or pressed Ctrl+Z",),
+            advice=_STOPPED,
+            source=self.rule.source,
+        )
+
+    def _before_the_first(self, moment: Moment) -> Finding | NotJudged:
+        """Tell of a start that has long said nothing, although its process lives: that may be a hang."""
+        run, sign = moment.run, evidence(moment.run, moment.now)
+        quiet = _unchanged(moment)
+        stages = [one.stage.text for one in run.sources.values() if one.stage is not None]
+        long = _LONG_START if any(text.startswith(_GENERATES) for text in stages) else _START
+        alive = sign is not None and (sign.latest is None or moment.now - sign.latest <= _FRESH_LOG)
+        if not alive or quiet <= long or doubt(run, moment.now):
+            return NotJudged(self.rule.id, _waiting(moment))
+        said = f"{minutes(long)} are allowed: PyTorch's own wait at a start" if long == _START else ""
+        generates = f"{minutes(long)} are allowed where it generates or validates (heuristic)" if not said else ""
+        return Finding(
+            self.rule.id,
+            Severity.WARNING,
+            f"no first step yet, and nothing new of it for {minutes(quiet)}",
+            evidence=tuple(filter(None, (f"alive: {sign.words}" if sign else "", phase(run), said, generates))),
+            advice=_START_ADVICE,
+            source=self.rule.source,
+        )
+
+
+def _unchanged(moment: Moment) -> float:
+    """Return for how many seconds a run has written nothing new, heartbeats whose counters stand still left out."""
+    run, at = moment.run, last_of_training(moment.run)
+    if at is not None:
+        return max(0.0, moment.now - at - run.lost(moment.now))
+    lives = [one.life for one in run.sources.values()]
+    return max((one.stamp - one.stood for one in lives if one.stamp is not None and one.stood is not None), default=0.0)
+
+
+def _elsewhere(moment: Moment) -> str | None:
+    """Say why a run that is in another state is no hang."""
+    if moment.state is State.ENDED and unattended(moment.run):
+        return "no process of this host writes the log: it ended without a word, or this is a copy of a run elsewhere"
+    return _ELSEWHERE.get(moment.state)
 
 
 def _waiting(moment: Moment) -> str:
@@ -96,12 +160,11 @@ def _log(moment: Moment) -> tuple[bool | None, str]:
 
 def _gpus(moment: Moment) -> tuple[bool | None, str]:
     """Return whether this machine's GPUs are idle; held memory proves nothing and is not looked at."""
-    reading = moment.gpus
-    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None] if reading else []
-    if reading is None or not known or moment.now - reading.time > _FRESH_GPUS:
+    work, reading = gpus_work(moment.run, moment.now), moment.run.gpus
+    if work is None or reading is None:
         return None, "GPU activity was not looked at; held memory proves nothing"
-    idle = max(known) <= _IDLE
-    return idle, (
-        f"this machine's GPUs {'are idle' if idle else 'work'}: {min(known):.0f}–{max(known):.0f} % "
+    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
+    return not work, (
+        f"this machine's GPUs {'work' if work else 'are idle'}: {min(known):.0f}–{max(known):.0f} % "
         "(if the run is on this machine)"
     )

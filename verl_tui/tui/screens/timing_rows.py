@@ -47,7 +47,7 @@ def timing_rows(view: View, width: int) -> list[Pieces]:
         return [[(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)]
     found = breakdown(run)
     parts = (
-        _where(run, found, width, ascii_only=view.ascii),
+        _where(run, found, view.now, width, ascii_only=view.ascii),
         _progress(run, view.now, width),
         _figures("yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii),
         _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii),
@@ -77,10 +77,10 @@ class _Line(NamedTuple):
     role: str
 
 
-def _where(run: Run, found: Breakdown | None, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
+def _where(run: Run, found: Breakdown | None, now: float, width: int, *, ascii_only: bool) -> Iterator[Pieces]:
     if found is None or not (found.parts or found.key):
         yield _heading("where a step's time goes")
-        words = "Nothing in the log says how long a step takes." if run.step is not None else "No step yet."
+        words = "Nothing in the log says how long a step takes." if run.step is not None else _stepless(run, now)
         known = pace(run)
         if known is not None:
             words = f"The log times no parts of a step; by the {known.origin} a step takes {_seconds(known.seconds)}."
@@ -99,6 +99,14 @@ def _where(run: Run, found: Breakdown | None, width: int, *, ascii_only: bool) -
         yield from ([(text, "warning")] for text in wrapped(words, width))
     if not found.parts:
         yield from ([(text, "dim")] for text in wrapped("The log times no parts of a step.", width))
+
+
+def _stepless(run: Run, now: float) -> str:
+    """Say why there is no step."""
+    if is_evaluation(run):
+        return "An evaluation makes no steps."
+    over = state(run, now) in (State.FINISHED, State.CRASHED, State.ENDED)
+    return "It ended before its first step." if over else "No step yet."
 
 
 def _lines(found: Breakdown, *, ascii_only: bool) -> Iterator[_Line]:
@@ -186,7 +194,7 @@ def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
     total, step = run.total_steps, run.step
     yield _heading("progress")
     if step is None:
-        yield [("an evaluation: it makes no steps" if is_evaluation(run) else "no step yet", "dim")]
+        yield [(_stepless(run, now).rstrip(".").lower(), "dim")]
         return
     share = f" of {total} ({percent_done(step / total)})" if total else ", of how many nothing tells"
     yield [("step ", "label"), (f"{step}{share}", "value")]
