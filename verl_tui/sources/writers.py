@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,8 +80,8 @@ class _Known:
     writer: Writer
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
-    ran: int = -1
-    """Time that its processes had run at the last look, in ticks of the processor's clock."""
+    stops: list[int] = field(default_factory=list)
+    """Of those of its processes that were stopped at the last look, how often they had been switched to and from."""
 
 
 class Writers:
@@ -139,17 +139,13 @@ class Writers:
 
     def may_stand(self) -> bool:
         """Tell whether a process that writes is stopped just now: a second look tells for how long."""
-        return any(self._running(one)[0] == b"T" for known in self._known.values() for one in known.holders)
+        return any(known.stops for known in self._known.values())
 
     def _note_stop(self, known: _Known) -> None:
-        """Note whether a process that writes is stopped, and has not run since the last look.
-
-        One alone would not do: what limits a process to a share of a processor stops it for most of each moment.
-        """
-        seen = [self._running(one) for one in {known.named, *known.holders}]
-        ran = sum(ticks for _, ticks in seen)
-        stopped = any(state == b"T" for state, _ in seen) and ran == known.ran
-        known.ran = ran
+        """Note whether a process that writes has been stopped since the last look: `cpulimit` does so for moments."""
+        switches = [self._stopped(one) for one in {known.named, *known.holders}]
+        before, known.stops = known.stops, [count for count in switches if count is not None]
+        stopped = bool(known.stops) and known.stops == before
         if stopped != known.writer.stopped:
             known.writer = replace(known.writer, stopped=stopped)
 
@@ -247,13 +243,16 @@ class Writers:
         except (OSError, IndexError):
             return None
 
-    def _running(self, holder: Holder) -> tuple[bytes, int]:
-        """Return the state of a process as `stat` has it, and the ticks that it has run."""
+    def _stopped(self, holder: Holder) -> int | None:
+        """Return how often a process that is stopped has been switched to and from, None where it is not stopped."""
+        folder = self._root / str(holder.pid)
         try:
-            rest = (self._root / str(holder.pid) / "stat").read_bytes().rpartition(b")")[2].split()
-            return rest[0], int(rest[11]) + int(rest[12])
+            if (folder / "stat").read_bytes().rpartition(b")")[2].split()[0] != b"T":
+                return None
+            lines = (folder / "status").read_text(errors="replace").splitlines()
+            return sum(int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line)
         except (OSError, ValueError, IndexError):
-            return b"", 0
+            return None
 
     def _named(self, holders: Sequence[Holder]) -> Holder | None:
         """Return the holder to be named: the oldest one that writes for itself, else whoever writes to its pipe.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from watching import NOW, check_layout, loaded, press, settle, showing, text
 
-from verl_tui.records import Batch, Progress, Rows, Settings, SourceStatus
+from verl_tui.records import SAMPLES, Batch, Event, EventKind, Progress, Rows, Sample, Settings, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.timing_rows import timing_rows
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
+    from verl_tui.records import Record
 
 STATUS = SourceStatus("train.log", "verl console", modified=NOW)
 
@@ -49,6 +50,12 @@ def validating(count: int = 43, total: int = 100) -> Run:
     run = timed(columns, total, **{"trainer.test_freq": 10, "trainer.n_gpus_per_node": 8})
     tests = Rows(("timing_s/testing",), [10, 20, 30, 40], [[60.0] * 4], range(4))
     run.apply(Batch("grpo", STATUS, (tests,)), NOW)
+    return run
+
+
+def stepless(format: str, *records: Record) -> Run:
+    run = Run("grpo")
+    run.apply(Batch("grpo", SourceStatus("a", format, modified=NOW, records=len(records)), records), NOW)
     return run
 
 
@@ -133,6 +140,8 @@ def test_overlap_is_said() -> None:
     [
         (None, "No run yet, so nothing has taken any time."),
         (Run("new"), "No step yet."),
+        (stepless(SAMPLES, Sample(None, "2+2?", "4")), "An evaluation makes no steps."),
+        (stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)), "It ended before its first step."),
         (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
         (timed({"reward": [0.5] * 9}), "step 9, of how many nothing tells"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
