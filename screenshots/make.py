@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,7 +126,11 @@ def draw(directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG of each picture."""
     specs = [f"{directory}/run_*"]
     for picture in PICTURES:
-        monitor = load(specs, Config(), NOW)
+        with ExitStack() as held:  # as whoever trains holds them
+            for path in directory.rglob("*"):
+                if path.is_file():
+                    held.enter_context(path.open("ab"))
+            monitor = load(specs, Config(), NOW)
         for ago in range(READINGS, -1, -1):
             monitor.apply(GpuReading(NOW - ago, gpus(picture.devices, ago)), NOW - ago)
         app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
