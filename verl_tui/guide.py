@@ -33,6 +33,8 @@ def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
     if rule.false_when:
         yield f"    would be false: {rule.false_when}"
     yield f"    source: {rule.source}"
+    if rule.null_rate:
+        yield f"    on runs without a fault: spoke of {rule.null_rate}"
 
 
 def _condition(rule: Rule) -> str:

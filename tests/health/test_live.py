@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from planted import OTHER, STATUS, TUTORIAL, VERL, batch, rows
+from planted import OTHER, STATUS, TUTORIAL, VERL, batch, ids, judge, planted, rows
 from scenarios.failures import FAILURES
 from scenarios.failures import planted as failing
 
-from verl_tui.health import DIAGNOSES, Judge, load_guide
+from verl_tui.health import DIAGNOSES, Judge, Severity, load_guide
 from verl_tui.records import Settings
 from verl_tui.runs.run import Run
 
@@ -51,11 +53,11 @@ def live(columns: Columns, dialect: str, settings: Mapping[str, object]) -> Iter
     status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
     if settings:
         run.apply(batch(Settings(settings, "x"), status=status), now=0.0)
-    judge = Judge(load_guide(), run)
+    watching = Judge(load_guide(), run)
     for i in range(max(map(len, columns.values()))):
         row = {key: [value] for key, values in columns.items() if (value := values[i]) is not None}
         run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
-        yield i + 1, told(judge.verdict(1.0))
+        yield i + 1, told(watching.verdict(1.0))
 
 
 def finished(columns: Columns, dialect: str, settings: Mapping[str, object], step: int) -> set[Told]:
@@ -118,3 +120,57 @@ def test_a_run_that_grows_is_told_what_it_is_told_when_it_has_ended(id: str) -> 
     columns |= {key: values for key, values in world.columns.items() if any(part in key for part in PLANTED[id])}
     whole = compare(columns, world.dialect, world.settings)
     assert id in {one.id for one in whole} or id == "dead-groups"
+
+
+# -- found by runs without a fault -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("points", [1, 2])
+def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
+    run = Run("r")
+    for i in range(points):
+        row = rows({"reward": [0.4], "step_time": [40.0]}, [10 * i + 10], order=i)
+        grown = replace(STATUS, bytes_read=100 * i + 100, modified=400.0 * i)
+        run.apply(batch(row, status=grown, live=True), now=400.0 * i)
+    last = 400.0 * (points - 1)
+    watching = Judge(load_guide(), run)
+    assert "hang" not in {one.id for one in watching.verdict(last + 399.0).findings}
+    assert "hang" in {one.id for one in watching.verdict(last + 2500.0).findings}
+
+
+def test_memory_that_fills_up_at_the_start_is_no_leak() -> None:
+    fills = [300.0 * (1 - 0.3 * math.exp(-i / 12)) + 0.4 * math.sin(2.4 * i) for i in range(50)]
+    leaks = [210.0 + 2.0 * i + 0.4 * math.sin(2.4 * i) for i in range(50)]
+    for values, found in ((fills, False), (leaks, True)):
+        verdict = judge(planted({"perf/cpu_memory_used_gb": values}))
+        assert ("host-memory" in ids(verdict)) is found
+
+
+def test_a_share_of_many_answers_may_come_again_by_chance() -> None:
+    """Of 1319 answers about as many are right each time: three equal ones in ninety validations are no surprise."""
+    chance = random.Random(1)
+    varied = [chance.randint(640, 700) / 1319 for _ in range(90)]
+    repeated = [*varied, *[683 / 1319] * 3]
+    columns = {"val-core/gsm8k/acc/mean@1": repeated, "actor/lr": [1e-6] * 93}
+    assert "weights-not-synced" not in ids(judge(planted(columns)))
+    columns["val-core/gsm8k/acc/mean@1"] = [*varied, *[0.51781652] * 3]
+    assert "weights-not-synced" in ids(judge(planted(columns)))
+
+
+def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:
+    chance = random.Random(4)
+    noisy = [sum(chance.random() < 0.3 + 0.3 * i / 60 for _ in range(4)) / 4 for i in range(60)]
+    far = [min(0.4, 0.02 * i) for i in range(60)]
+    verdict = judge(planted({"actor/kl_loss": far, "critic/score/mean": noisy}))
+    assert "ref-kl-above-band" not in ids(verdict)
+
+
+def test_a_solved_task_has_no_signal_and_that_is_no_fault() -> None:
+    solved = {"critic/score/mean": [1.0] * 30, "critic/advantages/max": [0.0] * 30, "critic/advantages/min": [0.0] * 30}
+    (told_of,) = [one for one in judge(planted(solved)).findings if one.id == "no-signal"]
+    assert told_of.severity is Severity.INFO
+    assert told_of.message.startswith("the task is solved: all advantages have been 0")
+    (told_of,) = [
+        one for one in judge(planted({**solved, "critic/score/mean": [0.4] * 30})).findings if one.id == "no-signal"
+    ]
+    assert told_of.severity is Severity.WARNING

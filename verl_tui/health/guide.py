@@ -96,6 +96,8 @@ class Rule:
     advice: str = ""
     source: str = ""
     """The document that the threshold is from, or `heuristic`."""
+    null_rate: str = ""
+    """Of how many measured runs without a fault it spoke, e.g. `0 of 600`; empty where its figures were changed."""
     causes: str = ""
     """Which settings may be to blame and are looked at then, see `verl_tui.health.causes`: `drift` or `length`."""
     explains: tuple[str, ...] = ()
@@ -287,9 +289,9 @@ def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
         if key in ("id", "variant"):
             raise ValueError(f"rule `{rule.name}`, field `{key}`: a rule's name is public and cannot be changed")
     checked = _checked(rule.name, change)
-    # A threshold of the user's own is no longer the document's.
-    if "source" not in change and checked.keys() & {*_NUMBERS, *_COUNTS}:
-        checked["source"] = f"{rule.source}, changed in your settings"
+    # A threshold of the user's own is no longer the document's, and nobody has measured it.
+    if checked.keys() & {*_NUMBERS, *_COUNTS}:
+        checked = {"source": f"{rule.source}, changed in your settings", "null_rate": "", **checked}
     return _sound(replace(rule, **checked))
 
 

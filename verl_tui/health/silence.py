@@ -43,7 +43,8 @@ _LATELY, _IDLE = 10, 50.0
 _HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
 _SURELY, _GAIN = 3.0, 0.1
-"""A reward has risen if it gained three standard errors and a tenth of its size: heuristic."""
+"""A reward has risen if it gained three standard errors and a tenth of its size; it has not if gain and one standard
+error together stay below that tenth: heuristic."""
 _TOP = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 _CLOSE = 0.1
@@ -284,10 +285,14 @@ def reward_rises(moment: Moment, key: str) -> str | None:
     if size < _ENOUGH:
         return None
     first, last = first[:size], list(islice(filter(math.isfinite, reversed(reward.values)), size))
-    gain = fmean(last) - fmean(first)
-    if gain <= _GAIN * max(map(abs, last)) or gain <= _SURELY * math.sqrt((_variance(first) + _variance(last)) / size):
+    gain, size = fmean(last) - fmean(first), max(map(abs, last))
+    error = math.sqrt((_variance(first) + _variance(last)) / len(first))
+    if gain + error <= _GAIN * size:
         return None
-    return f"{key} has grown, but {reward.key} rose with it, from {fmean(first):.3g} to {fmean(last):.3g}"
+    course = f"from {fmean(first):.3g} to {fmean(last):.3g}"
+    if gain <= max(_GAIN * size, _SURELY * error):
+        return f"{key} has grown, and whether {reward.key} rose with it is not sure yet ({course})"
+    return f"{key} has grown, but {reward.key} rose with it, {course}"
 
 
 def solved(moment: Moment, _key: str) -> str | None:

@@ -30,6 +30,8 @@ _OCCASIONS = 20
 """Recent validations and checkpoints that are looked at, however long ago they were."""
 _AROUND = 10
 """Plain steps before a step with more to do that it is held against."""
+_LONGEST_STRIDE = 100
+"""Steps from record to record at most where there is only one: a resumed run may begin anywhere."""
 _COUNTED = 10_000
 """Checkpoints ahead that are looked at one by one; of more it is reckoned how many fall on validations."""
 _SETTINGS = ("trainer.test_freq", "trainer.save_freq")
@@ -287,16 +289,16 @@ def _usual_gap(timed: Series | Clock) -> float | None:
 
 def _durations(run: Run, far: Iterable[int]) -> tuple[int, dict[int, float]]:
     """Return the steps from record to record, and how long recent steps took: by timers, better by the clock."""
-    durations = _by_timer(run, far)
+    every, durations = _by_timer(run, far)
     # Progress bars count whole seconds, and only where nothing better is known are they worth a look.
     sources: list[Series | Clock] = [*_timed(run), *(() if durations else run.clocks)]
     for timed in sources:
         steps, times = timed.steps[-_RECENT:], timed.times[-_RECENT:]
-        stride = max(1, int(median(b - a for a, b in pairwise(steps))))
+        stride = _stride(steps)
         clocked = _by_clock(steps, times, stride)
         if len(clocked) >= 2:
             return stride, {**(durations if stride == 1 else {}), **clocked}
-    return 1, durations
+    return every, durations
 
 
 def _by_clock(steps: Sequence[int], times: Sequence[float], stride: int) -> dict[int, float]:
@@ -310,19 +312,30 @@ def _by_clock(steps: Sequence[int], times: Sequence[float], stride: int) -> dict
     }
 
 
-def _by_timer(run: Run, far: Iterable[int]) -> dict[int, float]:
-    """Return what the log itself says of recent steps and some far ones, the run's first left out: it warms up."""
+def _by_timer(run: Run, far: Iterable[int]) -> tuple[int, dict[int, float]]:
+    """Return the steps from record to record, and how long these took by what the log says of single steps.
+
+    Of recent records and some far ones; the run's first is left out, because it warms up.
+    """
     series = run.present(run.indicators.get("step_time"))
     if series is None:
-        return {}
+        return 1, {}
+    stride = _stride(series.steps[-_RECENT:])
     extras = beside(run)
     first = max(1 if len(series) > 1 else 0, len(series) - _RECENT)
     others = {at for step in far if (at := bisect_left(series.steps, step)) < first and at and series.steps[at] == step}
-    return {
-        series.steps[i]: series.values[i] + sum(_exactly(extra, series.steps[i]) for extra in extras)
+    return stride, {
+        series.steps[i]: stride * series.values[i] + sum(_exactly(extra, series.steps[i]) for extra in extras)
         for i in [*sorted(others), *range(first, len(series))]
         if math.isfinite(series.values[i]) and series.values[i] > 0
     }
+
+
+def _stride(steps: Sequence[int]) -> int:
+    """Return the steps from record to record; a log that begins with step 10 is taken to tell of every tenth."""
+    if len(steps) > 1:
+        return max(1, int(median(b - a for a, b in pairwise(steps))))
+    return max(1, min(steps[0], _LONGEST_STRIDE)) if steps else 1
 
 
 def _exactly(series: Series, step: int) -> float:

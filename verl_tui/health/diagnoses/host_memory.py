@@ -35,6 +35,8 @@ _MOST = 200
 _PARTS = 4
 _EACH = 1 / 3
 """Every quarter must have grown by a third of an even share: one jump, or a cache that fills up, is no leak."""
+_GOES_ON = 0.5
+"""In its second half it must have grown half as much as in its first: what fills up levels off."""
 _SURE = 8.0
 _GROWN, _GROWN_GB = 0.25, 20.0
 """Where the node's size is not known: a quarter and 20 GB more is worth a word: heuristic."""
@@ -177,7 +179,10 @@ def _steady(values: Sequence[float]) -> bool:
         return False
     size = len(values) // _PARTS
     parts = [values[-(i + 1) * size : len(values) - i * size] for i in range(_PARTS)]
-    return all(trend(part).change >= _EACH * line.change / _PARTS for part in parts)
+    if not all(trend(part).change >= _EACH * line.change / _PARTS for part in parts):
+        return False
+    half = len(values) // 2
+    return trend(values[half:]).change >= _GOES_ON * trend(values[:half]).change
 
 
 def _full(moment: Moment) -> float | None:

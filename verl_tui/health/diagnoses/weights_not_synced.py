@@ -30,7 +30,7 @@ _DOUBLE = 1e-12
 """Double precision, which validation's means are mostly logged in."""
 _MOST_ANSWERS = 5000
 _UNLIKELY = 1e-3
-"""Chance of a row of equal shares from which on it is none: heuristic."""
+"""Chance that some row of equal shares comes about, below which it is none: heuristic."""
 
 
 class _Same(NamedTuple):
@@ -86,7 +86,7 @@ class WeightsNotSynced(Diagnosis):
 
     def _finding(self, known: Sequence[_Same], last: int, learning: Series) -> Finding | None:
         same = [one for one in known if one.seen >= self.rule.count]
-        telling = [one for one in same if one.times >= _needed(one.value, self.rule.count)]
+        telling = [one for one in same if _enough(one, self.rule.count)]
         if not telling or min(one.times for one in same) < self.rule.count:
             return None
         first = telling[0]
@@ -119,19 +119,28 @@ def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
     return before._replace(times=before.times + 1, seen=before.seen + 1)
 
 
-@lru_cache(256)
-def _needed(value: float, count: int) -> float:
-    """Return how many times in a row a score must come to be no chance; never for a round number or few answers.
+def _enough(one: _Same, count: int) -> bool:
+    """Return whether a score came so often in a row that it is no chance.
 
     A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the answers change.
     """
-    if not math.isfinite(value) or any(_is_share(value, n, _SINGLE) for n in range(1, _COARSE + 1)):
-        return math.inf
-    answers = next((n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE)), None)
-    if answers is None or not 0 <= value <= 1:
-        return count
-    chance = 1 / (2 * math.sqrt(math.pi * max(1.0, answers * value * (1 - value))))
-    return max(count, 1 + math.ceil(math.log(_UNLIKELY) / math.log(chance)))
+    if one.times < count or not math.isfinite(one.value):
+        return False
+    answers = _answers(one.value)
+    if answers is None:
+        return True
+    if answers <= _COARSE or not 0 <= one.value <= 1:
+        return False
+    chance = 1 / (2 * math.sqrt(math.pi * max(1.0, answers * one.value * (1 - one.value))))
+    return one.seen * chance ** (one.times - 1) <= _UNLIKELY
+
+
+@lru_cache(256)
+def _answers(value: float) -> int | None:
+    """Return of how many answers a value is a share, or a round number; None where it is neither."""
+    few = (n for n in range(1, _COARSE + 1) if _is_share(value, n, _SINGLE))
+    more = (n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE))
+    return next(few, None) or next(more, None)
 
 
 def _is_share(value: float, whole: int, close: float) -> bool:

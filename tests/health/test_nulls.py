@@ -1,0 +1,67 @@
+"""No rule speaks of runs without a fault, and each says beside it how often it did."""
+
+from __future__ import annotations
+
+import pytest
+from null_rates import MOST, Rates, drawn, measure, written
+from nulls import KINDS, draw
+
+from verl_tui.guide import describe
+from verl_tui.health import load_guide
+
+RULES = load_guide().rules
+CAREFUL = 2 * MOST
+"""What the small draw here may show, in which a single run is much."""
+
+
+@pytest.fixture(scope="module")
+def rates() -> Rates:
+    """Return what the rules said of four runs of each kind in each dialect."""
+    return measure(drawn(4, first=1000))
+
+
+def test_no_rule_speaks_of_runs_without_a_fault(rates: Rates) -> None:
+    for rule in RULES:
+        raised, judged = rates.rate(rule.name)
+        assert raised <= max(1, CAREFUL * judged), rule.name
+
+
+def test_every_rule_is_fed_in_every_dialect_that_it_judges(rates: Rates) -> None:
+    for rule in RULES:
+        judged = [dialect for dialect in rule.dialects if rates.judged[rule.name, dialect]]
+        if rule.condition == "diagnosis":
+            assert judged, rule.name
+        elif not rule.silent:
+            assert judged == [*rule.dialects], rule.name
+        else:
+            assert judged or rule.name in RARE, rule.name
+
+
+RARE = ()
+"""Rules whose input four runs of each kind do not always have."""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_rate_stands_beside_each_rule(rule) -> None:
+    raised, judged = (int(word.replace(",", "")) for word in rule.null_rate.split(" of "))
+    assert judged >= 20, "run tests/health/null_rates.py --write"
+    assert raised <= MOST * judged
+
+
+def test_the_guide_tells_the_rates() -> None:
+    said = list(describe(load_guide()))
+    assert sum(line.startswith("    on runs without a fault: spoke of ") for line in said) == len(RULES)
+    changed = load_guide({"rules": {"kl-high": {"threshold": 0.05}}})
+    assert changed.rule("kl-high").null_rate == "", "it was measured with another threshold"
+
+
+def test_draws_follow_from_their_seed() -> None:
+    for kind in KINDS:
+        assert draw(kind, "verl", 3).columns == draw(kind, "verl", 3).columns != draw(kind, "verl", 4).columns
+
+
+def test_rates_are_written_beside_rules() -> None:
+    rates = Rates()
+    rates.judged["a/b", "verl"] = 1200
+    text = '[[rule]]\nid = "a"\nvariant = "b"\nsource = "x"\nnull_rate = "9 of 9"\n\n[[band]]\nlow = 1\n'
+    assert written(text, rates) == text.replace("9 of 9", "0 of 1,200")
