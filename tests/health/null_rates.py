@@ -37,6 +37,8 @@ MOST = 0.01
 """Share of them that a rule may speak of."""
 _WATCHED = 60
 """Points that a run is watched for as it grows."""
+_KNOWN = 4
+"""Points after which the pace of a run is known."""
 
 
 @dataclass
@@ -67,11 +69,12 @@ def _lived(null: Null, guide: Guide) -> Verdict:
     """Return what was said of a run that was watched as it grew, just before each further step."""
     run, chance, now = Run("null"), null.chance, 0.0
     judge = Judge(guide, run)
-    validating = chance.uniform(0.0, 2.0)  # as long as so many steps; nothing announces the first one
+    validating = chance.uniform(0.0, 2.0)  # as long as so many steps
     for i in range(min(_WATCHED, null.count)):
         validated = (i + 1) % null.every == 0
         row = {key: values[i : i + 1] for key, values in null.columns.items() if validated or not is_validation(key)}
-        now += null.seconds(i) * (1.0 + (validating if validated else 0.0))
+        # Nothing announces the first validation: by then the pace of plain steps is known.
+        now += null.seconds(i) * (1.0 + (validating if validated and i > _KNOWN else 0.0))
         said = judge.verdict(now - 1e-3)  # just before the step, when it has been silent for longest
         records: list[Record] = [rows(row, null.steps[i : i + 1], order=i)]
         if validated:

@@ -288,15 +288,7 @@ def _verl(null: Null) -> None:
         null.from_0(0.1, "actor/ppo_kl")
     null.from_0(0.3, "actor/pg_clipfrac")
     null.from_0(0.01, "training/rollout_probs_diff_mean")
-    null.inside(0.9, 1.0, "training/rollout_actor_probs_pearson_corr")
-    place = chance.choice(("", "actor/"))
-    # The weight of a whole response is that of its tokens together: at 20 and more it is a fault by itself.
-    tokens = max(null.columns["response_length/mean"])
-    null.from_0(min(0.1 if asynchronous or place else 0.001, 15.0 / tokens), f"{place}rollout_corr/kl")
-    null.inside(0.5, 2.0, f"{place}rollout_corr/rollout_is_mean")
-    null.inside(0.3, 1.0, f"{place}rollout_corr/rollout_is_eff_sample_size")
-    null.from_0(1.0, f"{place}rollout_corr/rollout_is_std", f"{place}rollout_corr/chi2_token")
-    null.from_0(chance.choice((0.1, 0.5)), f"{place}rollout_corr/rollout_rs_masked_fraction")
+    _engine(null, asynchronous=asynchronous)
     null.inside(-0.2, 0.9, "critic/vf_explained_var")
     null.columns["critic/vf_explained_var"] = [abs(one) for one in null.columns["critic/vf_explained_var"]]
     constant["vllm:corrupted_requests"] = 0.0
@@ -320,8 +312,25 @@ def _verl(null: Null) -> None:
     _lognormal(null, "perf/total_num_tokens", 1e6, 0.05)
     _host(null, "perf/cpu_memory_used_gb")
     _samples(null)
-    _devices(null)
+    if chance.random() < 0.4:
+        _percent(null, 60.0, 100.0, "gpu_util")
+    else:
+        _devices(null)
     null.columns |= {key: [value] * null.count for key, value in constant.items()}
+
+
+def _engine(null: Null, *, asynchronous: bool) -> None:
+    """How far the rollout engine is from the trainer."""
+    chance = null.chance
+    null.inside(0.9, 1.0, "training/rollout_actor_probs_pearson_corr")
+    place = chance.choice(("", "actor/"))
+    # The weight of a whole response is that of its tokens together: at 20 and more it is a fault by itself.
+    tokens = max(null.columns["response_length/mean"])
+    null.from_0(min(0.1 if asynchronous or place else 0.001, 15.0 / tokens), f"{place}rollout_corr/kl")
+    null.inside(0.5, 2.0, f"{place}rollout_corr/rollout_is_mean")
+    null.inside(0.3, 1.0, f"{place}rollout_corr/rollout_is_eff_sample_size")
+    null.from_0(1.0, f"{place}rollout_corr/rollout_is_std", f"{place}rollout_corr/chi2_token")
+    null.from_0(chance.choice((0.1, 0.5)), f"{place}rollout_corr/rollout_rs_masked_fraction")
 
 
 def _cuts(null: Null, what: str, *, v1: bool) -> None:
@@ -340,7 +349,7 @@ def _tutorial(null: Null) -> None:
         begin, end = (0.98, 0.98) if null.kind == "solved" else (chance.uniform(0.3, 0.5), chance.uniform(0.65, 0.95))
         null.shares("reward/mean", begin, end)
     else:
-        begin, end = chance.uniform(1.2, 2.0), chance.uniform(2.0, 3.8)
+        begin, end = chance.uniform(1.2, 2.0), chance.uniform(2.8, 3.8)
         null.course("rollout/reward_mean", begin, end, chance.uniform(0.02, 0.3))
         if null.kind == "stationary":
             null.inside(1.2, 4.0, "rollout/reward_mean")

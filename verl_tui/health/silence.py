@@ -298,10 +298,17 @@ def reward_rises(moment: Moment, key: str) -> str | None:
 def solved(moment: Moment, _key: str) -> str | None:
     """Excuse what says that a run does not learn where its reward is next to the top of its scale, which ends at 1."""
     reward = moment.known(moment.indicators.get("reward"))
-    newest = [value for value in reward.tail(_SCORES) if math.isfinite(value)] if reward is not None else []
-    if reward is None or len(newest) < _ENOUGH or fmean(newest) < _TOP or reward.highest > 1:
+    if reward is None or reward.highest > 1:
         return None
-    return f"the task is solved: {reward.key} is {fmean(newest):.3g} of 1"
+    # Few points show what has just been solved, many what small batches hide.
+    means = [fmean(known) for count in (_SCORES, _POINTS) if len(known := _finite(reward.tail(count))) >= _ENOUGH]
+    if max(means, default=0.0) < _TOP:
+        return None
+    return f"the task is solved: {reward.key} is {max(means):.3g} of 1"
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]
 
 
 def not_solved(moment: Moment, key: str) -> str | None:
