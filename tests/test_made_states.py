@@ -1,0 +1,109 @@
+"""States of runs that real trainers made, fresh, after two minutes and after two hours, against what is known of them.
+
+They are looked for in `made` beside the logs of `$VERL_TUI_LOGS`, else in `shared/made` beside the checkout. Without
+them these tests skip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from verl_tui.config import Config
+from verl_tui.health.finding import Severity
+from verl_tui.monitor import load
+from verl_tui.runs.state import State, remaining, state
+
+LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
+MADE = LOGS.parent / "made"
+WRITTEN = 1_800_000_000.0
+AGES = (5.0, 120.0, 7200.0)
+JUDGE = "judge model endpoint returned 503"
+
+
+class Truth(NamedTuple):
+    """How a run ended."""
+
+    step: int | None
+    cause: str = ""
+    """A part of what its crash is to name; empty where it finished."""
+
+
+RUNS = {
+    "lf93_ppo": Truth(100),
+    "lf_dpo": Truth(200),
+    "lf_dpo_raise": Truth(47, JUDGE),
+    "lf_kto": Truth(60),
+    "swift_log1": Truth(123, "Size does not match at dimension 1"),
+    "swift_raise": Truth(31, JUDGE),
+    "swift_resume": Truth(80),
+    "t014_eval": Truth(20, "'list' object has no attribute 'get'"),
+    "t014_log1": Truth(300),
+    "t019_eval": Truth(100),
+    "t019_log1": Truth(300),
+    "t019_raise": Truth(41, JUDGE),
+    "t019_resume": Truth(160),
+    "t019_unbuf": Truth(100),
+    "t116_rloo_raise": Truth(62, JUDGE),
+    "t116_trackio_live": Truth(44, JUDGE),
+    "verl061_collapse": Truth(30),
+    "verl061_defaults": Truth(15),
+    "verl061_healthy": Truth(40),
+    "verl061_ppo": Truth(20),
+    "verl061_raise": Truth(11, JUDGE),
+    "verl061_resume": Truth(30),
+    "verl061_sigterm": Truth(11, "SIGTERM"),
+    "verl061_startfail_ray": Truth(None, "Attempting to start raylet with 1 GPU"),
+    "verl091_healthy": Truth(22),
+    "verl091_raise": Truth(11, JUDGE),
+}
+
+
+def copied(name: str, tmp_path: Path) -> Path:
+    """Return a copy of a run whose files look as if the last of them had been written at `WRITTEN`."""
+    if not (MADE / name).is_dir():
+        pytest.skip(f"no {MADE / name}: set VERL_TUI_LOGS")
+    place = tmp_path / name
+    shutil.copytree(MADE / name, place, symlinks=True)
+    files = [path for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
+    later = WRITTEN - max(path.stat().st_mtime for path in files)
+    for path in files:
+        at = path.stat().st_mtime + later
+        os.utime(path, (at, at))
+    return place
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("file", ["train.log", ""], ids=["console", "directory"])
+def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_path: Path) -> None:
+    path, truth = copied(name, tmp_path) / file, RUNS[name]
+    for age in AGES:
+        monitor = load([str(path)], Config(), WRITTEN + age)
+        (run,) = monitor.runs.values()
+        crashes = [one for one in monitor.verdicts[run.name].findings if one.id in ("crash", "hang")]
+        assert state(run, WRITTEN + age) is (State.CRASHED if truth.cause else State.FINISHED), age
+        assert run.step == truth.step
+        assert remaining(run, WRITTEN + age) is None
+        assert [(one.id, one.severity) for one in crashes] == ([("crash", Severity.CRITICAL)] if truth.cause else [])
+        assert all(truth.cause in one.message for one in crashes)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(name: str, tmp_path: Path) -> None:
+    place, truth = copied(name, tmp_path), RUNS[name]
+    ends = {State.CRASHED, State.ENDED} if truth.cause else {State.FINISHED, State.ENDED}
+    for path in sorted(place.rglob("*")):
+        if not path.is_file() or path.name == "train.log":
+            continue
+        for age in AGES:
+            monitor = load([str(path)], Config(), WRITTEN + age)
+            for run in monitor.runs.values():
+                if run.step is None or path.parent.name in ("rollouts", "validations"):
+                    continue
+                now, found = state(run, WRITTEN + age), monitor.verdicts[run.name].findings
+                assert "hang" not in {one.id for one in found}, (path, age)
+                assert now in ends or (now is State.RUNNING and age < 3600), (path, age, now)
