@@ -67,6 +67,8 @@ class _Departure(NamedTuple):
     title: str
     usual: float
     """Median of the values before."""
+    told: int
+    """Step from which on it could be told."""
 
     @property
     def words(self) -> str:
@@ -194,7 +196,7 @@ def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> i
     loops = _loops(moment, span)
     # In few points a fall is less sure: what was out before them has nothing to do with it.
     out = [one for one in _departures(moment, span) if not few or (_is_far(one) and one.step >= span[0])]
-    signs = [one.step for one in out]
+    signs = [one.told for one in out]
     if loops is not None and (loops.lasts or not few):
         signs.append(loops.step)
     return min(signs, default=None)
@@ -223,6 +225,7 @@ def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]
     if first is None:
         return None
     first += start
+    told = series.steps[first + _OUT - 1]
     # It may have left earlier; but what was out long before has nothing to do with the cliff.
     earliest = max(0, first - _LONG_OUT)
     while first > earliest and series.values[first - 1] > limit:
@@ -231,7 +234,7 @@ def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]
         return None
     top = max(value for value in series.values[first:stop] if math.isfinite(value))
     past = [value for value in series.values[max(0, first - _BEFORE) : first] if math.isfinite(value)]
-    return _Departure(series.key, series.steps[first], threshold, top, title, median(past) if past else 0.0)
+    return _Departure(series.key, series.steps[first], threshold, top, title, median(past) if past else 0.0, told)
 
 
 def _stretch(values: Sequence[float], limit: float) -> int | None:
