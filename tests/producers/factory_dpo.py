@@ -1,0 +1,66 @@
+"""Trains a random two-layer model with LLaMA-Factory's DPO on a CPU.
+
+python factory_dpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--resume]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import tiny_chat
+from llamafactory.train.tuner import run_exp
+from transformers import TrainerCallback
+
+
+class Failure(TrainerCallback):
+    """Fails where a step begins."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Fail at the step."""
+        if self.step and state.global_step == self.step:
+            raise RuntimeError("reward endpoint answered 503")
+
+
+def data(home: Path) -> str:
+    """Write pairs of answers, the better one with the letter a; return their directory."""
+    rows = [
+        {"instruction": text, "input": "", "chosen": "a" * (at % 7 + 1), "rejected": "zq" * (at % 5 + 1)}
+        for at, text in enumerate(tiny_chat.PROMPTS * 40)
+    ]
+    columns = {"prompt": "instruction", "query": "input", "chosen": "chosen", "rejected": "rejected"}
+    (home / "pairs.json").write_text(json.dumps(rows))
+    told = {"pairs": {"file_name": "pairs.json", "ranking": True, "columns": columns}}
+    (home / "dataset_info.json").write_text(json.dumps(told))
+    return str(home)
+
+
+def main() -> None:
+    """Train, and leave behind what LLaMA-Factory leaves."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--save", type=int, default=10)
+    parser.add_argument("--raise-at", type=int, default=0)
+    parser.add_argument("--resume", action="store_true")
+    asked = parser.parse_args()
+    made = asked.output.parent / "made"
+    settings = {
+        "model_name_or_path": tiny_chat.write(made / "model"), "stage": "dpo", "do_train": True,
+        "finetuning_type": "full", "dataset": "pairs", "dataset_dir": data(made), "template": "qwen",
+        "cutoff_len": 128, "output_dir": str(asked.output), "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 1, "learning_rate": 1e-3, "use_cpu": True, "report_to": "tensorboard",
+        "dataloader_num_workers": 0, "preprocessing_num_workers": 1, "max_steps": asked.steps, "logging_steps": 2,
+        "save_steps": asked.save,
+        **({"resume_from_checkpoint": str(asked.output / f"checkpoint-{asked.save}")} if asked.resume else {}),
+    }  # fmt: skip
+    run_exp(settings, callbacks=[Failure(asked.raise_at)])
+
+
+if __name__ == "__main__":
+    main()

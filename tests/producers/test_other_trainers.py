@@ -1,0 +1,179 @@
+"""TRL 0.19, ms-swift and LLaMA-Factory, healthy, failing, killed and resumed: held against their own history."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from log_reading import read_run, values
+from producers.environments import QUIET, NotInstalledError, python_with
+
+from verl_tui.config import Config
+from verl_tui.monitor import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OPTED = "VERL_TUI_PRODUCERS_ALL"
+pytestmark = [
+    pytest.mark.producers,
+    pytest.mark.skipif(not os.environ.get(OPTED), reason=f"these take minutes to install: {OPTED}=1 asks for it"),
+]
+_HERE = Path(__file__).parent
+STEPS, SAVED, FAILS = 20, 10, 14
+FINISHES = 600.0
+"""Seconds within which a training of these is over, on any machine: the imports alone may take minutes."""
+
+
+class Trainer(NamedTuple):
+    """A trainer, its script and its packages."""
+
+    script: str
+    packages: tuple[str, ...]
+    console: str
+    key: str
+    """A metric of every logged step."""
+    every: int
+    """Steps from one logged step to the next."""
+    without: tuple[str, ...] = ()
+    """Packages that come with it and do not load on a CPU."""
+
+
+TRAINERS = {
+    "trl-0.19": Trainer(
+        "trl_grpo.py",
+        ("torch==2.13.0", "trl==0.19.1", "transformers==4.52.4", "tensorboard>=2.16", "rich", "pandas"),
+        "TRL console", "reward", 1,
+    ),
+    "ms-swift-4.6": Trainer(
+        "swift_grpo.py", ("torch==2.13.0", "ms-swift>=4.6,<4.7", "msgspec", "tensorboard>=2.16"),
+        "ms-swift console", "reward", 1,
+    ),
+    "llamafactory-0.9": Trainer(
+        "factory_dpo.py", ("torch==2.13.0", "llamafactory>=0.9.5,<0.10", "tensorboard>=2.16"),
+        "LLaMA-Factory console", "rewards/margins", 2, ("torchvision", "torchaudio"),
+    ),
+}  # fmt: skip
+
+
+class Training(NamedTuple):
+    """A training that was started."""
+
+    trainer: Trainer
+    directory: Path
+    process: subprocess.Popen[bytes]
+
+    def finish(self) -> Training:
+        """Wait for its end."""
+        self.process.wait(FINISHES)
+        return self
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """What the trainer itself remembers of each logged step, as its newest checkpoint has it."""
+        kept = list(self.directory.glob("out/**/checkpoint-*/trainer_state.json"))
+        newest = max(kept, key=lambda path: (int(path.parent.name.partition("-")[2]), path.stat().st_mtime))
+        return [one for one in json.loads(newest.read_text())["log_history"] if "train_runtime" not in one]
+
+
+def python_of(name: str, trainer: Trainer) -> Path:
+    """Return the interpreter of a trainer's environment."""
+    try:
+        python = python_with(name, trainer.packages)
+    except NotInstalledError as error:
+        pytest.skip(str(error))
+    if trainer.without:
+        uninstall = [python, "-m", "pip", "uninstall", "--quiet", "--yes", *trainer.without]
+        subprocess.run(uninstall, check=True, capture_output=True)
+        for site in python.parent.parent.glob("lib/python*/site-packages"):
+            (site / "torchaudio.py").touch()  # it is imported, and not used
+    return python
+
+
+@pytest.fixture(params=TRAINERS)
+def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Training]]:
+    """Return what starts a training, with its options."""
+    trainer = TRAINERS[request.param]
+    python = python_of(request.param, trainer)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*options: object) -> Training:
+        words = [str(python), str(_HERE / trainer.script), "out", "--save", str(SAVED), *map(str, options)]
+        with (tmp_path / "train.log").open("ab") as log:
+            process = subprocess.Popen(
+                words, cwd=tmp_path, env={**os.environ, **QUIET}, stdout=log, stderr=subprocess.STDOUT
+            )
+        started.append(process)
+        return Training(trainer, tmp_path, process)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def check(path: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "verl_tui", "check", "--json", str(path)]
+    (run,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["runs"]
+    return run
+
+
+def holds(path: Path, training: Training) -> None:
+    """Hold each logged value against the trainer's history, at its step; nothing more, nothing less."""
+    key = training.trainer.key
+    run = read_run(path)
+    found = values(run, key)
+    assert found == {one["step"]: pytest.approx(one[key], rel=2e-3, abs=1e-6) for one in training.history}
+
+
+def test_healthy(train: Callable[..., Training]) -> None:
+    training = train("--steps", STEPS).finish()
+    assert training.process.returncode == 0, (training.directory / "train.log").read_text()[-2000:]
+    holds(training.directory, training)
+    holds(training.directory / "train.log", training)
+    run = check(training.directory)
+    assert (run["state"], run["step"], run["total_steps"]) == ("finished", STEPS, STEPS)
+    assert training.trainer.console in {source["program"] for source in run["sources"]}
+    assert [one["id"] for one in run["findings"] if one["severity"] == "critical"] == []
+
+
+def test_failing_and_resumed(train: Callable[..., Training]) -> None:
+    training = train("--steps", STEPS, "--raise-at", FAILS).finish()
+    last = (FAILS - 1) // training.trainer.every * training.trainer.every
+    failed = check(training.directory)
+    assert failed["state"] == "crashed"
+    assert last <= failed["step"] <= FAILS
+    (crash,) = (one for one in failed["findings"] if one["id"] == "crash")
+    assert "RuntimeError: reward endpoint answered 503" in crash["message"]
+    resumed = train("--steps", STEPS, "--resume").finish()
+    assert resumed.process.returncode == 0, (resumed.directory / "train.log").read_text()[-2000:]
+    run = check(resumed.directory)
+    assert (run["state"], run["step"]) == ("finished", STEPS)
+    holds(resumed.directory, resumed)
+
+
+def test_killed(train: Callable[..., Training]) -> None:
+    training = train("--steps", 100_000)
+    log, deadline = training.directory / "train.log", time.monotonic() + FINISHES
+    while not (log.exists() and read_steps(log) >= 2 * training.trainer.every):
+        assert training.process.poll() is None, log.read_text()[-2000:]
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert check(training.directory)["state"] == "running"
+    training.process.kill()
+    training.process.wait()
+    run = check(training.directory)
+    assert run["state"] in ("ended?", "crashed")
+    assert "hang" not in {one["id"] for one in run["findings"]}
+
+
+def read_steps(log: Path) -> int:
+    """Return the step that a console has reached so far."""
+    monitor = load([str(log)], Config(), time.time())
+    return max((run.step or 0 for run in monitor.runs.values()), default=0)
