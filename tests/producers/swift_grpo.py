@@ -41,8 +41,8 @@ def main() -> None:
     }  # fmt: skip
     command = [part for key, value in words.items() for part in (f"--{key}", value)]
     more = {"MODELSCOPE_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "RAISE_AT": str(asked.raise_at)}
-    swift = Path(sys.executable).with_name("swift")
-    os.execve(swift, [str(swift), "rlhf", *command], {**os.environ, **more})
+    # `swift rlhf` would start this as a process of its own, which outlives it when it is killed.
+    os.execve(sys.executable, [sys.executable, "-m", "swift.cli.rlhf", *command], {**os.environ, **more})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import psutil
 import pytest
 from benchmarks.terminal import Terminal
 from log_reading import read_run, values
@@ -84,13 +85,18 @@ class Trained(NamedTuple):
         whole, _, _ = (self.directory / "toy" / "letters.jsonl").read_text().rpartition("\n")
         return {row["step"]: row["data"] for row in map(json.loads, whole.splitlines())}
 
-    def reaches(self, step: int) -> None:
-        """Wait until a step is done."""
+    def reaches(self, step: int, wait: Callable[[float], object] = time.sleep) -> None:
+        """Wait until a step is done.
+
+        Args:
+            step: The step.
+            wait: Waits for some seconds. A terminal that nobody reads stops the app in it.
+        """
         file, deadline = self.directory / "rollouts" / f"{step}.jsonl", time.monotonic() + COMES
         while not file.exists():
             assert self.process.poll() is None, self.log.read_text()[-3000:]
             assert time.monotonic() < deadline, self.log.read_text()[-3000:]
-            time.sleep(0.2)
+            wait(0.2)
 
     def ends(self) -> int:
         """Wait for its end; return its exit code."""
@@ -100,6 +106,20 @@ class Trained(NamedTuple):
         """Kill the driver; what Ray started for it ends by itself."""
         self.process.kill()
         self.process.wait()
+
+    def lets_go(self) -> None:
+        """Wait until no process writes any of its files: Ray takes seconds to end its own when the driver is gone."""
+        deadline = time.monotonic() + COMES
+        while any(map(self._is_written_by, psutil.process_iter())):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def _is_written_by(self, process: psutil.Process) -> bool:
+        try:
+            files = process.open_files()
+        except psutil.Error:
+            return False
+        return any(file.mode != "r" and Path(file.path).is_relative_to(self.directory) for file in files)
 
 
 @pytest.fixture(scope="session", params=VERSIONS)
@@ -211,7 +231,7 @@ def test_a_healthy_training_is_watched_and_read_value_for_value(
 ) -> None:
     trained = train()
     terminal = watch(trained.directory)
-    trained.reaches(3)
+    trained.reaches(3, terminal.read)
     comes(terminal, "running")
     assert trained.ends() == 0
     comes(terminal, "finished", within=30)
@@ -228,7 +248,7 @@ def test_a_training_that_fails_is_a_crash_with_its_cause(
 ) -> None:
     trained = train("raise", 4)
     terminal = watch(trained.directory)
-    trained.reaches(3)
+    trained.reaches(3, terminal.read)
     comes(terminal, "running")
     trained.ends()
     comes(terminal, "crashed", within=30)
@@ -245,9 +265,10 @@ def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resu
 ) -> None:
     trained = train()
     terminal = watch(trained.directory)
-    trained.reaches(6)
+    trained.reaches(6, terminal.read)
     comes(terminal, "running")
     trained.kill()
+    trained.lets_go()
     began = time.monotonic()
     comes(terminal, "ended?", "crashed", within=30)
     assert time.monotonic() - began < AT_ONCE
