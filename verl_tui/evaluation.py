@@ -42,6 +42,8 @@ _NUMBER = (int, float)
 _FEW, _SOME = 32, 128
 """Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a longer text short
 n-grams come again by themselves."""
+_ROUNDING = 1e-6
+"""Share of its size by which a score may differ from the same one reckoned in another order, in single precision."""
 _LEAST_SCORED = 8
 """Fewer scores have no quantiles to speak of."""
 _LEAST_TOKENS = 8
@@ -286,7 +288,7 @@ class Evaluation:
         groups = [group for group in self._groups.values() if group[2] >= least]
         if not groups:
             return {}
-        same = [low for low, high, _ in groups if low == high]
+        same = [low for low, high, _ in groups if high - low <= _ROUNDING * abs(high)]
         top = max(1.0, self._high)
         return {
             "groups": float(len(groups)),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows
 
+from verl_tui.health import Severity
 from verl_tui.records import Restart
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def test_it_says_whether_they_are_wrong_or_right() -> None:
     columns = {"samples/dead_groups": [0.9] * 40, "samples/groups_all_wrong": [0.85] * 40}
     found = find("dead-groups", columns)
     assert found is not None
-    assert found.message.endswith("(all wrong 0.85 at the newest step)")
+    assert "(all wrong 0.85 at the newest step); the task is hopeless so far" in found.message
 
 
 def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
@@ -283,7 +284,62 @@ def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
     run = planted({keys[0]: [0.9] * 80, keys[1]: [0.85] * 80})
     run.apply(batch(Restart("steps went back"), rows({keys[0]: [0.9] * 40, keys[1]: [0.75] * 40}, range(1, 41))), 0.0)
     (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
-    assert found.message.endswith("(all wrong 0.75 at the newest step)")
+    assert "(all wrong 0.75 at the newest step); the task is hopeless so far" in found.message
+
+
+def dead(**more: list[float]) -> dict[str, list[float]]:
+    """Return groups that are dead from step 60 on, and what else the samples tell."""
+    return {"samples/dead_groups": [*[0.3] * 60, *[0.9] * 60], **more}
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "words", "severity"),
+    [
+        (dead(**{"critic/score/mean": [*ramp(0.1, 0.98)[:120], *[0.98] * 40][40:]}), {}, "is solved", Severity.INFO),
+        (dead(**{"critic/score/mean": [*noisy([-2.0] * 60, 0.1), *[-0.3] * 60]}), {}, "is solved", Severity.INFO),
+        (dead(**{"critic/score/mean": [0.0] * 120}), {}, "has scored 0: the task is hopeless", Severity.WARNING),
+        (dead(**{"critic/score/mean": [1.0] * 120}), {}, "the scorer is constant", Severity.WARNING),
+        (dead(**{"critic/score/mean": [0.3, 0.30000001] * 60}), {}, "the scorer is constant", Severity.WARNING),
+        (dead(**{"critic/score/mean": noisy([0.03] * 120, 0.005)}), {}, "is hopeless so far", Severity.WARNING),
+        (
+            dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1)}),
+            {"rollout.temperature": 0.05, "rollout.val_kwargs.temperature": 0},
+            "sampling is too cold: rollout.temperature is 0.05",
+            Severity.WARNING,
+        ),
+        (
+            dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1), "samples/unique_share": [0.4] * 120}),
+            {"rollout.val_kwargs.temperature": 0},
+            "alike from the beginning on (40% of them differ)",
+            Severity.WARNING,
+        ),
+        (
+            dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1), "samples/unique_share": [*[0.9] * 60, *[0.1] * 60]}),
+            {},
+            "have become alike: 10% of them differ, 90% at the beginning",
+            Severity.WARNING,
+        ),
+    ],
+)
+def test_it_says_why_groups_are_dead(
+    columns: dict[str, list[float]], settings: dict[str, float], words: str, severity: Severity
+) -> None:
+    (found,) = (one for one in judge(planted(columns, settings=settings)).findings if one.id == "dead-groups")
+    assert words in found.message
+    assert found.severity is severity
+
+
+def test_rounding_is_no_spread() -> None:
+    columns = {"frac_reward_zero_std": [0.0] * 40, "reward_std": [6e-8] * 40, "reward": [0.3] * 40}
+    assert find("dead-groups", columns, OTHER) is not None
+    assert find("dead-groups", {**columns, "reward_std": [0.1] * 40}, OTHER) is None
+
+
+def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
+    shares = {"samples/dead_groups": [*[0.9] * 60, *[0.1] * 60], "critic/score/mean": [*[0.0] * 60, *[0.99] * 60]}
+    (known,) = (one for one in judge(planted(shares)).history if one.id == "dead-groups")
+    assert known.severity is Severity.WARNING
+    assert known.message.endswith("has scored 0: the task is hopeless, or the scorer reads none of them")
 
 
 # -- component-imbalance -----------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ class Stream:
         Args:
             kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
                 `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
-                the second has reached `limit`, else 0); of any number `mean of all`.
+                the second has reached `limit`, else 0) or `or no spread` (1 where the second is at most `limit`, else
+                the first); of any number `mean of all`.
             scale: Factor of all values.
             limit: See `at limit`.
             work_out: Makes the judged number of a `value`; the values themselves by default.
@@ -169,6 +170,10 @@ def _widest(_limit: float) -> Callable[[float, float], float]:
     return lambda first, second: max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
 
 
+def _or_no_spread(limit: float) -> Callable[[float, float], float]:
+    return lambda first, second: 1.0 if 0 <= second <= limit else first
+
+
 def _at_limit(limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first if second >= limit else 0.0
 
@@ -179,4 +184,5 @@ _MAKERS = {
     "product": _product,
     "widest": _widest,
     "at limit": _at_limit,
+    "or no spread": _or_no_spread,
 }

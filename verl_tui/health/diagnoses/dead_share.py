@@ -30,6 +30,9 @@ _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
 _LOOKED, _LEAST = 20, 5
 """Newest points that show whether scores are 0 or 1, and how many there must be."""
+_NO_SPREAD = 1e-5
+"""Standard deviation of scores that is rounding: single precision leaves some 1e-7 of scores that are all alike, which
+trainers take for a spread."""
 _WHOLE = 0.01
 """A mean of so many zeros and ones is a whole number of them; rounding leaves less than this."""
 
@@ -45,17 +48,20 @@ class DeadShare(NamedTuple):
     """Makes the share of the metric's value; None where that is the share."""
     words: str = ""
     """How it was worked out."""
+    beside: tuple[str, ...] = ()
+    """The metric that holds the scores' spread: where there is none, all groups are dead whatever the share says."""
 
     def stream(self) -> Stream:
         """Return a stream of the share."""
-        return Stream("value", work_out=self.work_out)
+        return Stream("or no spread", limit=_NO_SPREAD) if self.beside else Stream("value", work_out=self.work_out)
 
 
 def dead_share(moment: Moment) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
     names = moment.names
     if key := next((names[name] for name in _NAMES if name in names), None):
-        return DeadShare(key)
+        spread = moment.indicators.get("reward_std") if key != names.get(SAMPLES) else None
+        return DeadShare(key, beside=(spread,) if spread is not None else ())
     batch = figure(moment.run, ("data.train_batch_size", "train_batch_size"))
     if _EVICTED in names and batch is not None:
         return _filtered(names[_EVICTED], batch[1])
