@@ -34,6 +34,11 @@ T, V = TUTORIAL, VERL
 ASYNC = {"fully_async/trainer/idle_ratio": 0.1, "critic/returns/mean": 0.0}
 RS = "rollout_corr/rollout_rs_masked_fraction"
 CASES = [
+    Case(
+        "nothing-learns",
+        {"actor/lr": [0.0] * 20, "actor/grad_norm": wave(20, 0.51234, 0.1)},
+        {"actor/lr": [*[0.0] * 5, *[1e-6] * 15], "actor/grad_norm": wave(20, 0.51234, 0.1)},
+    ),
     Case("reward-zero", {"rollout/reward_mean": late(30, 2.4, 0.0, 1)}, {"rollout/reward_mean": wave(30, 2.4, 0.3)}, T),
     Case(
         "reward-zero/lasting",
@@ -463,3 +468,14 @@ def test_phases_that_the_log_names_later_are_looked_at() -> None:
     assert "slow-phase" not in ids(judge_.verdict(1.0))
     run.apply(batch(rows({"timing_s/gen": [20.0] * 160 + [80.0] * 40}, order=200)), now=0.0)
     assert "slow-phase" in ids(judge_.verdict(2.0))
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"actor/grad_norm": [0.512, 0.498] * 20, "actor/entropy": [0.31, 0.3] * 20},  # three digits
+        {"actor/grad_norm": wave(40, 0.51234, 0.1), "actor/kl_loss": wave(40, 0.002, 0.001)},  # the policy moves
+    ],
+)
+def test_a_learning_rate_that_is_rounded_to_0_stops_nothing(beside: dict[str, list[float]]) -> None:
+    assert "nothing-learns" not in ids(judge(planted({"actor/lr": [0.0] * 40, **beside})))

@@ -340,6 +340,23 @@ def no_factor(moment: Moment, key: str) -> str | None:
     return None if low is None else f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
 
 
+_DIGITS = 4
+_WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
+
+
+def rate_rounded(moment: Moment, key: str) -> str | None:
+    """Excuse a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    kl = moment.run.present(moment.indicators.get("reference_kl"))
+    if kl is not None and any(value != 0 for value in kl.tail(_LATELY)):
+        return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
+    for indicator in _WHOLE_LOG:
+        series = moment.run.present(moment.indicators.get(indicator))
+        known = [value for value in series.tail(_LATELY) if math.isfinite(value)] if series is not None else []
+        if any(round(value, _DIGITS) != value for value in known):
+            return None
+    return f"all numbers have few digits: {key} may be rounded"
+
+
 SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "bounded-reward": bounded_reward,
     "small-scale": small_scale,
@@ -365,6 +382,7 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "has-utilization": has_utilization,
     "no-staleness-limit": staleness_free,
     "clips-sequences": clips_sequences,
+    "rate-rounded": rate_rounded,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
 
