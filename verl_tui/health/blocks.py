@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,13 +26,22 @@ class Block(NamedTuple):
     """Mean of each metric over these steps, nan where it has no finite value there."""
     told: int
     """Step of the first metric's next point: until then the last one might have changed."""
+    errors: tuple[float, ...] = ()
+    """Standard error of each level by the differences of neighbours, nan below two values; empty if not asked for."""
 
 
 class Blocks:
     """Cuts metrics at every so many points of the first one, as far as these will not change any more."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, errors: bool = False) -> None:
+        """Begin without blocks.
+
+        Args:
+            size: Points of the first metric a block.
+            errors: Whether blocks tell how sure their levels are.
+        """
         self._size = size
+        self._errors = errors
         self._next = 0
         """Points of the first metric that are in blocks."""
         self._reached: list[tuple[int, int] | None] = []
@@ -55,9 +65,10 @@ class Blocks:
         settled = (len(driver) if end is None else bisect_right(driver.steps, end)) - 1
         while self._next + self._size <= settled:
             first, last = driver.steps[self._next], driver.steps[self._next + self._size - 1]
-            levels = tuple(self._level(i, one, last) for i, one in enumerate(series))
+            values = [self._values(i, one, last) for i, one in enumerate(series)]
+            errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size
-            blocks.append(Block(first, last, levels, driver.steps[self._next]))
+            blocks.append(Block(first, last, tuple(map(level, values)), driver.steps[self._next], errors))
         return over, blocks
 
     def _changed(self, series: Sequence[Series | None]) -> bool:
@@ -75,14 +86,14 @@ class Blocks:
                 return True
         return False
 
-    def _level(self, i: int, series: Series | None, last: int) -> float:
+    def _values(self, i: int, series: Series | None, last: int) -> Sequence[float]:
         reached = self._reached[i]
         if series is None or reached is None:
-            return math.nan
+            return ()
         start = reached[1]
         stop = bisect_right(series.steps, last, start)
         self._reached[i] = (series.revision, stop)
-        return level(series.values[start:stop])
+        return series.values[start:stop]
 
 
 def level(values: Sequence[float]) -> float:
@@ -92,3 +103,12 @@ def level(values: Sequence[float]) -> float:
     if len(values) >= _TRIM:
         return (math.fsum(values) - min(values) - max(values)) / (len(values) - 2)
     return math.fsum(values) / len(values) if values else math.nan
+
+
+def error(values: Sequence[float]) -> float:
+    """Return the standard error of the mean of the finite values; a slope or a step within them hardly counts."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2:
+        return math.nan
+    squares = sum((after - before) * (after - before) for before, after in pairwise(known))
+    return math.sqrt(squares / (2 * (len(known) - 1)) / len(known))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.distributions import one_each
-from verl_tui.evaluation import PREFIX, RESERVED
+from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
 from verl_tui.health.finding import NotJudged
@@ -19,18 +16,6 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.moment import Moment
 
-_COMPONENT = re.compile(
-    r"(?:train/)?rewards/.+?(?:/mean)?|training/reward/.+|reward_extra/.+/mean|critic/rewards/(?!mean$|max$|min$|std$).+"
-    r"|samples/.+"
-)
-"""TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793, 4545), and what a dump
-says beside a sample's score."""
-_NO_COMPONENT = re.compile(
-    r".*(?:/|_)(?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|kl|entropy|count|number|num"
-    r"|penalty|advantages?|repetition|distinct_?\d?|index|level|difficulty|weight|temperature|loss|rate_limit|retries|calls)"
-    r"|samples/(?:extra_)?(?:num|n|is|has)_.+"
-)
-"""Numbers that are no part of a reward: amounts, spreads, and what describes the task."""
 _MOST = 12
 _WINDOW = 12
 """Newest blocks in which it is saturated: 120 points, longer than any start: heuristic."""
@@ -71,7 +56,7 @@ class ComponentImbalance(BlockDiagnosis):
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at the reward's components."""
         reward = moment.indicators.get("reward")
-        keys = _components(moment.run.keys, reward)
+        keys = components(moment.run.keys, reward)
         if reward is None or len(keys) < 2:
             return NotJudged(self.rule.id, "the log has no components of the reward" if reward else "no reward")
         return Inputs((reward, *keys[:_MOST]))
@@ -106,21 +91,6 @@ class ComponentImbalance(BlockDiagnosis):
             told,
             one.key,
         )
-
-
-@lru_cache(256)
-def _components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
-    """Return the keys of the reward's parts; of two spellings of one the shorter."""
-    # Asked for at each judging, while keys hardly ever change.
-    known: dict[str, str] = {}
-    for key in sorted(one_each(keys), key=lambda key: (len(key), key)):
-        name = key.removeprefix("train/")
-        if key == reward or name in known or _COMPONENT.fullmatch(key) is None or _NO_COMPONENT.fullmatch(key):
-            continue
-        # Our own figures of samples are no parts of a reward; an extra of such a name is `samples/extra_…`.
-        if name.removeprefix(PREFIX) not in RESERVED:
-            known[name] = key
-    return tuple(known.values())
 
 
 def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]) -> _Saturated | None:

@@ -100,6 +100,8 @@ class BlockDiagnosis(Diagnosis):
     """Blocks without the signs after which it is over: it must not come and go with the noise."""
     needs: ClassVar[int] = 4
     """Blocks below which nothing is said."""
+    errors: ClassVar[bool] = False
+    """Whether it asks how sure the levels of its blocks are."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
@@ -144,7 +146,7 @@ class BlockDiagnosis(Diagnosis):
         return self._finding(moment)
 
     def _start_over(self) -> None:
-        self._blocks = Blocks(self.size)
+        self._blocks = Blocks(self.size, errors=self.errors)
         self._forget()
 
     def _forget(self) -> None:

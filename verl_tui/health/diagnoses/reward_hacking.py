@@ -1,13 +1,15 @@
-"""The training reward rises while what it stands for does not: an audit after the fact, no early warning."""
+"""The training reward rises at the cost of a part of it, or while what it stands for does not rise with it."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
 from verl_tui.health.finding import NotJudged
+from verl_tui.health.trade_off import TradeOff, trade_off
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _SURE = 3.0
 """Standard errors that make it sure: every block asks anew."""
 _FOLLOW_T, _FOLLOW = 2.0, 0.02
 """A validation that has likely gained a fiftieth of its level follows."""
-_MOST_VALIDATIONS = 6
+_MOST_VALIDATIONS, _MOST_COMPONENTS = 6, 12
 _REPEATS = 0.1
 _POORER = 0.15
 """Repetition up by a tenth, or diversity down by so much of its level, beyond doubt: heuristic."""
@@ -44,34 +46,67 @@ class _Sign(NamedTuple):
     since: int
 
 
-class RewardHacking(BlockDiagnosis):
-    """Reward up, validation down or level; or reward up, and samples repeat themselves or lose their variety."""
+class _Context(NamedTuple):
+    """What the columns are, behind the reward and two figures of samples."""
 
-    needs: ClassVar[int] = 11
+    validations: int
+    """So many validation scores come first, then the reward's parts."""
+    weights: tuple[float | None, ...]
+    """Of each part, None where it is not known."""
+
+
+class RewardHacking(BlockDiagnosis):
+    """Reward up, and a part of it down; or validation down or level; or samples that repeat or resemble each other."""
+
+    needs: ClassVar[int] = 4
+    errors: ClassVar[bool] = True
     _before: bool = False
     """Whether the block before showed it, too: one alone may be chance."""
+    _cost: TradeOff | None = None
+    """What the reward rises at the cost of, while that lasts."""
 
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
-        """Look at the reward, what samples tell, and the validation scores."""
+        """Look at the reward, what samples tell, the validation scores and the reward's parts."""
         reward = moment.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         validations = validation_keys(moment.run.keys)[:_MOST_VALIDATIONS]
         samples = tuple(moment.names.get(f"samples/{name}") for name in ("repetition", "distinct_2"))
-        if not validations and not any(samples):
-            return NotJudged(self.rule.id, "the log has neither validation nor samples")
-        return Inputs((reward, *samples, *validations))
+        parts = components(moment.run.keys, reward)
+        known = weights(moment.run, parts)
+        # What counts against the reward is meant to fall.
+        parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST_COMPONENTS]
+        if not validations and not any(samples) and not parts:
+            return NotJudged(self.rule.id, "the log has neither validation nor samples nor parts of the reward")
+        context = _Context(len(validations), tuple(known.get(key) for key in parts))
+        return Inputs((reward, *samples, *validations, *parts), context)
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
-        """Compare reward and the rest over several stretches; two blocks in a row must show it."""
-        told = self._compare(blocks, inputs)
+        """Look for what the reward costs, then over several stretches; two blocks in a row must show it."""
+        told = self._costs(blocks, inputs) or self._compare(blocks, inputs)
         before, self._before = self._before, told is not None
         return told if before or self.spans.open is not None else None
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._before, self._cost = False, None
+
+    def _costs(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Return what the reward rises at the cost of."""
+        assert isinstance(inputs.context, _Context)
+        if self._cost is not None and not self._cost.lasts(blocks, self.reach(self._cost.column)):
+            self._cost = None
+        if self._cost is None:
+            columns = range(3, len(inputs.keys))
+            found = (trade_off(blocks, i, self.reach(i)) for i in columns)
+            self._cost = next((one for one in found if one is not None), None)
+        return _told_cost(blocks, self._cost, inputs) if self._cost is not None else None
 
     def _compare(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         low, high = self.reach(0)
         shared = low >= 0.0 and high <= 1.0
-        validations = range(3, len(inputs.keys))
+        assert isinstance(inputs.context, _Context)
+        validations = range(3, 3 + inputs.context.validations)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             line = course(stretch, 0)
@@ -100,6 +135,27 @@ class RewardHacking(BlockDiagnosis):
             (*told, "an audit after the fact: read samples with high scores"),
             sign.key,
         )
+
+
+def _told_cost(blocks: Sequence[Block], cost: TradeOff, inputs: Inputs) -> Told:
+    assert isinstance(inputs.context, _Context)
+    key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
+    part = cost.column - 3 - inputs.context.validations
+    held_out = part >= 0 and inputs.context.weights[part] == 0
+    now, last = blocks[-1].levels[cost.column], blocks[-1].last
+    fell = f"from {number(cost.best)} at step {cost.best_step} to {number(now if math.isfinite(now) else cost.now)}"
+    rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"
+    return Told(
+        cost.since,
+        f"rose at the cost of {key}, which fell from {number(cost.best)} to {number(cost.now)}",
+        f"the reward rises at the cost of {key}{' (weight 0)' if held_out else ''}: that fell {fell}, while the reward "
+        f"rose {rose}",
+        (
+            f"{key}: {fell} at step {last} (means of points)",
+            f"{reward}: {rose} at step {last}",
+        ),
+        key,
+    )
 
 
 def _follows(stretch: Sequence[Block], i: int) -> bool:

@@ -1,0 +1,78 @@
+"""The parts that a reward is made of, by the names that trainers and their users give them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from verl_tui.distributions import one_each
+from verl_tui.evaluation import PREFIX, RESERVED
+from verl_tui.health.limits import setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.runs.run import Run
+
+_COMPONENT = re.compile(
+    r"(?:train/)?rewards/(?P<trl>.+?)(?:/mean)?"
+    r"|(?:training/reward|train/reward_components|reward_components|reward)/(?P<own>.+?)(?:/mean)?"
+    r"|(?:critic/)?(?:reward_extra|reward_extra_info|extra_reward)/(?P<extra>.+?)/mean"
+    r"|critic/rewards/(?!mean$|max$|min$|std$)(?P<parts>.+?)(?:/mean)?"
+    r"|critic/(?!scores?/|rewards/|advantages/|returns/|values/|vf_)(?P<verl>\w+)/mean"
+    r"|samples/(?:extra_)?(?P<dump>.+)"
+)
+"""TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793, 4545; what a reward
+manager returns as `reward_extra_info`), and what a dump says beside a sample's score."""
+_NO_COMPONENT = re.compile(
+    r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d|kl|entropy|count"
+    r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_?\d?|index|level"
+    r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
+    r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
+)
+"""Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the task, totals."""
+
+
+@lru_cache(256)
+def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
+    """Return the keys of a reward's parts; of several spellings of one part the first.
+
+    Args:
+        keys: All keys of a log.
+        reward: Key of the reward itself.
+    """
+    # Asked for at each judging, while keys hardly ever change.
+    known: dict[str, str] = {}
+    for key in sorted(one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)):
+        name = _name(key)
+        if key == reward or name is None or name in known:
+            continue
+        known[name] = key
+    return tuple(known.values())
+
+
+def _name(key: str) -> str | None:
+    """Return what a part is called, None where the key is none."""
+    found = _COMPONENT.fullmatch(key)
+    # Our own figures of samples are no parts of a reward; an extra of such a name is `samples/extra_…`.
+    if found is None or key.removeprefix(PREFIX) in RESERVED:
+        return None
+    name = str(found[found.lastgroup or 0])
+    return None if _NO_COMPONENT.fullmatch(f"/{name}") else name
+
+
+_WEIGHTS = ("reward_weights",)
+
+
+def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
+    """Return the weights of a reward's parts where the run's settings state them, in the order in which they come.
+
+    TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
+    """
+    stated = setting(run, _WEIGHTS)
+    if stated is None:
+        return {}
+    numbers = [float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))]
+    own = [key for key in run.keys if key in parts and not key.startswith(PREFIX)]
+    return dict(zip(own, numbers, strict=True)) if len(own) == len(numbers) else {}
