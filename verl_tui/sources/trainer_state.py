@@ -174,9 +174,7 @@ def _entry(entry: object, first: int) -> Iterator[Row | Record]:
         return
     step += first
     numbers = {
-        safe(key, 300): value
-        for key, raw in entry.items()
-        if key != "step" and raw is not None and (value := number(raw)) is not None
+        safe(key, 300): value for key, raw in entry.items() if key != "step" and (value := number(raw)) is not None
     }
     if numbers:
         yield Row(step, tuple(numbers), tuple(numbers.values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
@@ -26,6 +26,11 @@ _NEEDED = ("reward", "policy_loss", "grad_norm")
 _PART = re.compile(r"(?:train/)?rewards/.+|samples/.+")
 _NEVER = 10
 """Points after which one of these counts as broken from the first on: a heuristic, exports pad their first rows."""
+_PACE = "train/learning_rate"
+"""In Hugging Face's TensorBoard files it stands beside every loss, gradient norm and reward; what turned NaN is None in
+transformers 5, and `TensorBoardCallback` leaves None out."""
+_KEPT_PACE = 20
+"""Points in a row that a metric came with it, so that its absence means something: heuristic."""
 _MOST_STEPS = 5
 """Steps named one by one."""
 _MOST_NAMED = 8
@@ -42,15 +47,25 @@ class _Stretch(NamedTuple):
     """Place of the last one among the points."""
 
 
+class _Points(NamedTuple):
+    """A metric with nan where it was left out."""
+
+    revision: Hashable
+    steps: Sequence[int]
+    values: Sequence[float]
+
+
 @dataclass(slots=True)
 class _Seen:
     """One metric, as far as it has been read."""
 
     key: str
     window: int
-    revision: int
+    revision: Hashable
     needed: bool = False
     """Whether it must have values; any other that never had a finite one does not apply rather than is broken."""
+    optional: bool = False
+    """Whether it began without a value: some metrics have one only now and then."""
     count: int = 0
     """Points that will not change any more."""
     finite: bool = False
@@ -60,12 +75,14 @@ class _Seen:
     """The newest broken points: step and place."""
     last: tuple[int, float] = (0, 0.0)
 
-    def read(self, series: Series, length: int) -> None:
+    def read(self, series: Series | _Points, length: int) -> None:
         """Take in what is new; the newest point may still change and is kept apart."""
+        if not self.count and length > 1:
+            self.optional = not self.needed and not math.isfinite(series.values[0])
         for i in range(self.count, length - 1):
             if math.isfinite(series.values[i]):
                 self.finite = True
-            elif self.finite:
+            elif self.finite and not self.optional:
                 self._add(series.steps[i], i)
             elif self.needed and i + 1 >= _NEVER:
                 self.finite = True
@@ -88,7 +105,7 @@ class _Seen:
     @property
     def broken(self) -> bool:
         """Whether the newest value is not finite, and others were."""
-        return self.finite and not math.isfinite(self.last[1])
+        return self.finite and not self.optional and not math.isfinite(self.last[1])
 
     def recent(self) -> list[int]:
         """Return the steps in the window at which it was not finite."""
@@ -120,8 +137,10 @@ class NotFinite(Diagnosis):
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Find metrics that broke."""
         keys = moment.run.keys
-        odd = _odd(moment.run)
-        seen = [one for key in odd if (one := self._read(moment, key)) is not None]
+        left_out = _left_out(moment)
+        odd = [key for key in _odd(moment.run) if key not in left_out]
+        seen = [one for key in odd if (one := self._read(moment, key, moment.series(key))) is not None]
+        seen += [one for key, points in left_out.items() if (one := self._read(moment, key, points)) is not None]
         self.spans = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
             return NotJudged(self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet")
@@ -131,11 +150,10 @@ class NotFinite(Diagnosis):
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
         return self._finding(broken)
 
-    def _read(self, moment: Moment, key: str) -> _Seen | None:
-        series = moment.series(key)
+    def _read(self, moment: Moment, key: str, series: Series | _Points | None) -> _Seen | None:
         if series is None:
             return None
-        length = len(series) if moment.end is None else bisect_right(series.steps, moment.end)
+        length = len(series.steps) if moment.end is None else bisect_right(series.steps, moment.end)
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
             seen = self._seen[key] = _Seen(key, self.rule.window, series.revision, key in _needed(moment.run))
@@ -176,6 +194,31 @@ def _odd(run: Run) -> Sequence[str]:
     if reward is None or reward in odd:
         return odd
     return [key for key in odd if _PART.fullmatch(key) is None]
+
+
+def _left_out(moment: Moment) -> Mapping[str, _Points]:
+    """Return the metrics of Hugging Face's TensorBoard files that were left out at some steps, with nan there."""
+    pace = moment.series(_PACE) if _PACE in moment.run.keys else None
+    if pace is None:
+        return {}
+    found = ((key, _gaps(series, pace)) for key in _needed(moment.run) if (series := moment.series(key)) is not None)
+    return {key: points for key, points in found if points is not None}
+
+
+def _gaps(series: Series, pace: Series) -> _Points | None:
+    """Return a metric with nan where only the other came, None where it lacks nothing or comes at a pace of its own."""
+    start = bisect_left(pace.steps, series.steps[0]) if len(series) else len(pace)
+    # The newest step may still be on its way.
+    stop = len(pace) - 1
+    if stop - start < _KEPT_PACE or len(series) >= stop - start + (series.steps[-1] >= pace.steps[-1]):
+        return None
+    steps = list(pace.steps[start:stop])
+    known = dict(zip(series.steps, series.values, strict=True))
+    if any(step not in known for step in steps[:_KEPT_PACE]):
+        return None
+    if (newest := pace.steps[-1]) in known:
+        steps.append(newest)
+    return _Points((series.revision, pace.revision), steps, [known.get(step, math.nan) for step in steps])
 
 
 def _needed(run: Run) -> set[str]:
