@@ -46,6 +46,21 @@ CASES = [
         {"critic/score/mean": late(30, 0.6, 0.0, 2)},
     ),
     Case("reward-cliff", {"critic/score/mean": late(80, 0.6, 0.1, 8)}, {"critic/score/mean": late(80, 0.6, 0.4, 8)}),
+    Case(
+        "reward-slide",
+        {"critic/score/mean": [*wave(40, 0.6, 0.02), *[0.6 - 0.01 * i for i in range(50)]]},
+        {"critic/score/mean": [*wave(40, 0.6, 0.02), *[0.6 - 0.002 * i for i in range(50)]]},
+    ),
+    Case(
+        "reward-jump",
+        {"critic/score/mean": [*wave(40, 0.6, 0.2), *[60.0] * 5]},
+        {"critic/score/mean": [*wave(40, 0.6, 0.2), *[1.0] * 5]},
+    ),
+    Case(
+        "component-falls",
+        {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.1] * 40},
+        {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.3] * 40},
+    ),
     Case("reward-low", {"rollout/reward_mean": wave(80, 0.6, 0.1)}, {"rollout/reward_mean": wave(80, 2.4, 0.3)}, T),
     Case(
         "reward-noisy",
@@ -80,11 +95,21 @@ CASES = [
         {"actor/kl_loss": [0.005 * i for i in range(200)]},
     ),
     Case("ref-kl-above-band", {"kl/divergence": wave(40, 0.15, 0.02)}, {"kl/divergence": wave(40, 0.08, 0.03)}, T),
-    Case("ref-kl-above-band/far", {"actor/kl_loss": wave(40, 1.3, 0.1)}, {"actor/kl_loss": wave(40, 0.4, 0.1)}),
+    Case("ref-kl-above-band/alone", {"actor/kl_loss": wave(40, 1.3, 0.1)}, {"actor/kl_loss": wave(40, 0.4, 0.1)}),
+    Case(
+        "ref-kl-rising/alone",
+        {"actor/kl_loss": [0.5 + 0.1 * i for i in range(40)]},
+        {"actor/kl_loss": [0.1 + 0.02 * i for i in range(40)]},
+    ),
     Case(
         "ref-kl-above-band/far",
-        {"actor/kl_loss": wave(40, 0.3, 0.02)},
-        {"actor/kl_loss": wave(40, 0.05, 0.02)},
+        {"actor/kl_loss": wave(60, 7.0, 0.1), "critic/score/mean": wave(60, 0.3, 0.05)},
+        {"actor/kl_loss": wave(60, 7.0, 0.1), "critic/score/mean": [min(0.9, 0.1 + 0.08 * i) for i in range(60)]},
+    ),
+    Case(
+        "ref-kl-above-band/far",
+        {"actor/kl_loss": wave(60, 0.3, 0.02), "critic/score/mean": wave(60, 0.3, 0.05)},
+        {"actor/kl_loss": wave(60, 0.05, 0.02), "critic/score/mean": wave(60, 0.3, 0.05)},
         V,
         {"actor.kl_loss_coef": 0.02},
     ),

@@ -27,7 +27,7 @@ _COMPONENT = re.compile(
 manager returns as `reward_extra_info`), and what a dump says beside a sample's score."""
 _NO_COMPONENT = re.compile(
     r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d|kl|entropy|count"
-    r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_?\d?|index|level"
+    r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d|index|level"
     r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
     r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
 )

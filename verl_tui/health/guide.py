@@ -39,6 +39,8 @@ class Rule:
     """What is judged: an indicator's id …"""
     metric: tuple[str, ...] = ()
     """… or verl's present name of a metric, alternatives in order; with `*` every matching key on its own."""
+    parts: bool = False
+    """Whether each part of the reward is judged, and not the indicator itself."""
     beside_indicator: str = ""
     """A second input, for streams that need one: an indicator's id …"""
     beside_metric: tuple[str, ...] = ()
@@ -183,6 +185,9 @@ NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "rising": ("factor", "window"),
         "streak": ("threshold", "count"),
         "drops": ("threshold", "count"),
+        "slide": ("threshold",),
+        "fall": ("threshold",),
+        "scaled": ("factor", "window"),
         "diagnosis": (),
     }
 )
@@ -197,6 +202,7 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
         "product": True,
         "widest": True,
         "at limit": True,
+        "unbought": True,
         "mean of all": False,
     }
 )
@@ -315,6 +321,9 @@ def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
+_SWITCHES = ("percent", "parts")
+
+
 def _field(where: str, key: str, value: object) -> object:
     if key == "severity":
         if isinstance(value, Severity):
@@ -326,9 +335,9 @@ def _field(where: str, key: str, value: object) -> object:
         return _number(where, value, whole=key in _COUNTS)
     if key in _LISTS:
         return _words(where, value)
-    if key in ("percent", "not_in"):
-        if not isinstance(value, bool if key == "percent" else Mapping):
-            raise ValueError(f"{where}: must be {'true or false' if key == 'percent' else 'a table'}, not {value!r}")
+    if key in (*_SWITCHES, "not_in"):
+        if not isinstance(value, bool if key in _SWITCHES else Mapping):
+            raise ValueError(f"{where}: must be {'true or false' if key in _SWITCHES else 'a table'}, not {value!r}")
         return value
     if not isinstance(value, str):
         raise ValueError(f"{where}: must be text, not {value!r}")

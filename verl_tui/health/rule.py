@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.causes import CAUSES
+from verl_tui.health.components import components, weights
 from verl_tui.health.conditions import make
 from verl_tui.health.conditions.condition import Words, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
@@ -32,6 +33,7 @@ _MANY = 5
 """Measurements whose mean says more than one: GPUs dip within every step."""
 _FEWEST = 3
 """Points that a lasting breach has at least, however many measurements each is of."""
+_MOST_PARTS = 12
 _MOST_KEYS = 50
 """Keys that a rule with a wildcard judges at most."""
 
@@ -92,6 +94,8 @@ class RuleOnRun:
                 rule.id, f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
             )
         keys = self._keys(moment)
+        if not keys and rule.parts:
+            return NotJudged(rule.id, "the log has no components of the reward")
         if not keys:
             return NotJudged(rule.id, f"the log has no {_names(rule.indicator, rule.metric)}")
         beside = _resolve(moment, rule.beside_indicator, rule.beside_metric)
@@ -102,6 +106,8 @@ class RuleOnRun:
         return self._judge_keys(moment, keys, beside or "")
 
     def _keys(self, moment: Moment) -> list[str]:
+        if self.rule.parts:
+            return _parts(moment)
         if self._patterns:
             if self._matching[0] != len(moment.names):
                 self._matching = (len(moment.names), _matching(moment.names, self._patterns))
@@ -217,6 +223,13 @@ class RuleOnRun:
         )
         self._watches[key] = (basis, watch)
         return watch
+
+
+def _parts(moment: Moment) -> list[str]:
+    """Return the keys of the reward's parts; a single one is the reward itself."""
+    found = components(moment.run.keys, moment.indicators.get("reward"))
+    known = weights(moment.run, found)
+    return [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS] if len(found) > 1 else []
 
 
 def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:

@@ -205,6 +205,11 @@ def no_target(moment: Moment, key: str) -> str | None:
     return f"{key} rises slowly by nature, and no adaptive controller with a target_kl is known"
 
 
+def has_reward(moment: Moment, _key: str) -> str | None:
+    """Excuse a figure alone where the reward tells what it has bought."""
+    return "judged beside the reward" if "reward" in moment.indicators else None
+
+
 def has_target(moment: Moment, _key: str) -> str | None:
     """Excuse the comparison with a run's own past where a target says more."""
     return "judged against target_kl" if stated_target(moment.run) is not None else None
@@ -363,6 +368,7 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "stair-steps": stair_steps,
     "no-target": no_target,
     "has-target": has_target,
+    "has-reward": has_reward,
     "v1-trainer": v1,
     "not-v1-trainer": not_v1,
     "no-response-limit": no_response_limit,

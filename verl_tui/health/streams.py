@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import deque
+from copy import copy
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.runs.series import Series
+
+
+_SCORES, _FEWEST = 20, 5
+"""Rewards that tell its level at the start and now: at most, and at least."""
+_NEAR = 0.1
+"""A KL up to here is near the reference (the verl tutorials' guide)."""
+_FAR = 1.0
+"""Below a nat nothing is said before there are points enough to know whether the reward rises."""
+_SURELY, _GAIN = 3.0, 0.1
+"""A reward has risen if it gained three standard errors and a tenth of its size: heuristic."""
+_SOLVED = 0.95
+"""On a scale from 0 to 1 there is nothing left to gain: heuristic."""
 
 
 class Fresh(NamedTuple):
@@ -40,13 +55,15 @@ class Stream:
         Args:
             kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
                 `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
-                the second has reached `limit`, else 0) or `or no spread` (1 where the second is at most `limit`, else
-                the first); of any number `mean of all`.
+                the second has reached `limit`, else 0), `or no spread` (1 where the second is at most `limit`, else the
+                first) or `unbought` (the first, a KL, where the second, the reward, has not risen for it, else 0); of any
+                number `mean of all`.
             scale: Factor of all values.
             limit: See `at limit`.
             work_out: Makes the judged number of a `value`; the values themselves by default.
         """
-        self._make = _MAKERS[kind](limit) if kind in _MAKERS else None
+        self._kind, self._limit = kind, limit
+        self._make = self._maker()
         self._absolute = kind == "absolute"
         self._work_out = work_out
         self._together = kind == "mean of all"
@@ -71,11 +88,15 @@ class Stream:
         if over:
             self._cursors = [0, 0]
             self._revisions = revisions
+            self._make = self._maker()
         if self._together:
             return self._averaged(series, lengths, over=over)
         if self._make is None:
             return self._single(series[0], lengths[0], over=over)
         return self._joined(series[0], series[1], lengths, over=over)
+
+    def _maker(self) -> Callable[[float, float], float] | None:
+        return _MAKERS[self._kind](self._limit) if self._kind in _MAKERS else None
 
     def _single(self, series: Series, length: int, *, over: bool) -> Fresh:
         if not length:
@@ -150,7 +171,9 @@ class Stream:
         one, other = first.at(step), second.at(step)
         if self._make is None or one is None or other is None or not one.step == other.step == step:
             return None
-        value = self._make(one.value, other.value) * self._scale
+        # A point that may still change must leave no trace.
+        make = self._make.peek if isinstance(self._make, _Unbought) else self._make
+        value = make(one.value, other.value) * self._scale
         return (step, value) if math.isfinite(value) else None
 
 
@@ -178,11 +201,57 @@ def _at_limit(limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first if second >= limit else 0.0
 
 
-_MAKERS = {
+class _Unbought:
+    """A KL to the reference, as far as no reward was bought with it."""
+
+    def __init__(self) -> None:
+        self._opening: list[float] = []
+        self._newest: deque[float] = deque(maxlen=_SCORES)
+        self._low, self._high = math.inf, -math.inf
+        self._seen = 0
+
+    def __call__(self, kl: float, reward: float) -> float:
+        """Take in a point; return the KL, 0 where the reward has risen for it."""
+        if math.isfinite(reward):
+            if len(self._opening) < _SCORES:
+                self._opening.append(reward)
+            self._newest.append(reward)
+            self._low, self._high = min(self._low, reward), max(self._high, reward)
+        self._seen += 1
+        early = kl <= _FAR and self._seen < 2 * _SCORES
+        return 0.0 if kl > _NEAR and (early or self._bought()) else kl
+
+    def peek(self, kl: float, reward: float) -> float:
+        """Return what a point would give, without taking it in."""
+        twin = copy(self)
+        twin._opening, twin._newest = self._opening.copy(), self._newest.copy()
+        return twin(kl, reward)
+
+    def _bought(self) -> bool:
+        size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
+        if size < _FEWEST:
+            return False
+        first, last = self._opening[:size], list(self._newest)[-size:]
+        if min(len(first), len(last)) < _FEWEST:
+            return False
+        if self._low >= 0 and self._high <= 1 and fmean(last) >= _SOLVED:
+            return True
+        gain = fmean(last) - fmean(first)
+        error = math.sqrt((_variance(first) + _variance(last)) / size)
+        return gain > _GAIN * max(map(abs, last)) and gain > _SURELY * error
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = fmean(values)
+    return sum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
+
+
+_MAKERS: Mapping[str, Callable[[float], Callable[[float, float], float]]] = {
     "ratio": _ratio,
     "difference": _difference,
     "product": _product,
     "widest": _widest,
     "at limit": _at_limit,
     "or no spread": _or_no_spread,
+    "unbought": lambda _: _Unbought(),
 }

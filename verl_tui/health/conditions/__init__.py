@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.cliff import Cliff
+from verl_tui.health.conditions.scale import Scaled
+from verl_tui.health.conditions.slide import Slide
 from verl_tui.health.conditions.spread import Jump, Leap, Surge, Zero
 from verl_tui.health.conditions.stays import Noisy, Range, Stays, Steadiness
 from verl_tui.health.conditions.streak import Drops, Streak
@@ -51,6 +53,11 @@ _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "cliff": lambda rule, limit, _: Cliff(window=rule.window, recent=rule.recent, gap=3 * rule.recent, share=limit),
     "surge": lambda rule, _, __: Surge(window=rule.window, recent=rule.recent, factor=rule.factor, floor=rule.floor),
     "rising": lambda rule, _, __: Rising(window=rule.window, factor=rule.factor),
+    "slide": lambda _, limit, __: Slide(share=limit, steep=False),
+    "fall": lambda _, limit, __: Slide(share=limit, steep=True),
+    "scaled": lambda rule, _, restarts: Scaled(
+        factor=rule.factor, least=rule.window, floor=rule.floor, restarts=restarts
+    ),
     "streak": lambda rule, limit, restarts: Streak(limit, rule.count, restarts),
     "drops": lambda rule, limit, restarts: Drops(limit, rule.count, restarts),
 }

@@ -18,6 +18,8 @@ _SIGMAS = 3.0
 """The mean of the last points must lie so many standard deviations of single points below: no batch does that."""
 _EACH = 0.5
 """Each of the last points must have fallen at least half as far as their mean must have."""
+_BRINK, _LOST = 8, 0.25
+"""The newest points of the level before must not have lost more than so much of the fall, or it is a slide."""
 _BACK = 0.5
 """A cliff is over when half of the fall has been made up for."""
 
@@ -78,6 +80,8 @@ class Cliff(Condition):
         sigma = _TO_SIGMA * median(abs(value - level) for value in past)
         least = max(_SIGMAS * sigma, self._share * abs(level))
         foot = fmean(last)
+        if level - median(past[-_BRINK:]) > _LOST * (level - foot):
+            return  # it has slid for longer
         if level - foot <= least or any(level - value <= _EACH * least for value in last) or least <= 0:
             return
         edge = self._edge(level, foot)

@@ -56,6 +56,11 @@ class _Past:
         deviation = median(abs(value - level) for value in self._sorted)
         return max(_TO_SIGMA * deviation, _LEAST_SIGMA * abs(level))
 
+    def lately(self) -> float:
+        """Return the median of the newer half."""
+        values = list(self._order)
+        return median(values[len(values) // 2 :])
+
     def tail(self) -> float:
         """Return where the upper tail begins."""
         return self._sorted[min(len(self._sorted) - 1, int(_TAIL * len(self._sorted)))]
@@ -207,6 +212,10 @@ class Surge(Condition):
     def _consider(self) -> None:
         level = self._past.median()
         limit = max(self._factor * level, self._floor)
+        if all(value > limit for _, value in self._recent):
+            # What has grown all along, as from 0 at a run's start, has no level: its newest part is its past.
+            level = max(level, self._past.lately())
+            limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
             self._since = (self._recent[0][0], level)
             self._held.clear()

@@ -1,0 +1,124 @@
+"""A reward that slides, jumps or loses one of its parts; and a KL that no reward was bought with."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from planted import OTHER, VERL, batch, ids, judge, planted, rows
+
+from verl_tui.health import Episode, Severity
+from verl_tui.records import Restart
+from verl_tui.runs.run import Run
+
+
+def noisy(values: list[float], size: float, seed: int = 0) -> list[float]:
+    chance = random.Random(seed)
+    return [value + chance.gauss(0, size) for value in values]
+
+
+def told(columns: dict[str, list[float]], id: str, beside: dict[str, float] = VERL) -> list[Episode]:
+    return [one for one in judge(planted(columns, beside)).history if one.id == id]
+
+
+SLIDE = noisy([0.7] * 60 + [0.7 - 0.006 * i for i in range(100)] + [0.1] * 40, 0.03)
+
+
+def test_a_slide_is_found_while_it_slides_and_called_one() -> None:
+    (slide,) = told({"critic/score/mean": SLIDE}, "reward-slide")
+    assert slide.since_step is not None
+    assert 50 <= slide.since_step <= 90
+    assert slide.raised_step is not None
+    assert slide.raised_step <= 135
+    assert told({"critic/score/mean": SLIDE}, "reward-cliff") == []
+
+
+def test_a_cliff_is_no_slide() -> None:
+    cliff = {"critic/score/mean": noisy([0.7] * 80 + [0.05] * 80, 0.03)}
+    assert told(cliff, "reward-slide") == []
+    assert len(told(cliff, "reward-cliff")) == 1
+
+
+def test_a_slide_from_the_start() -> None:
+    (slide,) = told({"reward": noisy([max(0.0, 0.43 - 0.01 * i) for i in range(100)], 0.03)}, "reward-slide", OTHER)
+    assert slide.raised_step is not None
+    assert slide.raised_step <= 45
+
+
+@pytest.mark.parametrize("level", [0.02, 0.2, 0.5, -1.0, 3.0])
+def test_a_reward_that_only_varies_does_not_slide(level: float) -> None:
+    for seed in range(20):
+        values = noisy([level] * 300, abs(level) / 2 + 0.05, seed)
+        assert told({"critic/score/mean": values}, "reward-slide") == []
+        assert told({"critic/score/mean": values}, "reward-jump") == []
+
+
+def test_a_scale_that_was_changed() -> None:
+    values = noisy([0.5] * 60, 0.1) + noisy([50.0] * 40, 10.0)
+    (jump,) = told({"critic/score/mean": values}, "reward-jump")
+    assert (jump.since_step, jump.raised_step) == (61, 63)
+    assert jump.severity is Severity.WARNING
+
+
+def test_a_scale_below_0() -> None:
+    assert len(told({"reward": noisy([-3.0] * 60, 0.5) + noisy([20.0] * 40, 1.0)}, "reward-jump", OTHER)) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.01] * 60 + [0.9] * 40,  # a sparse reward that is found
+        [0.3] * 60 + [0.3 + 0.2 * i for i in range(40)],  # climbs
+        [0.5] * 60 + [60.0] + [0.5] * 39,  # a single batch
+    ],
+)
+def test_what_is_learnt_is_no_change_of_scale(values: list[float]) -> None:
+    assert told({"critic/score/mean": values}, "reward-jump") == []
+
+
+def test_a_resumed_run_may_have_another_scale() -> None:
+    run = Run("r")
+    run.apply(batch(rows({"critic/score/mean": [0.5] * 60})), now=0.0)
+    again = rows({"critic/score/mean": [50.0] * 40}, range(61, 101), 60)
+    run.apply(batch(Restart("started anew"), again), now=0.0)
+    assert "reward-jump" not in ids(judge(run))
+
+
+@pytest.mark.parametrize(
+    ("names", "beside"),
+    [(("samples/acc", "samples/format"), VERL), (("rewards/acc/mean", "rewards/format/mean"), OTHER)],
+)
+def test_a_part_that_falls_behind_a_constant_one(names: tuple[str, str], beside: dict[str, float]) -> None:
+    falls = noisy([0.6] * 80 + [max(0.05, 0.6 - 0.01 * i) for i in range(100)], 0.03)
+    constant = [1.0] * 180
+    reward = "critic/score/mean" if beside is VERL else "reward"
+    columns = {reward: [5.0 + one for one in falls], names[0]: falls, names[1]: constant}
+    (fall,) = told(columns, "component-falls", beside)
+    assert fall.key == names[0]
+    assert fall.raised_step is not None
+    assert 80 <= fall.raised_step <= 135
+
+
+def test_a_high_kl_that_has_gone_flat_is_told() -> None:
+    kl = [0.0, 2.0, 5.0, *noisy([7.0] * 197, 0.1)]
+    columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([0.25] * 200, 0.1)}
+    (far,) = told(columns, "ref-kl-above-band")
+    assert far.raised_step is not None
+    assert far.raised_step <= 30
+    assert far.cleared_step is None
+
+
+def test_a_kl_that_buys_reward_is_the_price_of_learning() -> None:
+    kl = noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02)
+    columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(200)], 0.05)}
+    assert not {"ref-kl-above-band", "ref-kl-rising", "ref-kl-high"} & {
+        one.id for one in judge(planted(columns)).history
+    }
+
+
+def test_a_reward_that_is_lost_again_leaves_the_kl_unbought() -> None:
+    reward = noisy([min(0.9, 0.1 + 0.02 * i) for i in range(100)] + [0.1] * 100, 0.03)
+    columns = {"actor/kl_loss": noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02), "critic/score/mean": reward}
+    (far,) = told(columns, "ref-kl-above-band")
+    assert far.raised_step is not None
+    assert 100 < far.raised_step <= 150

@@ -1,0 +1,94 @@
+"""A metric that leaves the range of all its past upwards from one point to the next: its scale was changed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_IN_A_ROW = 3
+"""Points that must all lie out there, from the first one on: what is learnt climbs there."""
+_BACK = 5
+"""Points in a row within the old range after which it is over."""
+
+
+class Scaled(Condition):
+    """From one point to the next all values lie far above all before; over when they are back, or a restart follows."""
+
+    def __init__(self, *, factor: float, least: int, floor: float, restarts: Sequence[int] = ()) -> None:
+        """Prepare the watch.
+
+        Args:
+            factor: How many times the size of all values before, or their range, a value must lie above them.
+            least: Points of the past without which nothing is told.
+            floor: Values up to here are never found, e.g. 1 for shares.
+            restarts: First steps of the run's later segments, where a new scale is no surprise.
+        """
+        super().__init__(cooldown=_BACK)
+        self.needs = least + _IN_A_ROW
+        self._factor, self._least, self._floor = factor, least, floor
+        self._restarts = sorted(restarts)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._low, self._high, self._count = math.inf, -math.inf, 0
+        self._beyond: list[tuple[int, float]] = []
+        """The points beyond all before, in a row."""
+        self._told: tuple[int, float] | None = None
+        self._within = 0
+        self._last: tuple[int, float] = (0, 0.0)
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            if self._restarts and step >= self._restarts[0]:
+                self._restarts = [mark for mark in self._restarts if mark > step]
+                self._end(step)
+                self._begin_anew()
+            self.seen += 1
+            self._last = (step, value)
+            if self._told is not None:
+                self._follow(step, value)
+            elif self._count >= self._least and value > self._limit():
+                self._beyond.append((step, value))
+                if len(self._beyond) == _IN_A_ROW:
+                    self._told = self._beyond[0]
+                    self._begin(self._told[0], step, f"jumped from {number(self._high)} at most to {number(value)}")
+            else:
+                for _, before in self._beyond:
+                    self._widen(before)
+                self._beyond = []
+                self._widen(value)
+
+    def _limit(self) -> float:
+        size = max(abs(self._high), abs(self._low), self._high - self._low)
+        return max(self._floor, self._high + self._factor * size)
+
+    def _widen(self, value: float) -> None:
+        self._low, self._high, self._count = min(self._low, value), max(self._high, value), self._count + 1
+
+    def _follow(self, step: int, value: float) -> None:
+        self._within = self._within + 1 if value <= self._limit() else 0
+        if self._within >= _BACK:
+            self._told, self._beyond, self._within = None, [], 0
+            self._end(step)
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._told is None:
+            return None
+        since, first = self._told
+        step, last = self._last
+        message = (
+            f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} at most in all steps "
+            "before: its scale was changed, as it seems"
+        )
+        range = f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"
+        return Report(message, since, (f"{range}; newest {number(last)} at step {step}",))
+
+    def _detach(self) -> None:
+        self._beyond = self._beyond.copy()

@@ -1,0 +1,125 @@
+"""A metric that falls for long: each third of a stretch lies surely below the one before."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.health.conditions.condition import Condition, Report, Words, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SIZE = 5
+"""Points a block."""
+_STRETCHES = (6, 12, 24, 48)
+"""Blocks over which a fall is looked for: 30 to 240 points."""
+_SURE = 5.0
+"""Standard errors between the first and the last third: heuristic, it is asked again and again."""
+_EACH = 0.2
+"""The middle third must lie at least a fifth of the fall from the first and from the last."""
+_STEEP = 0.6
+"""What makes up so much of the fall within two blocks is a cliff."""
+_NEAR = 0.15
+"""It began where it was last within so much of the fall from the level before."""
+_BACK = 0.5
+"""It is over when half of the fall has been made up for."""
+
+
+class _Block(NamedTuple):
+    last: int
+    mean: float
+    noise: float
+    """Variance of single points, by the differences of neighbours."""
+
+
+class Slide(Condition):
+    """Falls by a share of its level over 30 to 240 points; holds until half of it is made up for."""
+
+    def __init__(self, *, share: float, steep: bool) -> None:
+        """Prepare the watch.
+
+        Args:
+            share: Part of the level's size that a fall must exceed.
+            steep: Whether a fall at once counts, too.
+        """
+        super().__init__(cooldown=4 * _SIZE)
+        self.needs = _STRETCHES[0] * _SIZE
+        self._share, self._steep = share, steep
+        self._some: list[float] = []
+        self._blocks: deque[_Block] = deque(maxlen=_STRETCHES[-1])
+        self._fallen: tuple[float, float] | None = None
+        """Level before the fall and the lowest since."""
+        self._last: tuple[int, float] = (0, 0.0)
+
+    def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Take in points."""
+        for step, value in zip(steps, values, strict=True):
+            self.seen += 1
+            self._last = (step, value)
+            self._some.append(value)
+            if len(self._some) == _SIZE:
+                self._close(step)
+
+    def _close(self, step: int) -> None:
+        some, self._some = self._some, []
+        squares = sum((b - a) * (b - a) for a, b in pairwise(some))
+        self._blocks.append(_Block(step, fmean(some), squares / (2 * (_SIZE - 1))))
+        if self._fallen is not None:
+            self._follow(step)
+        else:
+            self._consider(step)
+
+    def _follow(self, step: int) -> None:
+        level, foot = self._fallen or (0.0, 0.0)
+        now = fmean(block.mean for block in [*self._blocks][-2:])
+        if now > foot + _BACK * (level - foot):
+            self._fallen = None
+            self._blocks.clear()
+            self._end(step)
+        elif now < foot:
+            self._fallen = (level, now)
+
+    def _consider(self, step: int) -> None:
+        blocks = [*self._blocks]
+        for count in _STRETCHES:
+            if len(blocks) < count:
+                return
+            stretch = blocks[-count:]
+            third = count // 3
+            first, middle, last = (fmean(b.mean for b in stretch[at * third : (at + 1) * third]) for at in range(3))
+            fall = first - last
+            if fall <= self._share * abs(first):
+                continue
+            error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
+            if fall >= _SURE * error and fall > 0 and (self._steep or _steadily(stretch, first, middle, last)):
+                near = first - _NEAR * fall
+                edge = max((at for at, block in enumerate(stretch) if block.mean >= near), default=0)
+                self._fallen = (first, fmean(block.mean for block in stretch[-2:]))
+                self._begin(stretch[edge].last, step, f"fell from {number(first)} to {number(self._fallen[1])}")
+                return
+
+    def report(self, words: Words) -> Report | None:
+        """Return what is breached now, None where nothing is."""
+        if self._fallen is None:
+            return None
+        level, foot = self._fallen
+        since, (step, last) = self._first(), self._last
+        now = fmean(block.mean for block in [*self._blocks][-2:])
+        message = f"{words.title} has fallen since step {since}, from {number(level)} to {number(now)}"
+        evidence = f"the level before: {number(level)}; lowest since {number(foot)} (means of {2 * _SIZE} points)"
+        return Report(message, since, (f"{evidence}; newest {number(last)} at step {step}",))
+
+    def _detach(self) -> None:
+        self._some = self._some.copy()
+        self._blocks = self._blocks.copy()
+
+
+def _steadily(stretch: Sequence[_Block], first: float, middle: float, last: float) -> bool:
+    """Tell whether a fall is spread over a stretch, and is no cliff."""
+    fall = first - last
+    drops = (before.mean - after.mean for before, after in zip(stretch, stretch[2:], strict=False))
+    return min(first - middle, middle - last) >= _EACH * fall and max(drops) <= _STEEP * fall
