@@ -26,7 +26,8 @@ PUBLIC = {
     "reward-cliff aborted staleness grad-norm-spike clip-saturation entropy-collapse reward-hacking length-explosion "
     "repetition dead-groups component-imbalance engine-mismatch slow-phase gpu-uneven worker-errors "
     "token-mult-prob-error engine-pearson rejection-eats-batch sequence-is-saturated corrupted-requests "
-    "first-step weights-not-synced entropy-explosion host-memory nothing-learns reward-slide reward-jump component-falls",
+    "first-step weights-not-synced entropy-explosion host-memory nothing-learns reward-slide reward-jump "
+    "component-falls",
     "info": "gpu-low async-idle plateau restart",
 }
 

@@ -56,8 +56,8 @@ class Stream:
             kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
                 `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
                 the second has reached `limit`, else 0), `or no spread` (1 where the second is at most `limit`, else the
-                first) or `unbought` (the first, a KL, where the second, the reward, has not risen for it, else 0); of any
-                number `mean of all`.
+                first) or `unbought` (the first, a KL, where the second, the reward, has not risen for it, else 0); of
+                any number `mean of all`.
             scale: Factor of all values.
             limit: See `at limit`.
             work_out: Makes the judged number of a `value`; the values themselves by default.
