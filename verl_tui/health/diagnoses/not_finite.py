@@ -103,6 +103,11 @@ class _Seen:
             self.steps.popleft()
 
     @property
+    def ever(self) -> bool:
+        """Whether it ever broke; a value that another took the place of does not count."""
+        return bool(self.stretches) or self.broken
+
+    @property
     def broken(self) -> bool:
         """Whether the newest value is not finite, and others were."""
         return self.finite and not self.optional and not math.isfinite(self.last[1])
@@ -138,7 +143,7 @@ class NotFinite(Diagnosis):
         """Find metrics that broke."""
         keys = moment.run.keys
         left_out = _left_out(moment)
-        odd = [key for key in _odd(moment.run) if key not in left_out]
+        odd = [key for key in self._odd(moment) if key not in left_out]
         seen = [one for key in odd if (one := self._read(moment, key, moment.series(key))) is not None]
         seen += [one for key, points in left_out.items() if (one := self._read(moment, key, points)) is not None]
         self.spans = _spans(seen, self.rule.window)
@@ -149,6 +154,20 @@ class NotFinite(Diagnosis):
             return None
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
         return self._finding(broken)
+
+    def _odd(self, moment: Moment) -> Sequence[str]:
+        """Return the keys that may be broken.
+
+        A part of the reward has no mean where no sample of the batch had it (TRL: a reward function returns None for
+        what it does not apply to): beside a total that is always a number it is no fault.
+        """
+        odd, reward = moment.run.odd, moment.run.indicators.get("reward")
+        if reward is None:
+            return odd
+        total = self._read(moment, reward, moment.series(reward)) if reward in odd else None
+        if total is not None and total.ever:
+            return odd
+        return [key for key in odd if _PART.fullmatch(key) is None]
 
     def _read(self, moment: Moment, key: str, series: Series | _Points | None) -> _Seen | None:
         if series is None:
@@ -182,18 +201,6 @@ class NotFinite(Diagnosis):
             source=rule.source,
             key=worst.key,
         )
-
-
-def _odd(run: Run) -> Sequence[str]:
-    """Return the keys that may be broken.
-
-    A part of the reward has no mean where no sample of the batch had it (TRL: a reward function returns None for what
-    it does not apply to): beside a total that is always a number it is no fault.
-    """
-    odd, reward = run.odd, run.indicators.get("reward")
-    if reward is None or reward in odd:
-        return odd
-    return [key for key in odd if _PART.fullmatch(key) is None]
 
 
 def _left_out(moment: Moment) -> Mapping[str, _Points]:
