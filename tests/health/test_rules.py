@@ -33,6 +33,8 @@ LIMIT = {"data.max_response_length": 1024, "data.max_prompt_length": 512}
 T, V = TUTORIAL, VERL
 ASYNC = {"fully_async/trainer/idle_ratio": 0.1, "critic/returns/mean": 0.0}
 RS = "rollout_corr/rollout_rs_masked_fraction"
+SOLVED = [*[0.5] * 10, *[1.0] * 20]
+"""Rewards of a task that is solved after ten steps."""
 CASES = [
     Case(
         "nothing-learns",
@@ -266,7 +268,12 @@ CASES = [
         {"critic/advantages/max": [0.0] * 8, "critic/advantages/min": [0.0] * 8},
         {"critic/advantages/max": [2.0] * 8, "critic/advantages/min": [0.0] * 8},
     ),
-    Case("aborted", {"response/aborted_ratio": [0.0, *[0.02] * 6]}, {"response/aborted_ratio": [0.0] * 8}),
+    Case(
+        "no-signal/solved",
+        {"critic/advantages/max": [0.0] * 30, "critic/advantages/min": [0.0] * 30, "critic/score/mean": SOLVED},
+        {"critic/advantages/max": [2.0] * 30, "critic/advantages/min": [0.0] * 30, "critic/score/mean": SOLVED},
+    ),
+    Case("aborted", {"response/aborted_ratio": [0.0, *[0.02] * 12]}, {"response/aborted_ratio": [0.0] * 12}),
     Case(
         "staleness",
         {"training/off_policy/trajectory_staleness/max": [9.0] * 8},

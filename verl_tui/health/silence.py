@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.learnt import not_solved, reward_rises, solved
+from verl_tui.health.learnt import not_solved, solved
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -380,7 +380,6 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "no-factor": no_factor,
     "assumed-limit": assumed_limit,
     "not-unit-scale": not_unit_scale,
-    "reward-rises": reward_rises,
     "solved": solved,
     "not-solved": not_solved,
     "judged-as-idle": judged_as_idle,
@@ -394,6 +393,6 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
 
 BY_NUMBERS = frozenset(
     {"bounded-reward", "small-scale", "stair-steps", "asynchronous", "synchronous", "no-factor"}
-    | {"not-unit-scale", "reward-rises", "judged-as-idle", "solved", "not-solved"}
+    | {"not-unit-scale", "judged-as-idle", "solved", "not-solved"}
 )
 """Silences that depend on the run's numbers, so that they are asked as of each step; others hold for the whole run."""

@@ -22,7 +22,7 @@ _NEAR = 0.1
 _FAR = 1.0
 """Below a nat nothing is said before there are points enough to know whether the reward rises."""
 _SURELY, _GAIN = 3.0, 0.1
-"""A reward has risen if it gained three standard errors and a tenth of its size: heuristic."""
+"""A reward has surely risen if it gained three standard errors and a tenth of its size: heuristic."""
 _SOLVED = 0.95
 """On a scale from 0 to 1 there is nothing left to gain: heuristic."""
 
@@ -219,7 +219,7 @@ class _Unbought:
             self._low, self._high = min(self._low, reward), max(self._high, reward)
         self._seen += 1
         early = kl <= _FAR and self._seen < 2 * _SCORES
-        return 0.0 if kl > _NEAR and (early or self._bought()) else kl
+        return 0.0 if kl > _NEAR and (early or self._bought(sure=kl > _FAR)) else kl
 
     def peek(self, kl: float, reward: float) -> float:
         """Return what a point would give, without taking it in."""
@@ -227,7 +227,8 @@ class _Unbought:
         twin._opening, twin._newest = self._opening.copy(), self._newest.copy()
         return twin(kl, reward)
 
-    def _bought(self) -> bool:
+    def _bought(self, *, sure: bool) -> bool:
+        """Tell whether the reward has risen, or if need not be sure: whether it may have."""
         size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
         if size < _FEWEST:
             return False
@@ -238,7 +239,8 @@ class _Unbought:
             return True
         gain = fmean(last) - fmean(first)
         error = math.sqrt((_variance(first) + _variance(last)) / size)
-        return gain > _GAIN * max(map(abs, last)) and gain > _SURELY * error
+        least = _GAIN * max(map(abs, last))
+        return gain > max(least, _SURELY * error) if sure else gain + error > least
 
 
 def _variance(values: Sequence[float]) -> float:
