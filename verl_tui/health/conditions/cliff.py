@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
-_SIGMAS = 3.0
+SIGMAS = 3.0
 """The mean of the last points must lie so many standard deviations of single points below: no batch does that."""
 _EACH = 0.5
 """Each of the last points must have fallen at least half as far as their mean must have."""
@@ -27,7 +27,7 @@ _BACK = 0.5
 class Cliff(Condition):
     """The last points all lie far below the level before; holds until half of the fall is made up for."""
 
-    def __init__(self, *, window: int, recent: int, gap: int, share: float) -> None:
+    def __init__(self, *, window: int, recent: int, gap: int, share: float, sigmas: float = SIGMAS) -> None:
         """Prepare the watch for a fall.
 
         Args:
@@ -35,10 +35,11 @@ class Cliff(Condition):
             recent: Points that must have fallen.
             gap: Points between these and those, in which the fall itself may take place.
             share: Part of the level's size that a fall must exceed.
+            sigmas: Standard deviations of single points that it must exceed.
         """
         super().__init__(cooldown=gap)
         self.needs = window // 2 + gap + recent
-        self._recent, self._gap, self._share = recent, gap, share
+        self._recent, self._gap, self._share, self._sigmas = recent, gap, share, sigmas
         self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
         self._fallen: tuple[float, float] | None = None
         """Level before the fall and at its foot."""
@@ -78,7 +79,7 @@ class Cliff(Condition):
             return
         level = median(past)
         sigma = _TO_SIGMA * median(abs(value - level) for value in past)
-        least = max(_SIGMAS * sigma, self._share * abs(level))
+        least = max(self._sigmas * sigma, self._share * abs(level))
         foot = fmean(last)
         if level - median(past[-_BRINK:]) > _LOST * (level - foot):
             return  # it has slid for longer

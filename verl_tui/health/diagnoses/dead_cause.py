@@ -27,6 +27,8 @@ _BEST, _BEGUN = 0.9, 5
 """On other scales it is solved at nine tenths of the range so far, if its first points lay below half: heuristic."""
 _EARLY, _GROUPS, _ENOUGH = 50, "samples/groups", 160
 """Within so many points and groups a hard task that scores now and then may still be learnt."""
+_LEARNT = 0.25
+"""One that has once given this much of its full score is not that hard: the policy has lost it. Heuristic."""
 _SAMPLES = (
     "samples/dead_groups",
     "samples/groups_all_right",
@@ -81,9 +83,17 @@ def dead_cause(moment: Moment, step: int) -> DeadCause | None:
     if alike is not None and alike.advice == _VARIETY:
         return alike
     if wrong >= _MOSTLY or (reward and min(reward) >= 0 and max(reward) <= 1 and fmean(reward[-_LATELY:]) <= _BOTTOM):
-        early = len(reward) < _EARLY and sum(_known(moment.run.present(moment.names.get(_GROUPS)), step)) < _ENOUGH
-        return DeadCause("the task is hopeless so far: nearly all answers score nothing", _EASIER, calm=early)
+        return DeadCause(
+            "the task is hopeless so far: nearly all answers score nothing",
+            _EASIER,
+            calm=max(reward, default=0.0) < _LEARNT and _is_early(moment, reward, step),
+        )
     return alike
+
+
+def _is_early(moment: Moment, reward: Sequence[float], step: int) -> bool:
+    groups = _known(moment.run.present(moment.names.get(_GROUPS)), step)
+    return len(reward) < _EARLY and sum(groups) < _ENOUGH
 
 
 def seen_by(moment: Moment) -> Hashable:

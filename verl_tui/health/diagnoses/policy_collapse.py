@@ -27,6 +27,8 @@ _LEVEL, _RECENT, _GAP = 40, 5, 15
 """Points that make the reward's level before, that must have fallen, and that the fall itself may take: heuristic."""
 _FEW_BEFORE, _FEW_RECENT, _FEW_GAP = 5, 2, 2
 """The same where a log has few points, each perhaps of a thousand steps: five before, and told within five."""
+_FEW_SIGMAS = 5.0
+"""Standard deviations that such a fall must exceed: ten points know them poorly."""
 _STRONG = 3.0
 """Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows less."""
 _BEFORE, _AFTER = 50, 30
@@ -102,7 +104,11 @@ class PolicyCollapse(Diagnosis):
     def _start_over(self) -> None:
         share = self.rule.threshold
         self._watch = Watch(lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share))
-        self._few = Watch(lambda: Cliff(window=2 * _FEW_BEFORE, recent=_FEW_RECENT, gap=_FEW_GAP, share=share))
+        self._few = Watch(lambda: self._of_few(share))
+
+    @staticmethod
+    def _of_few(share: float) -> Cliff:
+        return Cliff(window=2 * _FEW_BEFORE, recent=_FEW_RECENT, gap=_FEW_GAP, share=share, sigmas=_FEW_SIGMAS)
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look for a cliff, then for what came with it."""
