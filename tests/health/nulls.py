@@ -281,6 +281,7 @@ def _verl(null: Null) -> None:
     alive = [null.kind != "solved" or chance.random() < (0.2 if null.spent else 0.95) for _ in range(null.count)]
     null.columns["critic/advantages/max"] = [chance.uniform(1, 3) if one else 0.0 for one in alive]
     null.columns["critic/advantages/min"] = [-chance.uniform(1, 3) if one else 0.0 for one in alive]
+    null.put("reward_extra/format/mean", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
     null.put("actor/pg_loss", 0.0, chance.uniform(0.001, 0.08), -math.inf, math.inf)
     if chance.random() < 0.5:
         null.put("actor/ppo_kl", 0.0, chance.uniform(0.0001, 0.002), -math.inf, math.inf)
@@ -363,6 +364,7 @@ def _tutorial(null: Null) -> None:
     null.put("ppo/value_loss", 0.4, 0.05, 0.0, math.inf)
     begin = chance.uniform(0.3, 2.0)
     null.course("ppo/entropy", begin, begin * chance.uniform(0.4, 0.9), 0.02 * begin, 0.0)
+    null.put("reward_components/format", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
     null.from_0(0.3, "ppo/clip_ratio")
     _gradients(null, "ppo/grad_norm")
     null.inside(400.0, 520.0, "rollout/response_length_mean")

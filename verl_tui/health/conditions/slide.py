@@ -43,7 +43,7 @@ class Slide(Condition):
         """Prepare the watch.
 
         Args:
-            share: Part of the level's size that a fall must exceed.
+            share: Part of the level's size, and of its height above the lowest so far, that a fall must exceed.
             steep: Whether a fall at once counts, too.
         """
         super().__init__(cooldown=4 * _SIZE)
@@ -53,6 +53,7 @@ class Slide(Condition):
         self._blocks: deque[_Block] = deque(maxlen=_STRETCHES[-1])
         self._fallen: tuple[float, float] | None = None
         """Level before the fall and the lowest since."""
+        self._lowest = math.inf
         self._last: tuple[int, float] = (0, 0.0)
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
@@ -68,6 +69,7 @@ class Slide(Condition):
         some, self._some = self._some, []
         squares = sum((b - a) * (b - a) for a, b in pairwise(some))
         self._blocks.append(_Block(step, fmean(some), squares / (2 * (_SIZE - 1))))
+        self._lowest = min(self._lowest, self._blocks[-1].mean)
         if self._fallen is not None:
             self._follow(step)
         else:
@@ -92,7 +94,7 @@ class Slide(Condition):
             third = count // 3
             first, middle, last = (fmean(b.mean for b in stretch[at * third : (at + 1) * third]) for at in range(3))
             fall = first - last
-            if fall <= self._share * abs(first):
+            if fall <= self._share * max(abs(first), first - self._lowest):
                 continue
             error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
             if fall >= _SURE * error and fall > 0 and (self._steep or _steadily(stretch, first, middle, last)):

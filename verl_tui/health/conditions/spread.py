@@ -246,7 +246,8 @@ class Surge(Condition):
 class Zero(Condition):
     """Falls to zero at once, from points that were clearly positive, none near zero; holds while it is zero.
 
-    Where more than one zero is asked for, it is so many that they are no chance: small batches score 0 at times.
+    Where more than one zero is asked for, or values lie between 0 and 1, it is so many that they are no chance: small
+    batches score 0 at times.
     """
 
     _NEAR = 0.005
@@ -263,7 +264,7 @@ class Zero(Condition):
 
         Args:
             window: Positive points before it.
-            count: Zeros in a row that make it a fall, at least; 1 to tell it at once.
+            count: Zeros in a row that make it a fall, at least; 1 to tell it at once on scales beyond 1.
         """
         super().__init__(cooldown=window)
         self.needs = window + count
@@ -310,9 +311,9 @@ class Zero(Condition):
 
     def _enough(self) -> int:
         """Return how many zeros in a row are no chance, by the zeros so far and by how far values spread."""
-        if self._least == 1:
-            return 1
         known = [*self._known]
+        if self._least == 1 and max(known) > 1:
+            return 1
         level, size = fmean(known), len(known)
         spread = fmean((value - level) ** 2 for value in known)
         zeros = sum(abs(value) <= self._NEAR * level for value in known)

@@ -29,6 +29,8 @@ _STILL = 0.08
 """Another component moves if since then it has gained so much of that range: heuristic."""
 _CEILING = 0.9
 """One that stays within a tenth of the saturated one's top is at its ceiling: heuristic."""
+_HIGH = 0.75
+"""So is one that is never below three quarters of a scale from 0 to 1: heuristic."""
 _SURE_T, _OWN = 4.0, 0.25
 """Or if it has gained, beyond doubt, a quarter of its own level."""
 _DONE = 0.25
@@ -118,7 +120,7 @@ def _stuck(blocks: Sequence[Block], j: int, reached: tuple[float, float], beside
     if len(window) < _WINDOW // 2:
         return False
     reach = reached[1] - reached[0]
-    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0:
+    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (reached[1] <= 1 and reached[0] >= _HIGH):
         return False  # at its ceiling all along
     if reached[1] <= 0 and min(window) >= reached[1] - _FOOT * reach > reached[0]:
         return False  # a penalty, as small as it ever was

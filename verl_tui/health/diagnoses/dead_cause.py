@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.dead_share import NO_SPREAD, SHARES
 from verl_tui.health.limits import setting
 from verl_tui.runs.settings import number as as_number
 
@@ -69,7 +70,7 @@ _VARIETY = "Go back to a checkpoint before answers became alike; raise the tempe
 def dead_cause(moment: Moment, step: int) -> DeadCause | None:
     """Return why groups are dead, by what was known at a step; None where nothing tells."""
     reward = _known(moment.run.present(moment.indicators.get("reward")), step)
-    if reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward)):
+    if reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward)) and _always_dead(moment, step):
         return _constant(reward[-1])
     right, wrong = (_share(moment, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong"))
     solved = DeadCause("the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True)
@@ -91,6 +92,15 @@ def dead_cause(moment: Moment, step: int) -> DeadCause | None:
     return alike
 
 
+def _always_dead(moment: Moment, step: int) -> bool:
+    """Return whether no group has ever had a spread, as far as is known: means alone may hide that some had."""
+    spreads = _known(moment.run.present(moment.indicators.get("reward_std")), step)
+    if spreads:
+        return max(spreads) <= NO_SPREAD
+    shares = (moment.run.present(moment.names[name]) for name in SHARES if name in moment.names)
+    return min(_known(next(shares, None), step), default=1.0) >= 1.0
+
+
 def _is_early(moment: Moment, reward: Sequence[float], step: int) -> bool:
     groups = _known(moment.run.present(moment.names.get(_GROUPS)), step)
     return len(reward) < _EARLY and sum(groups) < _ENOUGH
@@ -98,7 +108,8 @@ def _is_early(moment: Moment, reward: Sequence[float], step: int) -> bool:
 
 def seen_by(moment: Moment) -> Hashable:
     """Return what a cause at a past step depends on: where this stays the same, so does the cause."""
-    keys = (moment.indicators.get("reward"), *(moment.names.get(name) for name in _SAMPLES))
+    indicators = (moment.indicators.get(id) for id in ("reward", "reward_std"))
+    keys = (*indicators, *(moment.names.get(name) for name in (*_SAMPLES, *SHARES)))
     series = (moment.series(key) if key is not None else None for key in keys)
     return keys, tuple(one.revision if one is not None else 0 for one in series), moment.end, _temperature(moment)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 SAMPLES = "samples/dead_groups"
-_NAMES = (
+SHARES = (
     SAMPLES,
     "frac_reward_zero_std",
     "train/frac_reward_zero_std",
@@ -30,7 +30,7 @@ _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
 _LOOKED, _LEAST = 20, 5
 """Newest points that show whether scores are 0 or 1, and how many there must be."""
-_NO_SPREAD = 1e-5
+NO_SPREAD = 1e-5
 """Standard deviation of scores that is rounding: single precision leaves some 1e-7 of scores that are all alike, which
 trainers take for a spread."""
 _WHOLE = 0.01
@@ -53,13 +53,13 @@ class DeadShare(NamedTuple):
 
     def stream(self) -> Stream:
         """Return a stream of the share."""
-        return Stream("or no spread", limit=_NO_SPREAD) if self.beside else Stream("value", work_out=self.work_out)
+        return Stream("or no spread", limit=NO_SPREAD) if self.beside else Stream("value", work_out=self.work_out)
 
 
 def dead_share(moment: Moment) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
     names = moment.names
-    if key := next((names[name] for name in _NAMES if name in names), None):
+    if key := next((names[name] for name in SHARES if name in names), None):
         spread = moment.indicators.get("reward_std") if key != names.get(SAMPLES) else None
         return DeadShare(key, beside=(spread,) if spread is not None else ())
     batch = figure(moment.run, ("data.train_batch_size", "train_batch_size"))
