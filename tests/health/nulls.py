@@ -33,7 +33,6 @@ OF_LARGE_BATCHES = ("reward-noisy/swings", "plateau")
 
 SAYS_SO: Mapping[str, tuple[str, ...]] = {
     "plateau": ("stationary", "settling", "solved", "shuffled"),
-    "nothing-learns": ("stationary", "shuffled"),
     "reward-noisy/swings": ("shuffled",),
     "ref-kl-above-band/far": ("shuffled",),
     "first-step": ("shuffled", "solved"),
@@ -282,6 +281,7 @@ def _verl(null: Null) -> None:
     null.columns["critic/advantages/max"] = [chance.uniform(1, 3) if one else 0.0 for one in alive]
     null.columns["critic/advantages/min"] = [-chance.uniform(1, 3) if one else 0.0 for one in alive]
     null.put("reward_extra/format/mean", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
+    _answers(null, "reward_extra/answer/mean", begin, end)
     null.put("actor/pg_loss", 0.0, chance.uniform(0.001, 0.08), -math.inf, math.inf)
     if chance.random() < 0.5:
         null.put("actor/ppo_kl", 0.0, chance.uniform(0.0001, 0.002), -math.inf, math.inf)
@@ -365,6 +365,7 @@ def _tutorial(null: Null) -> None:
     begin = chance.uniform(0.3, 2.0)
     null.course("ppo/entropy", begin, begin * chance.uniform(0.4, 0.9), 0.02 * begin, 0.0)
     null.put("reward_components/format", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
+    _answers(null, "reward_components/answer", begin, end)
     null.from_0(0.3, "ppo/clip_ratio")
     _gradients(null, "ppo/grad_norm")
     null.inside(400.0, 520.0, "rollout/response_length_mean")
@@ -413,6 +414,21 @@ def _other(null: Null) -> None:
 _DIALECTS = {"verl": _verl, "tutorial": _tutorial, "other": _other}
 
 
+def _leave_out(null: Null) -> None:
+    """Take away what some logs lack: the KL of a run without a reference, or the reward; warm the rate up from 0."""
+    lacks = null.chance.random()
+    if lacks < 0.15:
+        null.columns.pop("actor/kl_loss", None)
+        null.columns.pop("kl", None)
+    elif lacks < 0.3 and null.kind != "solved":  # which nothing but the reward tells
+        parts = [key for key in null.columns if key.startswith(("critic/score", "critic/rewards", "reward"))]
+        null.columns = {key: values for key, values in null.columns.items() if key not in parts}
+    warm = null.chance.choice((0, 1, 3))
+    for key in ("actor/lr", "learning_rate"):
+        if key in null.columns:
+            null.columns[key] = [0.0] * min(warm, null.count) + null.columns[key][warm:]
+
+
 def draw(kind: str, dialect: str, seed: int) -> Null:
     """Return a run of a kind in some dialect's names."""
     chance = random.Random(f"{kind} {dialect} {seed}")
@@ -420,6 +436,8 @@ def draw(kind: str, dialect: str, seed: int) -> Null:
     null.pace, null.stood = chance.uniform(3.0, 12.0), chance.uniform(0.3, 1.0)
     null.every = chance.choice((2, 5, 10))
     _DIALECTS[dialect](null)
+    if dialect != "tutorial":
+        _leave_out(null)
     if kind == "shuffled":
         order = list(range(null.count))
         chance.shuffle(order)

@@ -298,7 +298,13 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
         (dead(**{"critic/score/mean": [*ramp(0.1, 0.98)[:120], *[0.98] * 40][40:]}), {}, "is solved", Severity.INFO),
         (dead(**{"critic/score/mean": [*noisy([-2.0] * 60, 0.1), *[-0.3] * 60]}), {}, "is solved", Severity.INFO),
         (dead(**{"critic/score/mean": [0.0] * 120}), {}, "has scored 0: the task is hopeless", Severity.WARNING),
-        (dead(**{"critic/score/mean": [1.0] * 120}), {}, "the scorer is constant", Severity.WARNING),
+        (
+            {"samples/dead_groups": [1.0] * 120, "critic/score/mean": [1.0] * 120},
+            {},
+            "the scorer is constant",
+            Severity.WARNING,
+        ),
+        (dead(**{"critic/score/mean": [1.0] * 120}), {}, "is solved", Severity.INFO),
         (dead(**{"critic/score/mean": [0.3, 0.30000001] * 60}), {}, "the scorer is constant", Severity.WARNING),
         (dead(**{"critic/score/mean": noisy([0.03] * 120, 0.005)}), {}, "is hopeless so far", Severity.WARNING),
         (

@@ -70,7 +70,8 @@ _VARIETY = "Go back to a checkpoint before answers became alike; raise the tempe
 def dead_cause(moment: Moment, step: int) -> DeadCause | None:
     """Return why groups are dead, by what was known at a step; None where nothing tells."""
     reward = _known(moment.run.present(moment.indicators.get("reward")), step)
-    if reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward)) and _always_dead(moment, step):
+    constant = reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward))
+    if constant and (reward[-1] != 1 or _always_dead(moment, step)):
         return _constant(reward[-1])
     right, wrong = (_share(moment, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong"))
     solved = DeadCause("the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True)
