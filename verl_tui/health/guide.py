@@ -203,6 +203,7 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
         "widest": True,
         "at limit": True,
         "unbought": True,
+        "unbought lately": True,
         "mean of all": False,
     }
 )

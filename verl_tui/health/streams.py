@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import deque
 from copy import copy
+from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _SCORES, _FEWEST = 20, 5
 """Rewards that tell its level at the start and now: at most, and at least."""
+_LATELY = 100
+"""Points within which a rising KL must have bought a reward: heuristic."""
 _NEAR = 0.1
 """A KL up to here is near the reference (the verl tutorials' guide)."""
 _FAR = 1.0
@@ -56,8 +59,8 @@ class Stream:
             kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
                 `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
                 the second has reached `limit`, else 0), `or no spread` (1 where the second is at most `limit`, else the
-                first) or `unbought` (the first, a KL, where the second, the reward, has not risen for it, else 0); of
-                any number `mean of all`.
+                first), `unbought` (the first, a KL, where the second, the reward, has not risen for it, else 0) or
+                `unbought lately` (the same within the last points); of any number `mean of all`.
             scale: Factor of all values.
             limit: See `at limit`.
             work_out: Makes the judged number of a `value`; the values themselves by default.
@@ -204,8 +207,15 @@ def _at_limit(limit: float) -> Callable[[float, float], float]:
 class _Unbought:
     """A KL to the reference, as far as no reward was bought with it."""
 
-    def __init__(self) -> None:
-        self._opening: list[float] = []
+    def __init__(self, *, lately: bool = False) -> None:
+        """Begin.
+
+        Args:
+            lately: Whether the reward must have risen within the last `_LATELY` points instead of since the beginning.
+        """
+        self._before: deque[float] = deque(maxlen=_LATELY + _SCORES if lately else None)
+        """What the newest rewards are held against begins here."""
+        self._lately = lately
         self._newest: deque[float] = deque(maxlen=_SCORES)
         self._low, self._high = math.inf, -math.inf
         self._seen = 0
@@ -213,8 +223,8 @@ class _Unbought:
     def __call__(self, kl: float, reward: float) -> float:
         """Take in a point; return the KL, 0 where the reward has risen for it."""
         if math.isfinite(reward):
-            if len(self._opening) < _SCORES:
-                self._opening.append(reward)
+            if self._lately or len(self._before) < _SCORES:
+                self._before.append(reward)
             self._newest.append(reward)
             self._low, self._high = min(self._low, reward), max(self._high, reward)
         self._seen += 1
@@ -224,7 +234,7 @@ class _Unbought:
     def peek(self, kl: float, reward: float) -> float:
         """Return what a point would give, without taking it in."""
         twin = copy(self)
-        twin._opening, twin._newest = self._opening.copy(), self._newest.copy()
+        twin._before, twin._newest = self._before.copy(), self._newest.copy()
         return twin(kl, reward)
 
     def _bought(self, *, sure: bool) -> bool:
@@ -232,7 +242,7 @@ class _Unbought:
         size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
         if size < _FEWEST:
             return False
-        first, last = self._opening[:size], list(self._newest)[-size:]
+        first, last = list(islice(self._before, size)), list(self._newest)[-size:]
         if min(len(first), len(last)) < _FEWEST:
             return False
         if self._low >= 0 and self._high <= 1 and fmean(last) >= _SOLVED:
@@ -256,4 +266,5 @@ _MAKERS: Mapping[str, Callable[[float], Callable[[float, float], float]]] = {
     "at limit": _at_limit,
     "or no spread": _or_no_spread,
     "unbought": lambda _: _Unbought(),
+    "unbought lately": lambda _: _Unbought(lately=True),
 }
