@@ -109,11 +109,19 @@ def test_a_high_kl_that_has_gone_flat_is_told() -> None:
 
 
 def test_a_kl_that_buys_reward_is_the_price_of_learning() -> None:
-    kl = noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02)
+    kl = noisy([min(1.5, 0.03 * i) for i in range(200)], 0.02)
     columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(200)], 0.05)}
     assert not {"ref-kl-above-band", "ref-kl-rising", "ref-kl-high"} & {
         one.id for one in judge(planted(columns)).history
     }
+
+
+def test_a_kl_that_goes_on_rising_when_the_reward_has_stopped_is_told() -> None:
+    kl = noisy([0.015 * i for i in range(300)], 0.02)
+    columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(300)], 0.05)}
+    (drift,) = told(columns, "ref-kl-rising")
+    assert drift.raised_step is not None
+    assert 130 <= drift.raised_step <= 190
 
 
 def test_a_reward_that_is_lost_again_leaves_the_kl_unbought() -> None:

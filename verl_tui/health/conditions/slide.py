@@ -1,4 +1,4 @@
-"""A metric that falls for long: each third of a stretch lies surely below the one before."""
+"""A metric that falls for long, and not within a few points."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _STRETCHES = (6, 12, 24, 48)
 """Blocks over which a fall is looked for: 30 to 240 points."""
 _SURE = 5.0
 """Standard errors between the first and the last third: heuristic, it is asked again and again."""
-_EACH = 0.2
-"""The middle third must lie at least a fifth of the fall from the first and from the last."""
+_EARLY = 0.2
+"""The middle third must lie at least a fifth of the fall below the first."""
 _STEEP = 0.6
 """What makes up so much of the fall within two blocks is a cliff."""
 _NEAR = 0.15
@@ -124,4 +124,4 @@ def _steadily(stretch: Sequence[_Block], first: float, middle: float, last: floa
     """Tell whether a fall is spread over a stretch, and is no cliff."""
     fall = first - last
     drops = (before.mean - after.mean for before, after in zip(stretch, stretch[2:], strict=False))
-    return min(first - middle, middle - last) >= _EACH * fall and max(drops) <= _STEEP * fall
+    return first - middle >= _EARLY * fall and max(drops) <= _STEEP * fall
