@@ -128,7 +128,7 @@ CASES = [
         T,
     ),
     Case("policy-loss-jump", {"ppo/policy_loss": late(40, -0.2, -3.0, 1)}, {"ppo/policy_loss": wave(40, -0.2, 0.3)}, T),
-    Case("policy-loss-jump", {"actor/pg_loss": late(40, 0.01, 3.0, 1)}, {"actor/pg_loss": wave(40, 0.0, 0.1)}),
+    Case("policy-loss-jump/others", {"actor/pg_loss": late(40, 0.01, 3.0, 1)}, {"actor/pg_loss": wave(40, 0.0, 0.1)}),
     Case(
         "response-short",
         {"rollout/response_length_mean": wave(30, 390, 5)},
