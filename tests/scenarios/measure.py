@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,7 +52,12 @@ class Result(NamedTuple):
 
 def judged(world: World, form: str, directory: Path) -> Verdict:
     """Return the verdict on a world written to disk and read back."""
-    monitor = load([str(write(world, directory, form))], Config(), NOW)
+    path = write(world, directory, form)
+    with ExitStack() as held:  # as whoever trains holds them
+        for file in (path, *path.rglob("*")):
+            if file.is_file():
+                held.enter_context(file.open("ab"))
+        monitor = load([str(path)], Config(), NOW)
     (verdict,) = monitor.verdicts.values()
     return verdict
 
