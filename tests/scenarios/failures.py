@@ -106,6 +106,39 @@ def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
     world.change(key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)))
 
 
+@failure("reward-slide")
+def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
+    key, length = KEYS["reward"][world.dialect], chance.randint(60, 150)
+    before, left = world.columns[key][onset - 2] or 0.0, chance.uniform(0.02, 0.3)
+    world.change(key, onset, lambda i, _: ramp(i, length, before, left * before) + chance.gauss(0, 0.02 * abs(before)))
+    return onset + round(0.4 * length / (1 - left))  # there it has lost two fifths
+
+
+@failure("reward-jump")
+def _reward_jump(world: World, onset: int, chance: random.Random) -> None:
+    times = chance.choice((10, 100, 1000))
+    world.change(KEYS["reward"][world.dialect], onset, lambda _, known: times * known)
+
+
+@failure("component-falls")
+def _component_falls(world: World, onset: int, chance: random.Random) -> int:
+    stem = {"verl": "reward_extra/{}/mean", "other": "rewards/{}/mean", "tutorial": "reward_components/{}"}
+    falls, stays = (stem[world.dialect].format(name) for name in ("answer", "format"))
+    level, length = chance.uniform(0.4, 0.8), chance.randint(1, 120)
+    world.put(stays, 0.97, 0.005)
+    world.put(falls, level, 0.03)
+    world.change(falls, onset, lambda i, known: known * ramp(i, length, 1.0, 0.05))
+    return onset + length // 2  # there it has lost half
+
+
+@failure("nothing-learns", "verl", "other")
+def _nothing_learns(world: World, onset: int, chance: random.Random) -> None:
+    key = "actor/lr" if world.dialect == "verl" else "learning_rate"
+    world.columns.pop(KEYS["reference_kl"][world.dialect], None)
+    world.put(key, 3.217e-6)
+    world.change(key, onset, lambda _, __: 0.0)
+
+
 @failure("reward-noisy", "tutorial")
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.65, 1.2)
