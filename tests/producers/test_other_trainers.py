@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from log_reading import read_run, values
 from producers.environments import QUIET, NotInstalledError, python_with
+from producers.holders import let_go
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -168,6 +169,7 @@ def test_killed(train: Callable[..., Training]) -> None:
     assert check(training.directory)["state"] == "running"
     training.process.kill()
     training.process.wait()
+    let_go(training.directory)
     run = check(training.directory)
     assert run["state"] in ("ended?", "crashed")
     assert "hang" not in {one["id"] for one in run["findings"]}

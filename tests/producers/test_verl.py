@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import psutil
 import pytest
 from benchmarks.terminal import Terminal
 from log_reading import read_run, values
 from producers.environments import NotInstalledError, python_with
+from producers.holders import let_go
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -106,20 +106,6 @@ class Trained(NamedTuple):
         """Kill the driver; what Ray started for it ends by itself."""
         self.process.kill()
         self.process.wait()
-
-    def lets_go(self) -> None:
-        """Wait until no process writes any of its files: Ray takes seconds to end its own when the driver is gone."""
-        deadline = time.monotonic() + COMES
-        while any(map(self._is_written_by, psutil.process_iter())):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-    def _is_written_by(self, process: psutil.Process) -> bool:
-        try:
-            files = process.open_files()
-        except psutil.Error:
-            return False
-        return any(file.mode != "r" and Path(file.path).is_relative_to(self.directory) for file in files)
 
 
 @pytest.fixture(scope="session", params=VERSIONS)
@@ -268,7 +254,7 @@ def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resu
     trained.reaches(6, terminal.read)
     comes(terminal, "running")
     trained.kill()
-    trained.lets_go()
+    let_go(trained.directory)
     began = time.monotonic()
     comes(terminal, "ended?", "crashed", within=30)
     assert time.monotonic() - began < AT_ONCE
@@ -299,6 +285,7 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
         assert str(trained.process.pid) in said
         assert not beating or "its counters have stood still" in said
     trained.kill()
+    let_go(trained.directory)
     for path in (trained.log, trained.directory):
         now, found = later(path, PATIENCE)
         assert now in (State.ENDED, State.CRASHED)
