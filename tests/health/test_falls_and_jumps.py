@@ -99,6 +99,12 @@ def test_a_part_that_falls_behind_a_constant_one(names: tuple[str, str], beside:
     assert 80 <= fall.raised_step <= 135
 
 
+def test_a_rejected_answer_of_dpo_that_loses_its_reward_is_no_fall() -> None:
+    rejected = noisy([1.0] * 60 + [max(-3.0, 1.0 - 0.05 * i) for i in range(120)], 0.05)
+    columns = {"rewards/chosen": noisy([1.0] * 180, 0.05), "rewards/rejected": rejected, "rewards/margins": rejected}
+    assert told(columns, "component-falls", OTHER) == []
+
+
 def test_a_high_kl_that_has_gone_flat_is_told() -> None:
     kl = [0.0, 2.0, 5.0, *noisy([7.0] * 197, 0.1)]
     columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([0.25] * 200, 0.1)}

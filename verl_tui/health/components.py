@@ -30,8 +30,10 @@ _NO_COMPONENT = re.compile(
     r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d|index|level"
     r"|difficulty|weight|temperature|loss|rate_limit|retries|calls|ratio|coef|coeff|mean)"
     r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
+    r"|/(?:chosen|rejected|margins|accuracies)"
 )
-"""Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the task, totals."""
+"""Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the task, totals; and
+what DPO calls rewards, of which that of the rejected answer falls as it learns."""
 
 
 @lru_cache(256)
