@@ -94,6 +94,17 @@ def test_a_data_set_is_no_evaluation(text: str) -> None:
     assert not samples.matches(Path("train.json"), text.encode())
 
 
+def test_prompts_alone_are_what_a_training_is_fed_with(tmp_path: Path) -> None:
+    asked = json.dumps({"messages": [ASKED]}) + "\n"
+    assert not samples.matches(Path("prompts.jsonl"), (3 * asked).encode())
+    log = '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n'
+    (tmp_path / "run.jsonl").write_text(log)
+    (tmp_path / "prompts.jsonl").write_text(3 * asked)
+    run = read_run(tmp_path)
+    assert run.keys == ("a",)
+    assert not run.samples.places
+
+
 def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
     path = tmp_path / "eval.json"
     path.write_text(json.dumps(RECORDS)[:-20])

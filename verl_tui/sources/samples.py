@@ -38,9 +38,13 @@ _LARGEST = 256 * 2**20
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object is a sample; one of a document has to have a score, else it may be a data set."""
+    """Tell whether the first object is a sample that somebody answered; a document's has to have a score as well.
+
+    Prompts alone, and documents without scores, are what a training is fed with.
+    """
     first = first_object(head)
-    if first is not None and "scope" not in first and read_sample(first) is not None:
+    sample = read_sample(first) if first is not None and "scope" not in first else None
+    if sample is not None and (sample.response or sample.score is not None):
         return True
     return path.suffix.lower() == ".json" and _begins_document(head)
 
