@@ -55,6 +55,11 @@ class WeightsNotSynced(Diagnosis):
         self._read: tuple[object, ...] = ()
         """What the validations were when they were looked at last."""
         self._found: Finding | None = None
+        self._known: dict[str, _Same] = {}
+        self._kept = Spans(cooldown=0)
+        self._until = -1
+        """Validations up to this step are settled: what they came to is in the two before."""
+        self._settled: tuple[object, ...] = ()
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the validations, one after the other."""
@@ -74,15 +79,30 @@ class WeightsNotSynced(Diagnosis):
         return self._found
 
     def _look(self, scores: Sequence[Series], learning: Series) -> None:
-        """Go through all validations: what was told of earlier ones must not depend on what came after."""
-        self.spans = Spans(cooldown=0)
-        same: dict[str, _Same] = {}
-        for step in sorted({step for one in scores for step in one.steps}):
-            for one in scores:
-                if (point := one.at(step)) is not None and point.step == step:
-                    same[one.key] = _again(same.get(one.key), one.key, *point)
-            self._found = self._finding([*same.values()], step, learning)
-            self.remember(self._found, step)
+        """Go on through the validations: what was told of earlier ones must not depend on what came after."""
+        if self._basis(scores, learning) != self._settled:
+            self._known, self._kept, self._until = {}, Spans(cooldown=0), -1
+        fresh = sorted({step for one in scores for step in one.steps[bisect_right(one.steps, self._until) :]})
+        self.spans = self._kept
+        for step in fresh[:-1]:
+            self._pass(self._known, scores, step, learning)
+            self._until = step
+        self._settled = self._basis(scores, learning)
+        # The newest validation may still change.
+        self.spans = self._kept.copy()
+        self._pass({**self._known}, scores, fresh[-1], learning)
+
+    def _basis(self, scores: Sequence[Series], learning: Series) -> tuple[object, ...]:
+        """Return what all depends on that is settled: where it changes, the validations are gone through anew."""
+        return learning.revision, *((one.key, one.revision, bisect_right(one.steps, self._until)) for one in scores)
+
+    def _pass(self, known: dict[str, _Same], scores: Sequence[Series], step: int, learning: Series) -> None:
+        """Take in the validation of a step."""
+        for one in scores:
+            if (point := one.at(step)) is not None and point.step == step:
+                known[one.key] = _again(known.get(one.key), one.key, *point)
+        self._found = self._finding([*known.values()], step, learning)
+        self.remember(self._found, step)
 
     def _finding(self, known: Sequence[_Same], last: int, learning: Series) -> Finding | None:
         same = [one for one in known if one.seen >= self.rule.count]
