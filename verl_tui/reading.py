@@ -6,15 +6,16 @@ import sys
 import threading
 from contextlib import suppress
 from queue import Empty, Full, Queue
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.gpus import GpuSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from verl_tui.monitor import News
+    from verl_tui.monitor import Monitor, News
 
 _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
@@ -96,3 +97,43 @@ class Reading:
                 continue
             self._notify()
             return
+
+
+def looks(
+    specs: Sequence[str],
+    monitor: Monitor,
+    *,
+    between: float,
+    gpu_interval: float,
+    clock: Callable[[], float],
+    stop: threading.Event,
+) -> Generator[None, None, None]:
+    """Have a monitor follow runs without a screen; yield again and again, once all that lay there has been read.
+
+    Args:
+        specs: Paths, directories and globs; runs that appear later are followed, too.
+        monitor: Takes what is read.
+        between: Seconds from one look to the next; a signal is heeded within them.
+        gpu_interval: Seconds from one reading of the GPUs to the next.
+        clock: Seconds since the epoch.
+        stop: Ends it.
+    """
+    news = threading.Event()
+    reading = Reading(specs, gpu_interval=gpu_interval, clock=clock, notify=news.set)
+    reading.start()
+    looked = monotonic() - between
+    try:
+        while not stop.is_set():
+            news.wait(between)
+            news.clear()
+            until = monotonic() + between
+            for one in reading.take():
+                monitor.apply(one, clock())
+                if monotonic() > until:
+                    break
+            loaded = monitor.runs and monitor.loaded() >= 1.0 and not reading.waiting
+            if loaded and monotonic() - looked >= between:
+                looked = monotonic()
+                yield
+    finally:
+        reading.stop()

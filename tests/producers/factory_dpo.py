@@ -5,14 +5,16 @@ python factory_dpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--resume]
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tiny_chat
+import wanted
 from llamafactory.train.tuner import run_exp
 from transformers import TrainerCallback
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Failure(TrainerCallback):
@@ -42,13 +44,7 @@ def data(home: Path) -> str:
 
 def main() -> None:
     """Train, and leave behind what LLaMA-Factory leaves."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--save", type=int, default=10)
-    parser.add_argument("--raise-at", type=int, default=0)
-    parser.add_argument("--resume", action="store_true")
-    asked = parser.parse_args()
+    asked = wanted.arguments()
     made = asked.output.parent / "made"
     settings = {
         "model_name_or_path": tiny_chat.write(made / "model"), "stage": "dpo", "do_train": True,

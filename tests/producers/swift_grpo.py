@@ -5,24 +5,18 @@ python swift_grpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--resume]
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from pathlib import Path
 
 import tiny_chat
+import wanted
 
 
 def main() -> None:
     """Make what the training needs, and become it: the process stays the same."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--save", type=int, default=10)
-    parser.add_argument("--raise-at", type=int, default=0)
-    parser.add_argument("--resume", action="store_true")
-    asked = parser.parse_args()
+    asked = wanted.arguments()
     made = asked.output.parent / "made"
     model = tiny_chat.write(made / "model")
     prompts = made / "prompts.jsonl"

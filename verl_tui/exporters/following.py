@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.monitor import Monitor
-from verl_tui.reading import Reading
+from verl_tui.reading import looks
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
 
     from verl_tui.config import Config
@@ -38,21 +38,10 @@ def follow(
         stop: Ends it.
     """
     monitor = Monitor(config)
-    news = threading.Event()
-    reading = Reading(specs, gpu_interval=config.gpu_interval, clock=clock, notify=news.set)
-    reading.start()
     due, written = monotonic(), 0
-    try:
-        while not stop.is_set():
-            news.wait(_BETWEEN)
-            news.clear()
-            for one in reading.take():
-                monitor.apply(one, clock())
-            whole = monitor.loaded() >= 1.0 and not reading.waiting
-            if whole and monotonic() >= due and monitor.revision != written:
-                write(monitor)
-                due, written = monotonic() + interval, monitor.revision
-    finally:
-        reading.stop()
+    for _ in looks(specs, monitor, between=_BETWEEN, gpu_interval=config.gpu_interval, clock=clock, stop=stop):
+        if monotonic() >= due and monitor.revision != written:
+            write(monitor)
+            due, written = monotonic() + interval, monitor.revision
     if monitor.revision != written:
         write(monitor)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-import threading
+from contextlib import closing
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.guard.bests import BestKeeper
 from verl_tui.guard.commands import event, start, variables
 from verl_tui.health import Severity
 from verl_tui.monitor import Monitor
-from verl_tui.reading import Reading
+from verl_tui.reading import looks
 from verl_tui.runs.life import unattended
 from verl_tui.runs.state import State, patience, state, waited
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.config import Config
     from verl_tui.guard.commands import Event, Process
     from verl_tui.health import Finding
-    from verl_tui.monitor import News
     from verl_tui.runs.best import BestBy
     from verl_tui.runs.run import Run
 
@@ -228,29 +227,11 @@ def follow(
         stop: Ends the watching.
     """
     guard = Guard(Monitor(config), orders)
-    news = threading.Event()
-    reading = Reading(specs, gpu_interval=config.gpu_interval, clock=clock, notify=news.set)
-    reading.start()
-    looked = monotonic() - _BETWEEN
-    try:
-        while not (guard.done or stop.is_set()):
-            news.wait(_BETWEEN)
-            news.clear()
-            _take(guard, reading.take(), clock)
-            loaded = guard.monitor.runs and guard.monitor.loaded() >= 1.0 and not reading.waiting
-            if loaded and monotonic() - looked >= _BETWEEN:
-                looked = monotonic()
-                guard.monitor.awake(clock())
-                for event in guard.tick(clock()):
-                    write(event)
-    finally:
-        reading.stop()
+    following = looks(specs, guard.monitor, between=_BETWEEN, gpu_interval=config.gpu_interval, clock=clock, stop=stop)
+    with closing(following):
+        for _ in following:
+            for event in guard.tick(clock()):
+                write(event)
+            if guard.done:
+                break
     return guard
-
-
-def _take(guard: Guard, waiting: Iterator[News], clock: Callable[[], float]) -> None:
-    until = monotonic() + _BETWEEN
-    for one in waiting:
-        guard.monitor.apply(one, clock())
-        if monotonic() > until:
-            return
