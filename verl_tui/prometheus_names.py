@@ -1,0 +1,129 @@
+"""Names of metrics in Prometheus: `verl_<key>` in base units, and the table that leads back to the log's own keys.
+
+Prometheus knows letters, digits and underscores, and wants seconds, bytes and ratios
+(https://prometheus.io/docs/practices/naming/). A name alone does not tell its key, since `/`, `.` and `-` all become
+`_`; so `verl_metric_info{name,key}` stands beside the metrics, and `named(key).factor` leads back to the log's unit.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from verl_tui.metrics import describe, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PREFIX = "verl_"
+"""What every name begins with."""
+
+STEPS = "verl_training_steps_total"
+GENERATION = "verl_sample_generation_seconds"
+GPU_MEMORY = "verl_gpu_memory_used_bytes"
+REWARD = "verl_average_reward"
+"""The names of verl's tutorials: a counter, a histogram, a gauge by `device`, a gauge."""
+GENERATION_BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Upper bounds of the tutorials' histogram in seconds."""
+
+INFO = "verl_metric_info"
+"""Always 1; its labels `name` and `key` say which of the log's keys a name stands for."""
+FINDING = "verl_finding_active"
+"""1 while a finding holds, by `run`, `id` and `severity`."""
+STATE = "verl_run_state"
+"""1 for the state that a run is in and 0 for the others, by `run` and `state`."""
+LAST_STEP = "verl_last_step_timestamp_seconds"
+"""When the newest record of training was made, in seconds since the epoch."""
+TOTAL_STEPS = "verl_training_steps_planned"
+"""Steps that the whole run will take, where it is known."""
+SOURCE_UP = "verl_source_up"
+SOURCE_RECORDS = "verl_source_records_total"
+SOURCE_UNREADABLE = "verl_source_unreadable_total"
+SOURCE_CHANGED = "verl_source_modified_timestamp_seconds"
+"""How the sources of a run do, by `run` and `source`."""
+LEFT_OUT = "verl_exporter_left_out"
+"""What is beyond the exporter's limits, by `kind`: `runs` or `metrics`."""
+
+OWN = frozenset(
+    (
+        *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, FINDING, STATE, LAST_STEP, TOTAL_STEPS),
+        *(SOURCE_UP, SOURCE_RECORDS, SOURCE_UNREADABLE, SOURCE_CHANGED, LEFT_OUT),
+    )
+)
+"""Names that no key of a log can have."""
+
+
+class Name(NamedTuple):
+    """How a metric is called in Prometheus."""
+
+    name: str
+    factor: float
+    """The log's value times this is the value in base units."""
+
+
+_BASE = {
+    "s": ("seconds", 1.0),
+    "ms": ("seconds", 1e-3),
+    "ms/token": ("seconds", 1e-3),
+    "share": ("ratio", 1.0),
+    "percent": ("ratio", 1e-2),
+    "bytes": ("bytes", 1.0),
+    "MB": ("bytes", 1e6),
+    "GB": ("bytes", 1e9),
+    "MiB": ("bytes", 2.0**20),
+    "GiB": ("bytes", 2.0**30),
+    "10⁹ tokens": ("tokens", 1e9),
+    "°C": ("celsius", 1.0),
+    "W": ("watts", 1.0),
+}
+"""A metric's unit -> the word that its name ends in, and the factor to the base unit."""
+_SPOKEN = re.compile(
+    r"(?<=per_token)_ms(?=[/_])|(?<=[a-z/_.])_?(?:[gm]i?b|mbytes|percent|GB|MB|Percent|\(B\))(?=/l:|$)"
+)
+"""A unit within a key, which gives way to the base unit."""
+_SCALED = re.compile(r"[(_]1e-\d{1,3}\)?$")
+_LONGEST = 200
+"""Characters of a name: no limit of Prometheus, but of those who read it."""
+_ENDS = re.compile(r"_(?:bucket|sum|count|created)$")
+"""What ends the names of a histogram's series."""
+
+
+@cache
+def named(key: str) -> Name:
+    """Return the name of a metric and the factor to its base unit; both follow from the key alone.
+
+    What is a percentage by its unit is taken as one; whoever knows that the log writes shares of 1 leaves the factor
+    out. Letters that Prometheus does not know are told apart by a checksum at the end.
+    """
+    unit = describe(key).unit
+    word, factor = _BASE.get(unit, ("", 1.0))
+    text = _SPOKEN.sub("", key) if factor != 1.0 else key
+    if not word and (times := scale(key)) != 1.0:
+        text, factor = _SCALED.sub("", key), times
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", text.replace("@", "_at_")).strip("_")
+    if word and not stem.endswith(word):
+        stem = f"{stem}_{word}"
+    name = PREFIX + stem.removeprefix(PREFIX)
+    lost = not stem or not text.isascii() or len(name) > _LONGEST
+    if lost or name in OWN or _ENDS.sub("", name) in OWN:
+        name = _marked(name, key)
+    return Name(name, factor)
+
+
+def names_of(keys: Iterable[str]) -> dict[str, Name]:
+    """Return the names of a run's metrics, no two of them the same: of two keys that meet the later is marked."""
+    found: dict[str, Name] = {}
+    taken: set[str] = set()
+    for key in keys:
+        name = named(key)
+        if name.name in taken:
+            name = name._replace(name=_marked(name.name, key))
+        taken.add(name.name)
+        found[key] = name
+    return found
+
+
+def _marked(name: str, key: str) -> str:
+    return f"{name[:_LONGEST].rstrip('_')}_{crc32(key.encode('utf-8', 'replace')):08x}"
