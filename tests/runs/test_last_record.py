@@ -58,10 +58,11 @@ def test_a_dump_of_a_further_step_holds_by_its_file() -> None:
         assert (run.last_record, run.dated_by_file) == told
 
 
-def test_what_a_buffer_keeps_back_is_no_copy() -> None:
-    soon = SourceStatus("run/train.log", "verl console", modified=T + 100)
-    run = run_of((EVENTS, rows(range(20), at=T)), (soon, rows(range(20))))
-    assert run.last_record == T + 100
+@pytest.mark.parametrize(("steps", "last"), [(20, T + 19), (21, T + 100)])
+def test_lines_after_the_last_step_are_no_further_one_but_a_buffer_may_keep_one_back(steps: int, last: float) -> None:
+    grown = SourceStatus("run/train.log", "verl console", modified=T + 100)
+    run = run_of((EVENTS, rows(range(20), at=T)), (grown, rows(range(steps))))
+    assert run.last_record == last
 
 
 def test_what_comes_while_we_watch_has_its_time_of_arrival() -> None:

@@ -229,6 +229,35 @@ def test_a_failed_start_is_a_crashed_run_with_its_cause(tmp_path: Path, text: st
     assert cause in run.outcome.text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run sh: `/opt/python /opt/swift/cli/rlhf.py --rlhf_type grpo --max_steps 200`\n",
+        "[INFO:swift] args: RLHFArguments(\nacc_strategy=token,\n",
+        "[INFO|2026-11-22 10:41:16] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n",
+        "[INFO|trainer.py:2519] 2026-11-22 10:41:16,371 >> ***** Running training *****\n",
+        "ray init kwargs: {'num_cpus': 8}\n2026-11-22 10:39:04,026 INFO worker.py:1951 -- Started a local Ray.\n",
+    ],
+)
+def test_a_training_that_has_just_begun_is_a_run_that_waits(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    assert state(read_run(tmp_path), log.stat().st_mtime) is State.WAITING
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run sh: `/opt/python /opt/swift/cli/infer.py --model out`\n[INFO:swift] args: InferArguments(\n",
+        "[INFO|2026-11-22 10:41:16] llamafactory.hparams.parser:523 >> We recommend enable mixed precision.\n",
+        "***** Running evaluation *****\n",
+    ],
+)
+def test_other_programs_of_theirs_make_no_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "serve.log").write_text(text)
+    assert read_runs(tmp_path) == {}
+
+
 def test_tracebacks_of_others_make_no_run(tmp_path: Path) -> None:
     (tmp_path / "web.log").write_text('Traceback (most recent call last):\n  File "app.py", line 3\nKeyError: 1\n')
     assert read_runs(tmp_path) == {}

@@ -1,7 +1,8 @@
 """When a run last told of training: by what came while we watched, by times that records state, or by files' times.
 
 A copy of a log has a new file time. So where records state times that count from the epoch (event files, W&B, trackio),
-these hold against the times of files that tell of no further step.
+these hold against the times of files that tell of no further step: such a file has a new time when it is copied, and
+whenever anything else is printed into it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from verl_tui.runs.source_state import SourceState
-
-_KEPT_BACK = 150.0
-"""Seconds that records may wait in a buffer: TensorBoard keeps them back for up to 120."""
 
 
 class LastRecord(NamedTuple):
@@ -34,14 +32,10 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
         sampled: The newest step of which there are samples: their files tell no other.
     """
     dated = [(at, one) for one in sources if (at := one.last) is not None]
-    own = [(at, one.step) for at, one in dated if one.life.absolute and one.step is not None]
+    own = [one.step for _, one in dated if one.life.absolute and one.step is not None]
     if own:
-        latest, reached = max(at for at, _ in own), max(step for _, step in own)
-        dated = [
-            (at, one)
-            for at, one in dated
-            if not _by_file(one) or at - latest <= _KEPT_BACK or _step(one, sampled) > reached
-        ]
+        reached = max(own)
+        dated = [(at, one) for at, one in dated if not _by_file(one) or _step(one, sampled) > reached]
     time, newest = max(dated, key=lambda one: one[0], default=(None, None))
     return LastRecord(time, newest is not None and _by_file(newest) and not newest.life.agrees(newest.status.modified))
 

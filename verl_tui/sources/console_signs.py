@@ -1,7 +1,7 @@
-"""Signs of a training's console that has no step yet: a bar that moves, or why the program never came to one.
+"""Signs of a training's console that has no step yet: its first lines, a bar that moves, why it never came to a step.
 
-Either may stand in the log of any program, so a file with nothing else is a run only where no better log lies beside
-it, see `verl_tui.sources.grouping`.
+Some of them may stand in the log of any program, so a file with nothing else is a run only where no better log lies
+beside it, see `verl_tui.sources.grouping`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,18 @@ _OF_TRAINING = re.compile(
     rb"(?i)\s*(?:[\[(][^\])]*[\])]+:?\s*)*(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
 )
 """Names of a training's bar; the nameless one is Hugging Face's. Others are those of loading and of data."""
+_BEGINS = re.compile(
+    rb"^run sh: `[^`\n]{0,4096}/swift/cli/(?:_megatron/)?(?:rlhf|sft|pt)\.py\b"
+    rb"|^\[INFO:swift\] args: \w{0,40}(?:RLHF|Sft|SFT|Train|Pretrain)\w{0,20}Arguments\("
+    rb"|^\[\w{1,10}\|[^\]\n]{1,40}\] llamafactory\.(?:train\.|hparams\.parser:\d+ >> Process rank)"
+    rb"|^(?:[^\n*]{1,100} )?\*{5} Running training \*{5}"
+    rb"|^ray init kwargs: \{",
+    re.MULTILINE,
+)
+"""Lines of ms-swift, LLaMA-Factory, transformers and verl that stand in the log of a training and of no other program
+of theirs, long before its first step."""
+_BEGINNINGS = (b"swift", b"llamafactory", b"Running training", b"ray init kwargs")
+"""One of these stands in each."""
 _ENDS = 16 * 1024
 """Bytes before the end among which a program says why it ended."""
 _FAILED = re.compile(
@@ -42,6 +54,11 @@ _TRAINS = re.compile(
     rb"|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
 )
 """Words by which a failed program was a training."""
+
+
+def begins(text: bytes) -> bool:
+    """Tell whether a trainer has printed the lines with which it begins a training."""
+    return any(word in text for word in _BEGINNINGS) and _BEGINS.search(strip_ansi(text)) is not None
 
 
 def bar(text: bytes) -> bool:

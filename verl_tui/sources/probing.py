@@ -259,12 +259,13 @@ class Probe:
 
 
 def _by_signs(path: Path, size: int) -> Known | None:
-    """Return that a text is a console though it has no step, where it has a bar or says why it failed."""
+    """Return that a text is a console though it has no step: it begins as one, has a bar or says why it failed."""
     text = head(path, HEAD)
     if plain(path) == path and size > HEAD:
         with opened(path) as file:
             text += b"\n" + os.pread(file.fileno(), HEAD, max(HEAD, size - HEAD))
-    signs = console_signs.bar(text) or console_signs.failed(text, f"{path.parent.name}/{path.name}")
+    named = f"{path.parent.name}/{path.name}"
+    signs = console_signs.begins(text) or console_signs.bar(text) or console_signs.failed(text, named)
     return Known(console, sure=False, title=naming.title(text)) if signs else None
 
 

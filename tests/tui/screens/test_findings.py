@@ -139,3 +139,16 @@ async def test_words_are_cut_to_one_line_of_ascii(tmp_path: Path) -> None:
         assert said.endswith("~")
         assert text(app).isascii()
         assert sum(said[:40] in line for line in lines(app)) == 1
+
+
+async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "f2")
+        assert "not judged (v shows why)" in text(app)
+        await press(pilot, "v")
+        assert "not judged (v shows why)" not in text(app)
+        await press(pilot, "v")
+        assert "not judged (v shows why)" in text(app)
+        await press(pilot, "f5", "z", "v")
+        assert told(app) == ["the health panel is out of sight: F4 shows it"]

@@ -47,7 +47,8 @@ class Dashboard(Arranged):
         looking.TABLE,
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
-        # While nothing has the focus the charts' own keys mean them; the help has these among theirs.
+        # Where a panel has not the focus, or none has it, its own keys mean it all the same; the help has these once.
+        Binding("v", "not_judged", show=False, id="health.not_judged"),
         Binding("j,down", "charts('step', 1)", show=False, id="chart.next"),
         Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
         Binding("pagedown", "charts('page', 1)", show=False, id="chart.page_down"),
@@ -186,7 +187,7 @@ class Dashboard(Arranged):
 
     def _reads(self, health: HealthPanel) -> bool:
         """Tell whether the message of the chosen finding can be read in the panel."""
-        return bool(health.display and health.size.height > 1)
+        return bool(self.zoomed in (None, health) and health.display and health.size.height > 1)
 
     def _say(self, sentence: str) -> None:
         """Say something in one line, in place of what was said before: keys may be pressed fast."""
@@ -212,6 +213,14 @@ class Dashboard(Arranged):
         if not self._reads(health):
             self._say(f"{'' if known else 'no longer '}acknowledged: {finding.id}")
         self.redraw()
+
+    def action_not_judged(self) -> None:
+        """Show or hide why rules were not judged, wherever the focus is."""
+        health = self._health()
+        if self._reads(health):
+            health.action_not_judged()
+        else:
+            self._say("the health panel is out of sight: F4 shows it")
 
     def follow_episode(self, episode: Episode | None) -> None:
         """Look at the beginning of what was chosen in the history, if anything was."""
