@@ -16,7 +16,7 @@ import pytest
 
 import verl_tui
 from verl_tui.cli import build_parser, main
-from verl_tui.commands import check, config, demo, export, guide, watch
+from verl_tui.commands import check, config, demo, export, export_prometheus, guide, watch
 from verl_tui.commands.arguments import CommandError
 from verl_tui.config import Config
 
@@ -115,6 +115,7 @@ def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
         (["--config", "c", "check", "a"], check.run),
         (["check", "a", "--json"], check.run),
         (["export", "csv", "a", "-o", "b", "c"], export.run_csv),
+        (["export", "prometheus", "a", "--port", "0", "b"], export_prometheus.run),
         (["demo"], demo.run),
         (["guide"], guide.run),
         (["config"], config.run),

@@ -30,8 +30,12 @@ GENERATION_BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 INFO = "verl_metric_info"
 """Always 1; its labels `name` and `key` say which of the log's keys a name stands for."""
+INDICATOR = "verl_indicator"
+"""What several frameworks' metrics mean, by `run` and `indicator`."""
 FINDING = "verl_finding_active"
-"""1 while a finding holds, by `run`, `id` and `severity`."""
+"""1 while a finding holds that stands for itself, by `run`, `id` and `severity`; 0 once it is over."""
+FOLLOWS = "verl_finding_follows"
+"""1 while a finding holds that only follows from another, by `run`, `id`, `severity` and `cause`."""
 STATE = "verl_run_state"
 """1 for the state that a run is in and 0 for the others, by `run` and `state`."""
 LAST_STEP = "verl_last_step_timestamp_seconds"
@@ -42,13 +46,13 @@ SOURCE_UP = "verl_source_up"
 SOURCE_RECORDS = "verl_source_records_total"
 SOURCE_UNREADABLE = "verl_source_unreadable_total"
 SOURCE_CHANGED = "verl_source_modified_timestamp_seconds"
-"""How the sources of a run do, by `run` and `source`."""
+"""How the sources of a run do, by `run` and `format`."""
 LEFT_OUT = "verl_exporter_left_out"
-"""What is beyond the exporter's limits, by `kind`: `runs` or `metrics`."""
+"""How much is beyond the exporter's limits, by `kind`: `runs`, `metrics` or `devices`."""
 
 OWN = frozenset(
     (
-        *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, FINDING, STATE, LAST_STEP, TOTAL_STEPS),
+        *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, INDICATOR, FINDING, FOLLOWS, STATE, LAST_STEP, TOTAL_STEPS),
         *(SOURCE_UP, SOURCE_RECORDS, SOURCE_UNREADABLE, SOURCE_CHANGED, LEFT_OUT),
     )
 )

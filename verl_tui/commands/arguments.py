@@ -144,6 +144,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """Return a TCP port, 0 for any that is free."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port: a whole number from 0 to 65535")
+    return int(text)
+
+
 def step(text: str) -> int:
     """Return a step: a whole number from 0."""
     if not text.isdecimal():

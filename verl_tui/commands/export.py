@@ -8,18 +8,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.commands import export_prometheus
 from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
 from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.going_on import write_until_stopped
 from verl_tui.commands.telling import EXIT_NOTHING, tell, unwritten
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from verl_tui.commands.arguments import Parser
-    from verl_tui.config import Config
-    from verl_tui.exporters.tensorboard import Board
-    from verl_tui.monitor import Monitor
 
 NAME = "export"
 HELP = "take the data elsewhere"
@@ -42,6 +40,8 @@ def options(parser: Parser) -> None:
     board.add_argument("--samples", type=count, default=4, metavar="N", help=some)
     paths_argument(board)
     config_option(board)
+    served = "metrics for Prometheus to scrape, at a port or in a file"
+    export_prometheus.options(parser.add_command("prometheus", export_prometheus.run, served))
 
 
 run = None
@@ -85,7 +85,12 @@ def run_tensorboard(options: argparse.Namespace) -> int:
     board = Board(Path(options.output), options.samples)
     try:
         if options.follow:
-            return _follow(paths, config, board, options.interval)
+            return write_until_stopped(
+                paths,
+                config,
+                lambda monitor: tell(board.write(tuple(monitor.runs.values()), time.time())),
+                interval=options.interval,
+            )
         monitor = load(paths, config, time.time())
         tell(monitor.sentences)
         if not any(run.keys or run.samples.places for run in monitor.runs.values()):
@@ -93,27 +98,4 @@ def run_tensorboard(options: argparse.Namespace) -> int:
         tell(board.write(tuple(monitor.runs.values()), time.time()))
     except OSError as error:
         raise unwritten(error, options.output) from error
-    return 0
-
-
-def _follow(paths: Sequence[str], config: Config, board: Board, interval: float) -> int:
-    """Write until a signal comes; return the exit code."""
-    import signal
-    import threading
-
-    from verl_tui.exporters.following import follow
-    from verl_tui.sources.feed import Feed
-
-    found = Feed(paths).scan()
-    tell((*found.problems, *found.waiting))
-    if not found.runs and not found.waiting:
-        return EXIT_NOTHING
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-
-    def write(monitor: Monitor) -> None:
-        tell(board.write(tuple(monitor.runs.values()), time.time()))
-
-    follow(paths, config, write, interval=interval, clock=time.time, stop=stop)
     return 0

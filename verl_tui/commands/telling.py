@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""
 EXIT_OUTPUT = 73
-"""An output file that cannot be written."""
+"""An output file that cannot be written, or a port that cannot be had."""
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 """Whoever read the output has gone: what the shell reports of a program that dies of it."""

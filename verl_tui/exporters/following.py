@@ -26,6 +26,7 @@ def follow(
     interval: float,
     clock: Callable[[], float],
     stop: threading.Event,
+    always: bool = False,
 ) -> None:
     """Write all there is once it has been read, then what is new at intervals, and once more at the end.
 
@@ -36,11 +37,12 @@ def follow(
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
         stop: Ends it.
+        always: Write at each interval, news or none: what is written depends on the time as well.
     """
     monitor = Monitor(config)
     due, written = monotonic(), 0
     for _ in looks(specs, monitor, between=_BETWEEN, gpu_interval=config.gpu_interval, clock=clock, stop=stop):
-        if monotonic() >= due and monitor.revision != written:
+        if monotonic() >= due and (always or monitor.revision != written):
             write(monitor)
             due, written = monotonic() + interval, monitor.revision
     if monitor.revision != written:

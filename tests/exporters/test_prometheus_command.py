@@ -1,0 +1,137 @@
+"""`export prometheus` as a user runs it, in this process: what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run of two steps, and neither settings nor a login from outside."""
+    (tmp_path / "config.toml").write_text("", encoding="utf-8")
+    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.delenv("VERL_TUI_LOGIN", raising=False)
+    path = tmp_path / "run.jsonl"
+    lines = [json.dumps({"step": step, "data": {"critic/score/mean": step / 4}}) + "\n" for step in (1, 2)]
+    path.write_text("".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """Return exit code and sentence of a command that cannot go on."""
+    code = main(["export", "prometheus", *words])
+    said = capsys.readouterr().err
+    assert said.startswith("verl-tui: ")
+    assert said.count("\n") == 1
+    return code, said
+
+
+def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
+    out = tmp_path / "verl.prom"
+    assert main(["export", "prometheus", log, "--textfile", str(out)]) == 0
+    assert 'verl_average_reward{run="run"} 0.5\n' in out.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.glob("*.prom*")] == ["verl.prom"]
+
+
+def test_a_file_that_cannot_be_replaced_stays_whole(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "verl.prom"
+    out.write_text("before\n", encoding="utf-8")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    assert refused(capsys, log, "--textfile", str(out)) == (73, f"verl-tui: {out}: no space left on device\n")
+    assert out.read_text(encoding="utf-8") == "before\n"
+
+
+def test_a_directory_that_is_not_there(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "nowhere" / "verl.prom"
+    assert refused(capsys, log, "--textfile", str(out)) == (73, f"verl-tui: {out}: no such file or directory\n")
+
+
+def test_a_port_in_use(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        code, said = refused(capsys, log, "--port", str(port))
+    assert (code, said) == (73, f"verl-tui: 127.0.0.1:{port}: address already in use\n")
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1"])
+def test_a_wider_address_wants_a_login_or_a_certificate(
+    log: str, bind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = refused(capsys, log, "--bind", bind)
+    assert code == 64
+    assert "--login-file" in said
+    assert "--tls-cert" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--bind", "nowhere.invalid"], "no such address"),
+        (["--port", "70000"], "no port"),
+        (["--textfile", "verl.txt"], ".prom"),
+        (["--textfile", "verl.prom", "--port", "1"], "--port is for a port"),
+        (["--follow"], "--textfile"),
+        (["--tls-cert", "cert.pem"], "belong together"),
+        (["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"], "nowhere/cert.pem: is no file"),
+        (["--login-file", "nowhere/login"], "nowhere/login: no such file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_reason(
+    log: str, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = refused(capsys, log, *words)
+    assert code == 64
+    assert why in said
+
+
+@pytest.mark.parametrize("text", ["", "ann", ":sesame", "ann:", "ann:se\nsame"])
+def test_a_login_needs_a_user_and_a_password(
+    log: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "login"
+    file.write_text(text, encoding="utf-8")
+    code, said = refused(capsys, log, "--login-file", str(file))
+    assert code == 64
+    assert "user:password" in said
+    assert "same" not in said
+
+
+def test_files_that_are_no_certificate(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
+    assert code == 64
+    assert "no certificate" in said
+
+
+def test_nothing_to_export(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "verl.prom"
+    assert main(["export", "prometheus", str(tmp_path / "nowhere"), "--textfile", str(out)]) == 3
+    assert "nothing to export" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_without_the_library_the_sentence_says_how_to_get_it(
+    log: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "verl_tui.exporters.prometheus", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client.core", None)
+    code, said = refused(capsys, log, "--textfile", "verl.prom")
+    assert code == 64
+    assert "pip install 'verl-tui[prometheus]'" in said

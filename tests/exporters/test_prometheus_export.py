@@ -1,0 +1,169 @@
+"""What Prometheus is given of runs, read back by its own client library."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from verl_tui.config import Config
+from verl_tui.exporters.prometheus import Limits, Pages
+from verl_tui.health.finding import Episode, Finding, Severity, Verdict
+from verl_tui.monitor import Monitor
+from verl_tui.prometheus_names import named
+from verl_tui.records import Batch, Gpu, GpuReading, Rows, SourceStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NOW = 1_790_000_000.0
+Labels = frozenset[tuple[str, str]]
+
+
+def feed(monitor: Monitor, run: str, columns: Mapping[str, Sequence[float]], **status: object) -> None:
+    """Have a monitor take a run's columns, a row a step from 1; each step takes ten seconds."""
+    count = len(next(iter(columns.values())))
+    times = [NOW - 10 * (count - at) for at in range(count)]
+    rows = Rows(tuple(columns), range(1, count + 1), tuple(columns.values()), range(count), times)
+    said = SourceStatus(run, "test", records=count, modified=NOW - 5, **status)  # type: ignore[arg-type]
+    monitor.apply(Batch(run, said, (rows,)), NOW)
+
+
+def scraped(monitor: Monitor, limits: Limits | None = None) -> dict[str, dict[Labels, float]]:
+    """Return what a scraper reads, by name of the series and labels."""
+    text = generate_latest(Pages(limits or Limits()).page(monitor, NOW)).decode()
+    found: dict[str, dict[Labels, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            series = found.setdefault(sample.name, {})
+            labels = frozenset(sample.labels.items())
+            assert labels not in series
+            series[labels] = sample.value
+    return found
+
+
+def of(**labels: str) -> Labels:
+    return frozenset(labels.items())
+
+
+@pytest.fixture
+def monitor() -> Monitor:
+    return Monitor(Config())
+
+
+def test_the_tutorials_names_are_there(monitor: Monitor) -> None:
+    feed(monitor, "a", {"critic/score/mean": [0.1, 0.25], "timing_s/gen": [0.3, 7.0]})
+    monitor.apply(GpuReading(NOW, (Gpu("0", "H100", memory_used=5 * 2**30),)), NOW)
+    found = scraped(monitor)
+    assert found["verl_training_steps_total"] == {of(run="a"): 2}
+    assert found["verl_average_reward"] == {of(run="a"): 0.25}
+    assert found["verl_gpu_memory_used_bytes"] == {of(device="0"): 5 * 2**30}
+    bounds = {"0.1": 0, "0.5": 1, "1.0": 1, "2.0": 1, "5.0": 1, "10.0": 2, "+Inf": 2}
+    assert found["verl_sample_generation_seconds_bucket"] == {of(run="a", le=le): n for le, n in bounds.items()}
+    assert found["verl_sample_generation_seconds_sum"] == {of(run="a"): 7.3}
+
+
+def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.5, 0.02], "perf/max_memory_allocated_gb": [1, 2], "odd key!": [3, 4]})
+    found = scraped(monitor)
+    assert found["verl_actor_ppo_kl"] == {of(run="a"): 0.02}
+    assert found["verl_perf_max_memory_allocated_bytes"] == {of(run="a"): 2 * 2**30}
+    back = {dict(labels)["name"]: dict(labels)["key"] for labels in found["verl_metric_info"]}
+    assert back[named("odd key!").name] == "odd key!"
+    assert back["verl_actor_ppo_kl"] == "actor/ppo_kl"
+
+
+def test_no_series_has_a_step_for_a_label(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.5, 0.02], "step": [1, 2]})
+    assert not any(name == "step" for series in scraped(monitor).values() for labels in series for name, _ in labels)
+
+
+def test_a_value_that_is_no_number_stays_one(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/grad_norm": [0.5, math.nan], "actor/pg_loss": [0.0, math.inf]})
+    found = scraped(monitor)
+    assert math.isnan(found["verl_actor_grad_norm"][of(run="a")])
+    assert found["verl_actor_pg_loss"] == {of(run="a"): math.inf}
+
+
+@pytest.mark.parametrize(("logged", "shown"), [([35.0, 87.0], 0.87), ([0.35, 0.87], 0.87)])
+def test_utilisation_is_a_ratio_whichever_way_it_is_logged(monitor: Monitor, logged: list[float], shown: float) -> None:
+    feed(monitor, "a", {"system/gpu_util": logged})
+    found = scraped(monitor)
+    assert found["verl_system_gpu_util_ratio"] == {of(run="a"): pytest.approx(shown)}
+    assert found["verl_indicator"][of(run="a", indicator="gpu_utilization")] == pytest.approx(shown)
+
+
+def test_one_state_of_all_is_the_run_s(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02, 0.01]})
+    states = scraped(monitor)["verl_run_state"]
+    assert [dict(labels)["state"] for labels, value in states.items() if value] == ["running"]
+    assert len(states) == 7
+
+
+def test_findings_are_told_by_cause_and_those_that_are_over_are_0(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
+    cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
+    sign = Finding("kl-high", Severity.WARNING, "KL is high", consequence_of="policy-collapse")
+    over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
+    monitor.verdicts["a"] = Verdict((cause, sign), history=(over,))
+    found = scraped(monitor)
+    assert found["verl_finding_active"] == {
+        of(run="a", id="policy-collapse", severity="critical"): 1,
+        of(run="a", id="grad-norm-spike", severity="warning"): 0,
+    }
+    follows = of(run="a", id="kl-high", severity="warning", cause="policy-collapse")
+    assert found["verl_finding_follows"] == {follows: 1}
+
+
+def test_the_health_of_sources_is_told_by_format(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]}, unreadable=3, problem="permission denied")
+    found = scraped(monitor)
+    where = of(run="a", format="test")
+    assert found["verl_source_up"] == {where: 0}
+    assert found["verl_source_records_total"] == {where: 2}
+    assert found["verl_source_unreadable_total"] == {where: 3}
+    assert found["verl_source_modified_timestamp_seconds"] == {where: NOW - 5}
+    assert found["verl_last_step_timestamp_seconds"] == {of(run="a"): NOW - 10}
+
+
+def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor: Monitor) -> None:
+    others: dict[str, Sequence[float]] = {f"custom/{number}": [1.0] for number in range(8)}
+    for run in "abc":
+        feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
+    pages = Pages(Limits(runs=2, metrics=3))
+    page = pages.page(monitor, NOW)
+    assert page.left_out == (
+        "1 run is left out: at most 2 are exported",
+        "12 metrics are left out: at most 3 of a run are exported",
+    )
+    found = scraped(monitor, Limits(runs=2, metrics=3))
+    assert found["verl_exporter_left_out"][of(kind="runs")] == 1
+    assert found["verl_exporter_left_out"][of(kind="metrics")] == 12
+    assert len(found["verl_actor_ppo_kl"]) == 2
+    assert {"verl_custom_0", "verl_custom_1"} <= found.keys()
+    assert "verl_custom_2" not in found
+
+
+def test_runs_whose_names_look_the_same_have_labels_of_their_own(monitor: Monitor) -> None:
+    for run in ("a", "a\u200b", "a (2)"):
+        feed(monitor, run, {"actor/ppo_kl": [0.01]})
+    assert len(scraped(monitor)["verl_actor_ppo_kl"]) == 3
+
+
+def test_within_its_limits_nothing_is_left_out(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.01]})
+    assert Pages().page(monitor, NOW).left_out == ()
+
+
+@given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6))
+def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(named: list[tuple[str, str]]) -> None:
+    monitor = Monitor(Config())
+    for run, key in named:
+        feed(monitor, run, {key: [1.0], f"{key}/": [2.0]})
+    runs = {dict(labels)["run"] for labels in scraped(monitor)["verl_run_state"]}
+    assert len(runs) == len({run for run, _ in named})

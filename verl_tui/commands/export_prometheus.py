@@ -1,0 +1,201 @@
+"""`verl-tui export prometheus`: metrics to scrape, at a port or in a file for node_exporter."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, completes_paths, count, port, seconds
+from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.going_on import write_until_stopped
+from verl_tui.commands.telling import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+
+if TYPE_CHECKING:
+    import argparse
+    import ssl
+    from collections.abc import Sequence
+
+    from verl_tui.commands.arguments import Parser
+    from verl_tui.config import Config
+    from verl_tui.exporters.prometheus import Page, Pages
+    from verl_tui.monitor import Monitor
+
+LOGIN = "VERL_TUI_LOGIN"
+"""Environment variable that may hold `user:password`."""
+PORT = 9750
+_MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
+_EXAMPLE = "verl-tui export prometheus 'logs/run_*'"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    parser.add_argument(
+        "--port", type=port, metavar="N", help=f"where it listens (default: {PORT}; 0: any that is free)"
+    )
+    parser.add_argument("--bind", metavar="ADDRESS", help="default: 127.0.0.1; others need a login or a certificate")
+    login = f"holds user:password, which scrapers must give; so may the environment variable {LOGIN}"
+    completes_paths(parser.add_argument("--login-file", type=Path, metavar="FILE", help=login))
+    certificate = parser.add_argument(
+        "--tls-cert", type=Path, metavar="FILE", help="certificate chain, PEM: serves https"
+    )
+    key = parser.add_argument("--tls-key", type=Path, metavar="FILE", help="the certificate's key, PEM")
+    completes_paths(certificate)
+    completes_paths(key)
+    file = "write this in place of listening, for node_exporter's textfile collector"
+    completes_paths(parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file))
+    parser.add_argument(
+        "--follow", action="store_true", help="with --textfile: go on until ctrl+c (a port always does)"
+    )
+    every = "between two looks at the runs (default: %(default)g)"
+    parser.add_argument("--interval", type=seconds, default=10.0, metavar="SECONDS", help=every)
+    parser.add_argument(
+        "--runs", type=count, default=100, metavar="N", help="at most, the newest (default: %(default)d)"
+    )
+    most = "of a run at most (default: %(default)d)"
+    parser.add_argument("--metrics", type=count, default=500, metavar="N", help=most)
+    paths_argument(parser)
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve or write the metrics; return the exit code."""
+    paths, config = paths_of(options, _EXAMPLE), configuration(options)
+    _check(options)
+    try:
+        from verl_tui.exporters.prometheus import Limits, Pages
+    except ModuleNotFoundError as error:
+        raise CommandError(_MISSING) from error
+    told = _Told(Pages(Limits(options.runs, options.metrics)))
+    if options.textfile is None:
+        return _serve(options, paths, config, told)
+    if options.follow:
+        return write_until_stopped(
+            paths,
+            config,
+            lambda monitor: _write(told.page(monitor), options.textfile),
+            interval=options.interval,
+            always=True,
+        )
+    return _once(options.textfile, paths, config, told)
+
+
+class _Told:
+    """Makes pages, and says once what is left out of them."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+        self._said: tuple[str, ...] = ()
+
+    def page(self, monitor: Monitor) -> Page:
+        """Judge, and return what is known now."""
+        now = time.time()
+        monitor.awake(now)
+        monitor.judge(now)
+        page = self._pages.page(monitor, now)
+        tell(sentence for sentence in page.left_out if sentence not in self._said)
+        self._said = page.left_out
+        return page
+
+
+def _once(file: Path, paths: Sequence[str], config: Config, told: _Told) -> int:
+    from verl_tui.monitor import load
+
+    monitor = load(paths, config, time.time())
+    tell(monitor.sentences)
+    if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+        raise CommandError("nothing to export", EXIT_NOTHING)
+    _write(told.page(monitor), file)
+    complain(f"wrote {file}")
+    return 0
+
+
+def _write(page: Page, file: Path) -> None:
+    """Put a page in the place of the file, which is whole at any time."""
+    from prometheus_client import write_to_textfile
+
+    try:
+        write_to_textfile(str(file), page)
+    except OSError as error:
+        raise CommandError(f"{file}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT) from error
+
+
+def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, told: _Told) -> int:
+    from verl_tui.exporters.endpoint import Endpoint
+
+    bind, number = options.bind or "127.0.0.1", PORT if options.port is None else options.port
+    login, tls = _login(options.login_file), _encryption(options)
+    if not _loopback(bind) and login is None and tls is None:
+        raise CommandError(
+            f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, or {LOGIN}="
+            "user:password in the environment), or encrypt (--tls-cert FILE --tls-key FILE)"
+        )
+    try:
+        endpoint = Endpoint(bind, number, login=login, tls=tls)
+    except OSError as error:
+        raise CommandError(f"{bind}:{number}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT) from error
+    complain(f"metrics are at {endpoint.address}")
+    try:
+        return write_until_stopped(
+            paths, config, lambda monitor: endpoint.show(told.page(monitor)), interval=options.interval, always=True
+        )
+    finally:
+        endpoint.close()
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what does not go together."""
+    if options.textfile is not None:
+        named = [f"--{name.replace('_', '-')}" for name in _OF_PORTS if getattr(options, name) is not None]
+        if named:
+            raise CommandError(f"{named[0]} is for a port, and --textfile opens none")
+        if options.textfile.suffix != ".prom":
+            raise CommandError(f"{options.textfile} must end in .prom: node_exporter passes over other files")
+    elif options.follow:
+        raise CommandError("--follow is for --textfile; a port is served until ctrl+c anyhow")
+    if (options.tls_cert is None) != (options.tls_key is None):
+        raise CommandError("--tls-cert and --tls-key belong together")
+
+
+_OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
+
+
+def _login(file: Path | None) -> str | None:
+    """Return `user:password`, None where nobody asks for it."""
+    where = LOGIN if file is None else str(file)
+    try:
+        text = os.environ.get(LOGIN) if file is None else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "is no text"
+        raise CommandError(f"{where}: {why}") from error
+    if text is None:
+        return None
+    user, _, password = text.strip().partition(":")
+    if not user or not password or "\n" in password:
+        raise CommandError(f"{where}: must hold one line user:password")
+    return f"{user}:{password}"
+
+
+def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
+    if options.tls_cert is None:
+        return None
+    from verl_tui.exporters.endpoint import encryption
+
+    try:
+        return encryption(options.tls_cert, options.tls_key)
+    except OSError as error:
+        missing = next((file for file in (options.tls_cert, options.tls_key) if not file.is_file()), None)
+        if missing is not None:
+            raise CommandError(f"{missing}: is no file") from error
+        pair = f"{options.tls_cert}, {options.tls_key}"
+        raise CommandError(f"{pair}: are no certificate and its key without a passphrase, both PEM") from error
+
+
+def _loopback(bind: str) -> bool:
+    from verl_tui.exporters.endpoint import is_loopback
+
+    try:
+        return is_loopback(bind)
+    except (OSError, UnicodeError) as error:
+        raise CommandError(f"--bind {bind}: there is no such address") from error

@@ -1,0 +1,47 @@
+"""Exports that go on until a signal comes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.telling import EXIT_NOTHING, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.config import Config
+    from verl_tui.monitor import Monitor
+
+
+def write_until_stopped(
+    paths: Sequence[str],
+    config: Config,
+    write: Callable[[Monitor], None],
+    *,
+    interval: float,
+    always: bool = False,
+) -> int:
+    """Follow runs and write what is new; return the exit code.
+
+    Args:
+        paths: What the user named.
+        config: The user's configuration.
+        write: Writes.
+        interval: Seconds between two writings.
+        always: Write at each interval, news or none.
+    """
+    from verl_tui.exporters.following import follow
+    from verl_tui.sources.feed import Feed
+
+    found = Feed(paths).scan()
+    tell((*found.problems, *found.waiting))
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    follow(paths, config, write, interval=interval, clock=time.time, stop=stop, always=always)
+    return 0

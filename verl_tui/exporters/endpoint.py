@@ -1,0 +1,171 @@
+"""Serves metrics over HTTP: what is handed to it is what is scraped, and nothing is read or reckoned for a request.
+
+Whoever listens beyond this machine must ask for a password or encrypt; `verl_tui.commands` sees to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+import socket
+import ssl
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from typing import TYPE_CHECKING
+
+from prometheus_client import generate_latest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.exporters.prometheus import Page
+
+PATH = "/metrics"
+_PATIENCE = 10.0
+"""Seconds that a client may take for a request, or to receive the answer."""
+_TEXT = "text/plain; charset=utf-8"
+_METRICS = "text/plain; version=0.0.4; charset=utf-8"
+"""The text format, which every scraper reads (prometheus.io/docs/instrumenting/exposition_formats)."""
+
+
+class Endpoint:
+    """A server of one page, which is put in place of the one before."""
+
+    def __init__(self, bind: str, port: int, *, login: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        """Listen at once, so that a port in use is known before anything is read.
+
+        Args:
+            bind: An address of this machine, or its name.
+            port: 0 for any that is free.
+            login: `user:password` that is asked for.
+            tls: Certificate and key, see `encryption`.
+
+        Raises:
+            OSError: The address or port cannot be had.
+        """
+        family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+        self._server = _Server(family, (str(address[0]), port), login, tls)
+        self._scheme = "https" if tls is not None else "http"
+        self._bind = f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
+        threading.Thread(target=self._server.serve_forever, name="endpoint", daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """Where the metrics are."""
+        return f"{self._scheme}://{self._bind}:{self._server.server_address[1]}{PATH}"
+
+    def show(self, page: Page) -> None:
+        """Answer with this page from now on."""
+        self._server.body = generate_latest(page)
+
+    def close(self) -> None:
+        """End; a request under way is not waited for."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def is_loopback(bind: str) -> bool:
+    """Tell whether only this machine reaches an address.
+
+    Raises:
+        OSError: There is no such address.
+    """
+    found = {str(entry[4][0]) for entry in socket.getaddrinfo(bind, None)}
+    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found)
+
+
+def encryption(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return what a server needs for TLS.
+
+    Raises:
+        OSError: A file cannot be read, or is no certificate or key; `ssl.SSLError` is one.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key, password="")
+    return context
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 32
+
+    def __init__(self, family: int, address: tuple[str, int], login: str | None, tls: ssl.SSLContext | None) -> None:
+        self.address_family = family
+        self.body: bytes | None = None
+        """The newest page, None before there is one."""
+        self.tls = tls
+        self._login = None if login is None else _digest(login.encode())
+        super().__init__(address, _Request)
+
+    def admits(self, header: str | None) -> bool:
+        """Tell whether a request's `Authorization` is the right one, in a time that does not depend on it."""
+        if self._login is None:
+            return True
+        kind, _, value = (header or "").partition(" ")
+        try:
+            given = base64.b64decode(value, validate=True)
+        except (ValueError, binascii.Error):
+            given = b""
+        return hmac.compare_digest(_digest(given), self._login) and kind.lower() == "basic"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Pass over a connection that broke: that is the client's affair."""
+
+
+def _digest(login: bytes) -> bytes:
+    return hashlib.sha256(login).digest()
+
+
+class _Request(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = "verl-tui"
+    sys_version = ""
+    timeout = _PATIENCE
+
+    def setup(self) -> None:
+        """Encrypt, in the request's own thread: a client that is slow to greet holds up nobody else."""
+        self.request.settimeout(_PATIENCE)
+        if self.server.tls is not None:
+            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def finish(self) -> None:
+        """Close what `setup` made."""
+        super().finish()
+        if self.server.tls is not None:
+            self.request.close()
+
+    def do_GET(self) -> None:
+        """Answer with the metrics."""
+        body = self.server.body
+        if not self.server.admits(self.headers.get("Authorization")):
+            self._answer(HTTPStatus.UNAUTHORIZED, b"a user name and a password are needed\n")
+        elif self.path.partition("?")[0] != PATH:
+            self._answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n".encode())
+        elif body is None:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"the logs are still being read\n")
+        else:
+            self._answer(HTTPStatus.OK, body, _METRICS)
+
+    def do_HEAD(self) -> None:
+        """Answer as to GET, without the metrics."""
+        self.do_GET()
+
+    def _answer(self, status: HTTPStatus, body: bytes, kind: str = _TEXT) -> None:
+        self.send_response(status)
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", 'Basic realm="verl-tui"')
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing of requests: there is one every few seconds."""

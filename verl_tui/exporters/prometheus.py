@@ -1,0 +1,290 @@
+"""Runs as Prometheus sees them: the newest value of everything, under the names of `verl_tui.prometheus_names`.
+
+A step is never a label and neither is a text of a model: what there can be of series is bounded by `Limits`, and what
+is beyond them is said.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client.core import Metric
+
+from verl_tui import prometheus_names as names
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.prometheus_names import names_of
+from verl_tui.runs.devices import logged_devices
+from verl_tui.runs.state import State, state
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.health.finding import Verdict
+    from verl_tui.monitor import Monitor
+    from verl_tui.prometheus_names import Name
+    from verl_tui.records import SourceStatus
+    from verl_tui.runs.run import Run
+
+
+class Limits(NamedTuple):
+    """How much is exported at most."""
+
+    runs: int = 100
+    """Those whose newest record is youngest."""
+    metrics: int = 500
+    """Of a run: its indicators, then others in the order in which the log named them."""
+    devices: int = 1024
+    """Of a run; a node has 8 or 16."""
+
+
+_LIMITS = Limits()
+_PER_SAMPLE = "timing_s/agent_loop/generate_sequences/mean"
+"""Mean time that verl's agent loop takes for one sample; `generation_time` is that of a whole batch."""
+_MAYBE_SHARES = frozenset({"gpu_utilization", "gpu_memory"})
+"""Indicators that some logs write as percentages and others as shares of 1."""
+_KINDS = {
+    names.STEPS: ("counter", "Optimiser steps that a run has made."),
+    names.GENERATION: ("histogram", "Seconds that samples took to generate: one observation a logged step, its mean."),
+    names.GPU_MEMORY: ("gauge", "GPU memory in use: of this machine's devices, and of those that a run has logged."),
+    names.REWARD: ("gauge", "Mean reward of the newest step."),
+    names.INDICATOR: ("gauge", "What several frameworks' metrics mean, in base units."),
+    names.FINDING: ("gauge", "1 while a finding of the guide holds, 0 once it is over."),
+    names.FOLLOWS: ("gauge", "1 while a finding holds that only follows from another one, its cause."),
+    names.STATE: ("gauge", "1 for the state that a run is in, 0 for the others."),
+    names.LAST_STEP: ("gauge", "When the newest record of training was made."),
+    names.TOTAL_STEPS: ("gauge", "Steps that the whole run will take."),
+    names.SOURCE_UP: ("gauge", "1 while all sources of a format can be read, 0 otherwise."),
+    names.SOURCE_RECORDS: ("counter", "Records read, by format."),
+    names.SOURCE_UNREADABLE: ("counter", "Lines that no reader understood, by format."),
+    names.SOURCE_CHANGED: ("gauge", "When a file was changed last, by format."),
+    names.LEFT_OUT: ("gauge", "How much is beyond the exporter's limits."),
+    names.INFO: ("gauge", "Always 1: which of the log's keys a name stands for."),
+}
+"""Family -> its type and what it is."""
+
+
+class Page(NamedTuple):
+    """All that is known at one moment; nobody changes it any more, so that any thread may read it."""
+
+    families: Sequence[Metric] = ()
+    left_out: tuple[str, ...] = ()
+    """What is beyond the limits, a sentence each."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families, as a collector of prometheus-client does."""
+        return self.families
+
+
+class Pages:
+    """Makes pages, and remembers between them what only grows with a run."""
+
+    def __init__(self, limits: Limits = _LIMITS) -> None:
+        self._limits = limits
+        self._generations: dict[str, tuple[int, _Histogram]] = {}
+        """By run, with the revision of the run that it is of."""
+
+    def page(self, monitor: Monitor, now: float) -> Page:
+        """Return what is known now.
+
+        Args:
+            monitor: Has read and judged.
+            now: Seconds since the epoch.
+        """
+        out = _Samples()
+        known = [run for run in monitor.runs.values() if run.keys or run.samples.places or run.sources]
+        runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[: self._limits.runs]
+        out.left["runs"] = len(known) - len(runs)
+        for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
+            if gpu.memory_used is not None:
+                out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
+        for label, run in _labelled(runs):
+            self._run(out, run, label, now)
+            _findings(out, label, monitor.verdicts.get(run.name))
+        for kind in Limits._fields:
+            out.add(names.LEFT_OUT, out.left[kind], kind=kind)
+        return Page(out.families(), tuple(_beyond(out.left, self._limits)))
+
+    def _run(self, out: _Samples, run: Run, label: str, now: float) -> None:
+        _progress(out, run, label, now)
+        _metrics(out, run, label, self._limits.metrics)
+        _devices(out, run, label, self._limits.devices)
+        _sources(out, run, label)
+        known = self._generations.get(run.name)
+        if known is None or known[0] != run.revision:
+            known = self._generations[run.name] = run.revision, _histogram(run)
+        if known[1].number:
+            known[1].write(out, label)
+
+
+class _Histogram(NamedTuple):
+    """Generation times: how many there are up to each bound, how many in all, and their sum."""
+
+    below: Sequence[int]
+    number: int
+    total: float
+
+    def write(self, out: _Samples, run: str) -> None:
+        for bound, count in zip(names.GENERATION_BUCKETS, self.below, strict=True):
+            out.add(names.GENERATION, count, "_bucket", run=run, le=str(bound))
+        out.add(names.GENERATION, self.number, "_bucket", run=run, le="+Inf")
+        out.add(names.GENERATION, self.number, "_count", run=run)
+        out.add(names.GENERATION, self.total, "_sum", run=run)
+
+
+class _Samples:
+    """Samples by family; of two with the same labels the first one holds, since a page with both would be refused."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Metric] = {}
+        self._taken: set[tuple[str, ...]] = set()
+        self._keys: dict[tuple[str, str], None] = {}
+        self.left: Counter[str] = Counter()
+        """How much was left out, by kind."""
+
+    def add(self, family: str, value: float, suffix: str = "", **labels: str) -> None:
+        """Add a sample; labels without a value are left out."""
+        labels = {name: text for name, text in labels.items() if text}
+        place = (family, suffix, *labels, *labels.values())
+        if place not in self._taken:
+            self._taken.add(place)
+            self._family(family).add_sample(family + suffix, labels, float(value))
+
+    def metric(self, name: str, key: str, run: str, value: float) -> None:
+        """Add a log's own metric."""
+        self._keys[name, key] = None
+        self._family(name).add_sample(name, {"run": run}, value)
+
+    def families(self) -> list[Metric]:
+        """Return all families, those of the exporter first."""
+        for name, key in self._keys:
+            self.add(names.INFO, 1, name=name, key=one_line(key))
+        own = [self._families[name] for name in _KINDS if name in self._families]
+        return own + [family for name, family in sorted(self._families.items()) if name not in _KINDS]
+
+    def _family(self, name: str) -> Metric:
+        family = self._families.get(name)
+        if family is None:
+            kind, words = _KINDS.get(name, ("gauge", "The log's metric; its key is in verl_metric_info."))
+            # The client writes a counter's `_total` itself.
+            family = Metric(name.removesuffix("_total") if kind == "counter" else name, words, kind)
+            self._families[name] = family
+        return family
+
+
+def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
+    """Yield each run with a label that no other has."""
+    taken: set[str] = set()
+    for run in sorted(runs, key=lambda run: run.name):
+        name = label = one_line(run.name) or "run"
+        number = 1
+        while label in taken:
+            number += 1
+            label = f"{name} ({number})"
+        taken.add(label)
+        yield label, run
+
+
+def _progress(out: _Samples, run: Run, label: str, now: float) -> None:
+    told = {names.STEPS: run.step, names.TOTAL_STEPS: run.total_steps, names.LAST_STEP: run.last_record}
+    for name, value in told.items():
+        if value is not None:
+            out.add(name, value, run=label)
+    current = state(run, now)
+    for one in State:
+        out.add(names.STATE, one is current, run=label, state=one.value)
+    for id in INDICATORS:
+        _indicator(out, run, label, id)
+
+
+def _indicator(out: _Samples, run: Run, label: str, id: str) -> None:
+    key = run.indicators.get(id)
+    value = _last(run, key)
+    if key is not None and value is not None:
+        value *= factor(id, key)
+        out.add(names.INDICATOR, value * _factor(run, key, names.named(key)), run=label, indicator=id)
+        if id == "reward":
+            out.add(names.REWARD, value, run=label)
+
+
+def _metrics(out: _Samples, run: Run, label: str, most: int) -> None:
+    keys = tuple(dict.fromkeys((*(key for key in run.indicators.values() if key in run.keys), *run.keys)))
+    # Names are given in the log's own order, so that they do not depend on the limit.
+    named = names_of(run.keys)
+    for key in keys[:most]:
+        value = _last(run, key)
+        if value is not None:
+            out.metric(named[key].name, key, label, value * _factor(run, key, named[key]))
+    out.left["metrics"] += max(0, len(keys) - most)
+
+
+def _last(run: Run, key: str | None) -> float | None:
+    values = run.tail(key, 1) if key is not None else ()
+    return values[-1] if values else None
+
+
+def _factor(run: Run, key: str, name: Name) -> float:
+    """Return the factor to the base unit, 1 for a percentage that this log writes as a share of 1."""
+    if name.factor != 0.01 or not any(run.indicators.get(id) == key for id in _MAYBE_SHARES):
+        return name.factor
+    series = run.series(key)
+    return 1.0 if series is not None and series.highest <= 1.0 else name.factor
+
+
+def _devices(out: _Samples, run: Run, label: str, most: int) -> None:
+    devices, _ = logged_devices(run)
+    used = [one for one in devices if one.gpu.memory_used is not None]
+    for one in used[:most]:
+        out.add(
+            names.GPU_MEMORY,
+            one.gpu.memory_used or 0,
+            run=label,
+            node=one_line(one.node),
+            device=one_line(one.gpu.index),
+        )
+    out.left["devices"] += max(0, len(used) - most)
+
+
+def _sources(out: _Samples, run: Run, label: str) -> None:
+    """Add how the sources do, those of a format together: W&B writes a file a table, and each would be a series."""
+    formats: defaultdict[str, list[SourceStatus]] = defaultdict(list)
+    for source in run.sources.values():
+        formats[one_line(source.status.title)].append(source.status)
+    for format, status in formats.items():
+        where = {"run": label, "format": format}
+        out.add(names.SOURCE_UP, all(one.problem is None for one in status), **where)
+        out.add(names.SOURCE_RECORDS, sum(one.records for one in status), **where)
+        out.add(names.SOURCE_UNREADABLE, sum(one.unreadable for one in status), **where)
+        changed = max((one.modified for one in status if one.modified is not None), default=None)
+        if changed is not None:
+            out.add(names.SOURCE_CHANGED, changed, **where)
+
+
+def _findings(out: _Samples, label: str, verdict: Verdict | None) -> None:
+    if verdict is None:
+        return
+    for finding in verdict.findings:
+        what = {"run": label, "id": finding.id, "severity": finding.severity.word}
+        if finding.consequence_of is None:
+            out.add(names.FINDING, 1, **what)
+        else:
+            out.add(names.FOLLOWS, 1, **what, cause=finding.consequence_of)
+    for episode in verdict.history:
+        out.add(names.FINDING, 0, run=label, id=episode.id, severity=episode.severity.word)
+
+
+def _histogram(run: Run) -> _Histogram:
+    series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
+    values = sorted(value for value in series.values if math.isfinite(value)) if series is not None else []
+    return _Histogram([bisect_right(values, bound) for bound in names.GENERATION_BUCKETS], len(values), sum(values))
+
+
+def _beyond(left: Counter[str], limits: Limits) -> Iterator[str]:
+    for kind, most in zip(Limits._fields, limits, strict=True):
+        if left[kind]:
+            are = f"{kind} are" if left[kind] > 1 else f"{kind[:-1]} is"
+            whose = "" if kind == "runs" else " of a run"
+            yield f"{left[kind]:,} {are} left out: at most {most:,}{whose} are exported"
