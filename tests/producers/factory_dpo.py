@@ -1,11 +1,12 @@
 """Trains a random two-layer model with LLaMA-Factory's DPO on a CPU.
 
-python factory_dpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--resume]
+python factory_dpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--hang-at N] [--resume]
 """
 
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import tiny_chat
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Failure(TrainerCallback):
-    """Fails where a step begins."""
+class Fault(TrainerCallback):
+    """Fails or hangs where a step begins."""
 
-    def __init__(self, step: int) -> None:
-        self.step = step
+    def __init__(self, fails: int, hangs: int) -> None:
+        self.fails, self.hangs = fails, hangs
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Fail at the step."""
-        if self.step and state.global_step == self.step:
+        """Fail or hang at its step."""
+        if self.fails and state.global_step == self.fails:
             raise RuntimeError("reward endpoint answered 503")
+        if self.hangs and state.global_step == self.hangs:
+            time.sleep(100_000.0)
 
 
 def data(home: Path) -> str:
@@ -55,7 +58,7 @@ def main() -> None:
         "save_steps": asked.save,
         **({"resume_from_checkpoint": str(asked.output / f"checkpoint-{asked.save}")} if asked.resume else {}),
     }  # fmt: skip
-    run_exp(settings, callbacks=[Failure(asked.raise_at)])
+    run_exp(settings, callbacks=[Fault(asked.raise_at, asked.hang_at)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Trains a random two-layer model with ms-swift's GRPO on a CPU.
 
-python swift_grpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--resume]
+python swift_grpo.py OUTPUT [--steps N] [--save N] [--raise-at N] [--hang-at N] [--resume]
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def main() -> None:
         **({"resume_from_checkpoint": str(saved[-1].resolve())} if asked.resume else {}),
     }  # fmt: skip
     command = [part for key, value in words.items() for part in (f"--{key}", value)]
-    more = {"MODELSCOPE_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "RAISE_AT": str(asked.raise_at)}
+    faults = {"RAISE_AT": str(asked.raise_at), "HANG_AT": str(asked.hang_at)}
+    more = {"MODELSCOPE_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", **faults}
     # `swift rlhf` would start this as a process of its own, which outlives it when it is killed.
     os.execve(sys.executable, [sys.executable, "-m", "swift.cli.rlhf", *command], {**os.environ, **more})
 

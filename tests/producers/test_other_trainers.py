@@ -1,22 +1,23 @@
-"""TRL 0.19, ms-swift and LLaMA-Factory, healthy, failing, killed and resumed: held against their own history."""
+"""TRL 0.19, ms-swift and LLaMA-Factory, healthy, hung, failing, killed and resumed: held against their own history."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from log_reading import read_run, values
+from producers.answers import check, later
 from producers.environments import QUIET, NotInstalledError, python_with
 from producers.holders import let_go
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
+from verl_tui.runs.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,12 +120,6 @@ def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
         process.wait()
 
 
-def check(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "verl_tui", "check", "--json", str(path)]
-    (run,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["runs"]
-    return run
-
-
 def holds(path: Path, training: Training) -> None:
     """Hold each logged value against the trainer's history, at its step; nothing more, nothing less."""
     key = training.trainer.key
@@ -173,6 +168,26 @@ def test_killed(train: Callable[..., Training]) -> None:
     run = check(training.directory)
     assert run["state"] in ("ended?", "crashed")
     assert "hang" not in {one["id"] for one in run["findings"]}
+
+
+def test_hung(train: Callable[..., Training]) -> None:
+    training = train("--steps", STEPS, "--hang-at", FAILS)
+    last = (FAILS - 1) // training.trainer.every * training.trainer.every
+    log, deadline = training.directory / "train.log", time.monotonic() + FINISHES
+    while not (log.exists() and read_steps(log) >= last):
+        assert training.process.poll() is None, log.read_text()[-2000:]
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    for path in (log, training.directory):
+        now, found = later(path)
+        assert now is State.STALLED
+        assert str(training.process.pid) in " ".join((found["hang"].message, *found["hang"].evidence))
+    training.process.kill()
+    training.process.wait()
+    let_go(training.directory)
+    now, found = later(training.directory)
+    assert now in (State.ENDED, State.CRASHED)
+    assert "hang" not in found
 
 
 def read_steps(log: Path) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks.terminal import Terminal
 from log_reading import read_run, values
+from producers.answers import PATIENCE, check, later
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -28,18 +28,8 @@ pytestmark = pytest.mark.producers
 
 AT_ONCE = 3.0
 """Seconds within which the end of a process on this host is on the screen."""
-PATIENCE = 600.0
-"""Seconds after which every run here counts as silent for too long."""
 COMES = 120.0
 """Seconds within which something is on the screen on any machine."""
-
-
-def check(path: Path) -> dict[str, Any]:
-    ended = subprocess.run(
-        [sys.executable, "-m", "verl_tui", "check", "--json", str(path)], capture_output=True, text=True, check=False
-    )
-    (run,) = json.loads(ended.stdout)["runs"]
-    return run
 
 
 def holds(path: Path, trained: Trained) -> None:
@@ -120,20 +110,16 @@ def test_a_kill_is_on_the_screen_at_once(train: Callable[..., Trained]) -> None:
 def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]) -> None:
     trained = train("--steps", 30, "--hang-at", 8)
     deadline = time.monotonic() + COMES
-    while (now := time.monotonic()) < deadline:
+    while (clock := time.monotonic()) < deadline:
         monitor = load([str(trained.directory)], Config(), time.time())
         if any((run.step or 0) >= 7 for run in monitor.runs.values()):
             break
-    assert now < deadline
-    later = time.time() + PATIENCE
-    monitor = load([str(trained.directory)], Config(), later)
-    (run,) = monitor.runs.values()
-    assert state(run, later) is State.STALLED
-    (hang,) = (one for one in monitor.verdicts[run.name].findings if one.id == "hang")
-    assert str(trained.process.pid) in hang.message + " ".join(hang.evidence)
+    assert clock < deadline
+    now, found = later(trained.directory)
+    assert now is State.STALLED
+    assert str(trained.process.pid) in " ".join((found["hang"].message, *found["hang"].evidence))
     trained.process.kill()
     trained.process.wait()
-    monitor = load([str(trained.directory)], Config(), later)
-    (run,) = monitor.runs.values()
-    assert state(run, later) in (State.ENDED, State.CRASHED)
-    assert "hang" not in {one.id for one in monitor.verdicts[run.name].findings}
+    now, found = later(trained.directory)
+    assert now in (State.ENDED, State.CRASHED)
+    assert "hang" not in found

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from benchmarks.terminal import Terminal
 from log_reading import read_run, values
+from producers.answers import check, later
 from producers.environments import NotInstalledError, python_with
 from producers.holders import let_go
 
-from verl_tui.config import Config
-from verl_tui.monitor import load
-from verl_tui.runs.state import State, state
+from verl_tui.runs.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from verl_tui.health.finding import Finding
 
 OPTED = "VERL_TUI_PRODUCERS_ALL"
 pytestmark = [
@@ -55,8 +53,6 @@ LAST, SAVED = 12, 4
 SETTINGS = {"trainer.total_training_steps": LAST, "trainer.save_freq": SAVED, "trainer.test_freq": 4}
 AT_ONCE = 3.0
 """Seconds within which the end of a process on this host is on the screen."""
-PATIENCE = 900.0
-"""Seconds after which every run here counts as silent for too long."""
 COMES = 1800.0
 """Seconds within which anything comes on any machine: a start alone takes a minute of two processors."""
 BEATS = 300.0
@@ -167,12 +163,6 @@ def watch() -> Iterator[Callable[[Path], Terminal]]:
         terminal.close()
 
 
-def check(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "verl_tui", "check", "--json", str(path)]
-    (run,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["runs"]
-    return run
-
-
 def is_like(value: float) -> Any:
     return pytest.approx(value, rel=1e-6, abs=1e-9, nan_ok=True)
 
@@ -202,14 +192,6 @@ def exports(path: Path, history: Mapping[int, Mapping[str, float]], last: int) -
 def comes(terminal: Terminal, *texts: str, within: float = COMES) -> None:
     """Wait until one of some texts is on the screen."""
     assert terminal.read(within, lambda: any(map(terminal.shows, texts))), "\n".join(terminal.lines)
-
-
-def later(path: Path, seconds: float) -> tuple[State, dict[str, Finding]]:
-    """Return the state of the run and what is found, as if it were later."""
-    now = time.time() + seconds
-    monitor = load([str(path)], Config(), now)
-    (run,) = monitor.runs.values()
-    return state(run, now), {one.id: one for one in monitor.verdicts[run.name].findings}
 
 
 def test_a_healthy_training_is_watched_and_read_value_for_value(
@@ -279,7 +261,7 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
         assert time.monotonic() < deadline
         time.sleep(1.0)
     for path in (trained.log, trained.directory):
-        now, found = later(path, PATIENCE)
+        now, found = later(path)
         assert now is State.STALLED
         said = " ".join((found["hang"].message, *found["hang"].evidence))
         assert str(trained.process.pid) in said
@@ -287,7 +269,7 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
     trained.kill()
     let_go(trained.directory)
     for path in (trained.log, trained.directory):
-        now, found = later(path, PATIENCE)
+        now, found = later(path)
         assert now in (State.ENDED, State.CRASHED)
         assert "hang" not in found
 

@@ -13,5 +13,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--save", type=int, default=10)
     parser.add_argument("--raise-at", type=int, default=0)
+    parser.add_argument("--hang-at", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
     return parser.parse_args()
