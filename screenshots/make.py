@@ -17,6 +17,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from recording import Frame, recording
 
 from verl_tui.config import Config
 from verl_tui.demo import Simulation
-from verl_tui.monitor import load
+from verl_tui.monitor import Monitor, load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Player, Tape
 from verl_tui.tui.app import VerlApp
@@ -125,16 +126,23 @@ def write_logs(directory: Path) -> None:
 def draw(directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG of each picture."""
     specs = [f"{directory}/run_*"]
-    for picture in PICTURES:
-        with ExitStack() as held:  # as whoever trains holds them
-            for path in directory.rglob("*"):
-                if path.is_file():
-                    held.enter_context(path.open("ab"))
-            monitor = load(specs, Config(), NOW)
-        for ago in range(READINGS, -1, -1):
-            monitor.apply(GpuReading(NOW - ago, gpus(picture.devices, ago)), NOW - ago)
-        app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
-        yield picture.name, asyncio.run(_frame(app, picture))
+    for devices, pictures in groupby(PICTURES, key=lambda picture: picture.devices):
+        monitor = watched(directory, specs, devices)
+        for picture in pictures:
+            app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
+            yield picture.name, asyncio.run(_frame(app, picture))
+
+
+def watched(directory: Path, specs: list[str], devices: int) -> Monitor:
+    """Read the logs while they are held open, as whoever trains holds them, on a machine with some GPUs."""
+    with ExitStack() as held:
+        for path in directory.rglob("*"):
+            if path.is_file():
+                held.enter_context(path.open("ab"))
+        monitor = load(specs, Config(), NOW)
+    for ago in range(READINGS, -1, -1):
+        monitor.apply(GpuReading(NOW - ago, gpus(devices, ago)), NOW - ago)
+    return monitor
 
 
 def play(directory: Path) -> str:
