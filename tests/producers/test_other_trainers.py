@@ -1,4 +1,4 @@
-"""TRL 0.19, ms-swift and LLaMA-Factory, healthy, hung, failing, killed and resumed: held against their own history."""
+"""Other trainers than verl and TRL 1.16, healthy, hung, failing, killed and resumed, against their own history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from log_reading import read_run, values
 from producers.answers import check, later
-from producers.environments import QUIET, NotInstalledError, python_with
+from producers.environments import QUIET, TRL, NotInstalledError, python_with
 from producers.holders import let_go
 
 from verl_tui.config import Config
@@ -45,9 +45,19 @@ class Trainer(NamedTuple):
     """Steps from one logged step to the next."""
     without: tuple[str, ...] = ()
     """Packages that come with it and do not load on a CPU."""
+    options: tuple[str, ...] = ()
+    """For its script."""
 
 
 TRAINERS = {
+    "trl-0.14": Trainer(
+        "trl_grpo.py",
+        ("torch==2.13.0", "trl==0.14.0", "transformers==4.48.3", "tensorboard>=2.16", "rich", "pandas"),
+        "TRL console", "reward", 1,
+    ),
+    "trl-1.16-trackio": Trainer(
+        "trl_grpo.py", (*TRL, "trackio"), "TRL console", "reward", 1, options=("--report", "trackio")
+    ),
     "trl-0.19": Trainer(
         "trl_grpo.py",
         ("torch==2.13.0", "trl==0.19.1", "transformers==4.52.4", "tensorboard>=2.16", "rich", "pandas"),
@@ -106,10 +116,15 @@ def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*options: object) -> Training:
-        words = [str(python), str(_HERE / trainer.script), "out", "--save", str(SAVED), *map(str, options)]
+        words = [str(python), str(_HERE / trainer.script), "out", "--save", str(SAVED)]
+        words += [*trainer.options, *map(str, options)]
         with (tmp_path / "train.log").open("ab") as log:
             process = subprocess.Popen(
-                words, cwd=tmp_path, env={**os.environ, **QUIET}, stdout=log, stderr=subprocess.STDOUT
+                words,
+                cwd=tmp_path,
+                env={**os.environ, **QUIET, "TRACKIO_DIR": str(tmp_path / "trackio")},
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         started.append(process)
         return Training(trainer, tmp_path, process)

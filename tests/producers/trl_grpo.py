@@ -1,6 +1,7 @@
 """Trains a random two-layer model with TRL's GRPO trainer on a CPU, in some ten seconds: a real run to be watched.
 
     python trl_grpo.py OUTPUT [--steps N] [--log N] [--eval N] [--sleep SECONDS] [--raise-at N] [--hang-at N] [--resume]
+                              [--report TRACKER]
 
 The reward is the share of the letter `a` in a response, which the model learns to write.
 """
@@ -32,6 +33,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--raise-at", type=int, default=0)
     parser.add_argument("--hang-at", type=int, default=0)
     parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--report", default="tensorboard")
     parser.add_argument("--resume", action="store_true")
     return parser.parse_args()
 
@@ -91,8 +93,9 @@ def main() -> None:
         args=GRPOConfig(
             output_dir=str(asked.output), max_steps=asked.steps, per_device_train_batch_size=8, num_generations=8,
             per_device_eval_batch_size=8, max_completion_length=16, logging_steps=asked.log, learning_rate=asked.rate,
-            beta=0.02, report_to=["tensorboard"], save_steps=asked.save, use_cpu=True, bf16=False, run_name="letters",
-            eval_strategy="steps" if asked.eval else "no", eval_steps=asked.eval or None, log_completions=True,
+            beta=0.02, report_to=[asked.report], save_steps=asked.save, use_cpu=True, bf16=False, run_name="letters",
+            eval_strategy="steps" if asked.eval else "no", eval_steps=asked.eval or None,
+            **({"log_completions": True} if "log_completions" in GRPOConfig.__dataclass_fields__ else {}),
         ),
         reward_funcs=[ShareOfA(asked)],
         train_dataset=data,
