@@ -45,8 +45,8 @@ class Trainer(NamedTuple):
     """Steps from one logged step to the next."""
     without: tuple[str, ...] = ()
     """Packages that come with it and do not load on a CPU."""
-    options: tuple[str, ...] = ()
-    """For its script."""
+    tracker: str = ""
+    """Program that its figures are reported to, its script's own choice where none is named."""
 
 
 TRAINERS = {
@@ -55,9 +55,8 @@ TRAINERS = {
         ("torch==2.13.0", "trl==0.14.0", "transformers==4.48.3", "tensorboard>=2.16", "rich", "pandas"),
         "TRL console", "reward", 1,
     ),
-    "trl-1.16-trackio": Trainer(
-        "trl_grpo.py", (*TRL, "trackio"), "TRL console", "reward", 1, options=("--report", "trackio")
-    ),
+    "trl-1.16-trackio": Trainer("trl_grpo.py", (*TRL, "trackio"), "TRL console", "reward", 1, tracker="trackio"),
+    "trl-1.16-wandb": Trainer("trl_grpo.py", (*TRL, "wandb"), "TRL console", "reward", 1, tracker="wandb"),
     "trl-0.19": Trainer(
         "trl_grpo.py",
         ("torch==2.13.0", "trl==0.19.1", "transformers==4.52.4", "tensorboard>=2.16", "rich", "pandas"),
@@ -114,18 +113,13 @@ def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     trainer = TRAINERS[request.param]
     python = python_of(request.param, trainer)
     started: list[subprocess.Popen[bytes]] = []
+    environment = {**os.environ, **QUIET, "TRACKIO_DIR": str(tmp_path / "trackio"), "WANDB_MODE": "offline"}
 
     def start(*options: object) -> Training:
         words = [str(python), str(_HERE / trainer.script), "out", "--save", str(SAVED)]
-        words += [*trainer.options, *map(str, options)]
+        words += [*(("--report", trainer.tracker) if trainer.tracker else ()), *map(str, options)]
         with (tmp_path / "train.log").open("ab") as log:
-            process = subprocess.Popen(
-                words,
-                cwd=tmp_path,
-                env={**os.environ, **QUIET, "TRACKIO_DIR": str(tmp_path / "trackio")},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT)
         started.append(process)
         return Training(trainer, tmp_path, process)
 
