@@ -46,7 +46,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"}
     trainer = trainers.BpeTrainer(vocab_size=100, special_tokens=list(special.values()))
     pairs.train_from_iterator([*PROMPTS, "abcdefghijklmnopqrstuvwxyz 0123456789"] * 10, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=pairs, padding_side="left", **special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=pairs, padding_side="left", model_input_names=["input_ids", "attention_mask"], **special
+    )
 
 
 def model(words: PreTrainedTokenizerFast, home: Path) -> str:
