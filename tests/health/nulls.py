@@ -28,8 +28,8 @@ BATCHES = (4, 8, 16, 32, 64, 128, 256, 512)
 """Prompts a step, each with one reward of 0 or 1."""
 LEAST_BATCH = 32
 """Smaller batches of such rewards swing by their size alone, and hide a slow rise."""
-OF_LARGE_BATCHES = ("reward-noisy/swings", "plateau")
-"""Rules that say so."""
+OF_LARGE_BATCHES = {"reward-noisy/swings": ("tutorial",), "plateau": ("tutorial", "verl", "other")}
+"""Rules that say so -> dialects in which they do not know better."""
 
 SAYS_SO: Mapping[str, tuple[str, ...]] = {
     "plateau": ("stationary", "settling", "solved", "shuffled"),
@@ -92,7 +92,7 @@ class Null:
         """Return whether the run is what a rule says, and so no null of it."""
         if rule == "no-signal/solved":
             return self.spent
-        if rule in OF_LARGE_BATCHES and self.batch < LEAST_BATCH:
+        if self.batch < LEAST_BATCH and self.dialect in OF_LARGE_BATCHES.get(rule, ()):
             return True
         return self.kind in SAYS_SO.get(rule, ())
 

@@ -80,6 +80,8 @@ CASES = [
         "reward-noisy/swings",
         {"critic/score/mean": [0.25, 0.7, 0.3, 0.75, 0.4, 0.6] * 20},
         {"critic/score/mean": wave(120, 0.5, 0.12)},
+        V,
+        {"data.train_batch_size": 256},
     ),
     Case("kl-high", {"ppo/kl_div": late(40, 0.03, 0.15, 10)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
     Case("kl-low", {"ppo/kl_div": wave(40, 0.002, 0.001)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
@@ -124,17 +125,44 @@ def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
 # -- rewards -----------------------------------------------------------------------------------------------------------
 
 
+LARGE = {"data.train_batch_size": 256}
+
+
 @pytest.mark.parametrize(
     ("beside", "key"), [(TUTORIAL, "rollout/reward_mean"), (VERL, "critic/score/mean"), (OTHER, "reward")]
 )
 def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], key: str) -> None:
     chance = random.Random(4)
     swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
-    told = found(judge(planted({key: swinging}, beside)), "reward-noisy")
+    told = found(judge(planted({key: swinging}, beside, LARGE)), "reward-noisy")
     assert told is not None
     assert "swings between 0.25" in told.message
     for calm in (noisy([0.5] * 160, 0.08), [0.005 * i for i in range(160)], [2.0 * value for value in swinging]):
-        assert "swings" not in str(found(judge(planted({key: calm}, beside)), "reward-noisy"))
+        assert "swings" not in str(found(judge(planted({key: calm}, beside, LARGE)), "reward-noisy"))
+
+
+# How a batch of so many prompts, each all right or all wrong, swings by chance; its size as each trainer states it.
+SMALL = [
+    (VERL, "critic/score/mean", {"data.train_batch_size": 6, "rollout.n": 8}),
+    (OTHER, "reward", {"per_device_train_batch_size": 12, "gradient_accumulation_steps": 4, "num_generations": 8}),
+]
+
+
+@pytest.mark.parametrize(("beside", "key", "settings"), SMALL)
+def test_small_batches_swing_by_chance(beside: dict[str, float], key: str, settings: dict[str, object]) -> None:
+    chance = random.Random(4)
+    swinging = [fmean(chance.random() < 0.5 for _ in range(6)) for _ in range(160)]
+    verdict = judge(planted({key: swinging}, beside, settings))
+    assert "reward-noisy" not in ids(verdict)
+    assert "6 prompts" in (reason(verdict, "reward-noisy") or "")
+
+
+def test_where_batches_are_not_known_only_what_swings_further_than_before_is_noise() -> None:
+    chance = random.Random(4)
+    swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
+    verdict = judge(planted({"critic/score/mean": swinging}, VERL))
+    assert "no further than it used to" in (reason(verdict, "reward-noisy") or "")
+    assert "reward-noisy" in ids(judge(planted({"critic/score/mean": [*noisy([0.5] * 100, 0.02), *swinging]}, VERL)))
 
 
 def test_low_scores_are_no_bounded_scale() -> None:

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
+from verl_tui.health.batches import by_batch_size
 from verl_tui.health.learnt import not_solved, solved
 from verl_tui.health.limits import (
     adaptive,
@@ -380,6 +381,7 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "no-factor": no_factor,
     "assumed-limit": assumed_limit,
     "not-unit-scale": not_unit_scale,
+    "by-batch-size": by_batch_size,
     "solved": solved,
     "not-solved": not_solved,
     "judged-as-idle": judged_as_idle,
@@ -393,6 +395,6 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
 
 BY_NUMBERS = frozenset(
     {"bounded-reward", "small-scale", "stair-steps", "asynchronous", "synchronous", "no-factor"}
-    | {"not-unit-scale", "judged-as-idle", "solved", "not-solved"}
+    | {"not-unit-scale", "by-batch-size", "judged-as-idle", "solved", "not-solved"}
 )
 """Silences that depend on the run's numbers, so that they are asked as of each step; others hold for the whole run."""

@@ -23,6 +23,16 @@ _OFTEN = 20
 """Points after which the spread is reckoned anew."""
 
 
+def swing(values: Sequence[float]) -> float:
+    """Return the standard deviation between neighbours, in the values' own unit; two values at least."""
+    return min(_width(values), _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]))
+
+
+def _width(values: Sequence[float]) -> float:
+    ordered, tenth = sorted(values), len(values) // 10
+    return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
+
+
 class Swings(Condition):
     """The usual difference between neighbours stays large; a rise makes none, and single bursts do not count."""
 
@@ -50,11 +60,9 @@ class Swings(Condition):
 
     def _look(self, step: int) -> None:
         values = [value for _, value in self._points]
-        ordered, tenth = sorted(values), len(values) // 10
-        spread = (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
-        if self._spread is None and spread <= self._threshold:
+        if self._spread is None and _width(values) <= self._threshold:
             return  # most metrics swing so little that there is no need to look at neighbours
-        spread = min(spread, _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]))
+        spread = swing(values)
         if self._spread is None and spread > self._threshold:
             self._begin(self._points[0][0], step, f"swung by {number(spread)} from point to point")
             self._spread = spread

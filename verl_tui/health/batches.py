@@ -1,0 +1,72 @@
+"""Silences by the size of batches: how far a mean of few scores swings by chance alone."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from verl_tui.health.conditions.swings import swing
+from verl_tui.health.limits import figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.moment import Moment
+    from verl_tui.runs.run import Run
+
+_NEWEST, _ENOUGH = 100, 20
+"""Newest points that tell how far it swings now, and how many there must be."""
+_BEYOND = 1.5
+"""So many times what chance gives is more than chance: heuristic."""
+_STRETCH, _MOST = 40, 25
+"""Points of a stretch of the past, and how many stretches are looked at, evenly spread over it."""
+_CALMER = 5.0
+"""A stretch in which it swung a fifth as far. Chance alone makes less: answers to one prompt, each its own score at
+first, become one score where it is learnt, so that groups of sixteen swing four times as far as at first."""
+_PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
+"""verl's name; OpenRLHF's and slime's; NeMo RL's."""
+_GROUP = 8.0
+"""Answers to a prompt by TRL's default."""
+
+
+def by_batch_size(moment: Moment, key: str) -> str | None:
+    """Excuse swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were there all along.
+
+    A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by their number. Where
+    that number is not known, only what swings much further than it used to is no chance. The tutorials' own logs are
+    judged by the guide's figure as it stands.
+    """
+    series = moment.known(key)
+    if moment.run.dialect == "tutorial" or series is None:
+        return None
+    known = [value for value in series.values if math.isfinite(value)]
+    if len(known) < _ENOUGH:
+        return None
+    now, prompts = _draws(known[-_NEWEST:]), prompts_a_step(moment.run)
+    if prompts is not None and now * _BEYOND**2 < prompts:
+        return None
+    starts = range(0, max(1, len(known) - _STRETCH), max(1, (len(known) - _STRETCH) // _MOST))
+    if any(_draws(known[at : at + _STRETCH]) >= _CALMER**2 * now for at in starts):
+        return None
+    if prompts is not None:
+        return f"the mean of {prompts:g} prompts swings as far by chance"
+    return f"how many prompts a batch has is not known, and {key} swings no further than it used to"
+
+
+def prompts_a_step(run: Run) -> float | None:
+    """Return how many prompts a step works on at least, None where the settings do not state it."""
+    if (stated := figure(run, _PROMPTS)) is not None:
+        return stated[1]
+    # TRL counts answers, for each device; how many devices there are is not stated.
+    answers = figure(run, ("per_device_train_batch_size",))
+    if answers is None:
+        return None
+    rounds, each = figure(run, ("gradient_accumulation_steps",)), figure(run, ("num_generations",))
+    return max(1.0, answers[1] * (rounds[1] if rounds else 1.0) / (each[1] if each else _GROUP))
+
+
+def _draws(values: Sequence[float]) -> float:
+    """Return how many independent scores of 0 or 1 have a mean that swings as far as these."""
+    mean, spread = fmean(values), swing(values)
+    return mean * (1 - mean) / (spread * spread) if spread > 0 else math.inf
