@@ -6,7 +6,7 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.swings import swing
+from verl_tui.health.conditions.swings import swing, width
 from verl_tui.health.limits import figure
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _NEWEST, _ENOUGH = 100, 20
 """Newest points that tell how far it swings now, and how many there must be."""
+_CALM = 0.1
+"""Below this standard deviation there is nothing to excuse: the guide's figure is 0.14."""
 _BEYOND = 1.5
 """So many times what chance gives is more than chance: heuristic."""
 _STRETCH, _MOST = 40, 25
@@ -40,10 +42,11 @@ def by_batch_size(moment: Moment, key: str) -> str | None:
     series = moment.known(key)
     if moment.run.dialect == "tutorial" or series is None:
         return None
-    known = [value for value in series.values if math.isfinite(value)]
-    if len(known) < _ENOUGH:
+    newest = [value for value in series.tail(_NEWEST) if math.isfinite(value)]
+    if len(newest) < _ENOUGH or width(newest) < _CALM:
         return None
-    now, prompts = _draws(known[-_NEWEST:]), prompts_a_step(moment.run)
+    known = [value for value in series.values if math.isfinite(value)]
+    now, prompts = _draws(newest), prompts_a_step(moment.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
     starts = range(0, max(1, len(known) - _STRETCH), max(1, (len(known) - _STRETCH) // _MOST))

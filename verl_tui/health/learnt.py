@@ -10,23 +10,52 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.moment import Moment
+    from verl_tui.runs.series import Series
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
 """Newest points that evidence is sought in, those that tell what is new, and how many there must be: heuristic."""
 _TOP = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
+_MOSTLY = 0.7
+"""Share of groups that are all right from which on those are why none has a spread: heuristic."""
+_BEST, _BEGUN = 0.9, 0.5
+"""Without a known top, a reward is at it that lies at nine tenths of its range and began below half: heuristic."""
+_NEAR = 1 - (1 - _BEST) / (1 - _BEGUN)
+"""Both together: so far from where it began to its highest."""
+_BELOW = -1e-9
+"""Below 0 but for rounding."""
 
 
 def solved(moment: Moment, _key: str) -> str | None:
-    """Excuse what says that a run does not learn where its reward is next to the top of its scale, which ends at 1."""
+    """Excuse what says that a run does not learn where its reward is next to the top of its scale.
+
+    On a scale that ends at 1 that is known. On others it is the best so far, if the run began far below. Where no group
+    has any spread, the mean of the newest points tells how many groups are all right.
+    """
     reward = moment.known(moment.indicators.get("reward"))
-    if reward is None or reward.highest > 1:
+    newest = _finite(reward.tail(_ENOUGH)) if reward is not None else []
+    if reward is None or len(newest) < _ENOUGH:
         return None
+    if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
+        return _at_its_best(reward, fmean(newest))
     # Few points show what has just been solved, many what small batches hide.
-    means = [fmean(known) for count in (_SCORES, _POINTS) if len(known := _finite(reward.tail(count))) >= _ENOUGH]
-    if max(means, default=0.0) < _TOP:
+    mean = max(fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count))))
+    if mean >= _TOP:
+        return f"the task is solved: {reward.key} is {mean:.3g} of 1"
+    if fmean(newest) >= _MOSTLY and max(newest) >= 1:
+        return f"the task is mostly solved: {reward.key} is {fmean(newest):.3g} of 1"
+    return None
+
+
+def _at_its_best(reward: Series, now: float) -> str | None:
+    begun, high = fmean(_finite(reward.values[:_SCORES])[:_ENOUGH] or [now]), reward.highest
+    # Below that no lowest value makes it a best, and the lowest of all takes long to look for.
+    if len(reward) <= _SCORES or now < _NEAR * high + (1 - _NEAR) * begun:
         return None
-    return f"the task is solved: {reward.key} is {max(means):.3g} of 1"
+    low = min(_finite(reward.values))
+    if begun > low + _BEGUN * (high - low) or now < low + _BEST * (high - low):
+        return None
+    return f"the task is solved: {reward.key} is at its best, {now:.3g}"
 
 
 def _finite(values: Sequence[float]) -> list[float]:

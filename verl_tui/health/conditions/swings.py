@@ -25,10 +25,11 @@ _OFTEN = 20
 
 def swing(values: Sequence[float]) -> float:
     """Return the standard deviation between neighbours, in the values' own unit; two values at least."""
-    return min(_width(values), _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]))
+    return min(width(values), _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]))
 
 
-def _width(values: Sequence[float]) -> float:
+def width(values: Sequence[float]) -> float:
+    """Return how far values spread, as a standard deviation; 0 for a single one."""
     ordered, tenth = sorted(values), len(values) // 10
     return (ordered[-1 - tenth] - ordered[tenth]) / _RANGE
 
@@ -60,7 +61,7 @@ class Swings(Condition):
 
     def _look(self, step: int) -> None:
         values = [value for _, value in self._points]
-        if self._spread is None and _width(values) <= self._threshold:
+        if self._spread is None and width(values) <= self._threshold:
             return  # most metrics swing so little that there is no need to look at neighbours
         spread = swing(values)
         if self._spread is None and spread > self._threshold:
