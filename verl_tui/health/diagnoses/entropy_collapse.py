@@ -43,8 +43,9 @@ _GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
 over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."""
 _WELL, _MOST_OF_IT = 0.2, 0.5
 """A reward has learnt that has gained a fifth of its size, and half of the way to its best so far: heuristic."""
-_LEARNT, _SOLVED = 0.5, 0.9
-"""A run is converged, not collapsed, where its reward has gained half of its best, and lies at 0.9 and more of 1."""
+_TOP, _LEARNT, _SOLVED = 0.95, 0.5, 0.9
+"""A run is converged, not collapsed, where its reward lies at 0.95 of 1; or at 0.9, and has gained half of what was left
+to gain."""
 
 
 class EntropyCollapse(BlockDiagnosis):
@@ -121,11 +122,12 @@ class EntropyCollapse(BlockDiagnosis):
         return None
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
-        """Return whether the task is solved: the reward is next to 1, the end of its scale, and began far below."""
+        """Return whether the task is solved: the reward is next to 1, the end of its scale, or has come most of the way."""
         reward, (low, best) = column(blocks, 1), self.reach(1)
         if not reward or not 0 <= low <= best <= 1:
             return False
-        return reward[-1] >= _SOLVED and best - reward[0] >= _LEARNT * best
+        # What is learnt within the first block is seen by how much was left to be learnt behind it.
+        return reward[-1] >= _TOP or (reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0]))
 
     def _tell(self, blocks: Sequence[Block], start: int, opening: float, inputs: Inputs) -> Told:
         stretch = since(blocks, start)
