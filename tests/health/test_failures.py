@@ -155,6 +155,13 @@ def test_entropy_that_falls_beside_a_rising_reward_is_convergence(top: float) ->
     assert find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": rising}) is None
 
 
+@pytest.mark.parametrize("opening", [[0.6] * 10, [0.97] * 10])
+def test_entropy_may_fall_where_the_first_steps_learn_nearly_all(opening: list[float]) -> None:
+    learnt = noisy([*opening, *[max(opening[0], 0.93)] * 290], 0.01)[: len(FALLING)]
+    learnt = [min(1.0, value) for value in learnt]
+    assert find("entropy-collapse", {"actor/entropy": FALLING, "critic/score/mean": learnt}) is None
+
+
 def test_entropy_that_settles_is_no_collapse() -> None:
     settling = [0.3 * math.exp(-i / 60) + 0.2 for i in range(COUNT)]
     assert find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT}) is None

@@ -298,3 +298,25 @@ def test_a_solved_task_is_no_collapse() -> None:
 def test_a_clip_fraction_that_is_large_from_the_first_steps() -> None:
     verdict = judge(planted({"actor/pg_clipfrac": wave(40, 0.65, 0.05)}))
     assert "clip-saturation" in ids(verdict)
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_gradient_norm_that_rises_while_the_run_learns_is_no_mismatch() -> None:
+    norms = [0.3 * 1.012 ** max(0, i - 40) for i in range(160)]
+    learns = noisy([0.1 + 0.6 / (1 + math.exp(-(i - 90) / 15)) for i in range(160)], 0.03)
+    for reward, silent in ((learns, True), (noisy([0.4] * 160, 0.03), False)):
+        verdict = judge(planted({"actor/grad_norm": norms, "critic/score/mean": reward}, VERL))
+        assert ("grad-norm-rising" not in ids(verdict)) is silent
+        assert ("the run learns" in (reason(verdict, "grad-norm-rising") or "")) is silent
+
+
+@pytest.mark.parametrize(("scores", "silent"), [([1.0, 0.5, 1.0, 1.0, 0.5], True), ([0.5, 0.0, 0.5, 0.5, 0.5], False)])
+def test_groups_without_spread_are_no_fault_where_most_are_all_right(scores: list[float], silent: bool) -> None:
+    advantages = [*[1.0] * 30, *[0.0] * 5]
+    columns = {"critic/advantages/max": advantages, "critic/advantages/min": advantages}
+    verdict = judge(planted({**columns, "critic/score/mean": [*[0.6] * 30, *scores]}, VERL))
+    assert {one.severity for one in verdict.findings if one.id == "no-signal"} == {
+        Severity.INFO if silent else Severity.WARNING
+    }

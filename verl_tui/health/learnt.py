@@ -1,13 +1,13 @@
-"""Silences by what the reward has learnt: it is at its top."""
+"""What the reward has learnt: silences where it is at its top, or rises."""
 
 from __future__ import annotations
 
 import math
-from statistics import fmean
+from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.health.moment import Moment
     from verl_tui.runs.series import Series
@@ -22,6 +22,11 @@ _BEST, _BEGUN = 0.9, 0.5
 """Without a known top, a reward is at it that lies at nine tenths of its range and began below half: heuristic."""
 _NEAR = 1 - (1 - _BEST) / (1 - _BEGUN)
 """Both together: so far from where it began to its highest."""
+_FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
+"""A reward gains that lies three standard errors above what it was 100 points ago, by three tenths of the way between
+its lowest and its highest mean so far; three points are the fewest that make a mean. Heuristic."""
+_MOST = 100
+"""Stretches of a long past that are looked at."""
 _BELOW = -1e-9
 """Below 0 but for rounding."""
 
@@ -58,10 +63,42 @@ def _at_its_best(reward: Series, now: float) -> str | None:
     return f"the task is solved: {reward.key} is at its best, {now:.3g}"
 
 
+def not_solved(moment: Moment, key: str) -> str | None:
+    """Excuse what is only said of a solved task."""
+    return None if solved(moment, key) else "the task is not solved"
+
+
+def learning(moment: Moment, _key: str) -> str | None:
+    """Excuse what learning itself brings where the reward has lately gained much."""
+    reward = moment.known(moment.indicators.get("reward"))
+    if reward is None or not gains(reward.values):
+        return None
+    return f"the run learns: {reward.key} has risen much meanwhile"
+
+
+def gains(values: Sequence[float]) -> bool:
+    """Return whether the newest values have surely gained a good part of all that there was to gain so far."""
+    size = min(_SCORES, len(values) // 3)
+    first = max(0, len(values) - _POINTS - 2 * size)
+    then, now = _finite(values[first : first + size]), _finite(values[len(values) - size :])
+    if min(len(then), len(now)) < _FEWEST:
+        return False
+    gain = fmean(now) - fmean(then)
+    if gain <= _SURE * math.sqrt(variance(now) / len(now) + variance(then) / len(then)):
+        return False
+    stride = max(size, len(values) // _MOST)
+    stretches = (_finite(values[at : at + size]) for at in range(0, len(values) - size + 1, stride))
+    means = [fmean(stretch) for stretch in stretches if stretch]
+    return gain >= _GOOD_PART * (max(*means, fmean(now)) - min(means))
+
+
 def _finite(values: Sequence[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]
 
 
-def not_solved(moment: Moment, key: str) -> str | None:
-    """Excuse what is only said of a solved task."""
-    return None if solved(moment, key) else "the task is not solved"
+LEARNT: Mapping[str, Callable[[Moment, str], str | None]] = {
+    "solved": solved,
+    "not-solved": not_solved,
+    "learning": learning,
+}
+"""Name in the guide -> the silence."""

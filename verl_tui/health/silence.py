@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
 from verl_tui.health.batches import by_batch_size
-from verl_tui.health.learnt import not_solved, solved
+from verl_tui.health.learnt import LEARNT
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -382,19 +382,18 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "assumed-limit": assumed_limit,
     "not-unit-scale": not_unit_scale,
     "by-batch-size": by_batch_size,
-    "solved": solved,
-    "not-solved": not_solved,
     "judged-as-idle": judged_as_idle,
     "unused-device": unused_device,
     "has-utilization": has_utilization,
     "no-staleness-limit": staleness_free,
     "clips-sequences": clips_sequences,
     "rate-rounded": rate_rounded,
+    **LEARNT,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
 
 BY_NUMBERS = frozenset(
     {"bounded-reward", "small-scale", "stair-steps", "asynchronous", "synchronous", "no-factor"}
-    | {"not-unit-scale", "by-batch-size", "judged-as-idle", "solved", "not-solved"}
+    | {"not-unit-scale", "by-batch-size", "judged-as-idle", *LEARNT}
 )
 """Silences that depend on the run's numbers, so that they are asked as of each step; others hold for the whole run."""

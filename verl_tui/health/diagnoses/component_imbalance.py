@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -37,6 +38,8 @@ _DONE = 0.25
 """One that has climbed a quarter of that range before, and stays there, is done rather than stuck."""
 
 
+_NEWEST = 4
+"""Blocks that tell where a component is now."""
 _LONGEST = 300
 """Blocks that a climb is looked for in."""
 
@@ -80,6 +83,8 @@ class ComponentImbalance(BlockDiagnosis):
         foot, last = blocks[one.climb].last, blocks[-1].last
         since = next(block.last for block in blocks[one.climb :] if block.levels[one.column] >= floor)
         names = ", ".join(inputs.keys[j] or "" for j in others)
+        fell = [_fell(blocks, j, one) for j in others]
+        what = "fallen" if all(fell) else "gained nothing or fallen" if any(fell) else "gained nothing"
         told = tuple(
             f"{inputs.keys[j]}: {number(column(blocks[one.climb :], j)[0])} at step {foot}, "
             f"{number(column(blocks, j)[-1])} at step {last} (means of {self.size} points)"
@@ -89,7 +94,7 @@ class ComponentImbalance(BlockDiagnosis):
             since,
             f"carried by {one.key} alone",
             f"{one.key} is saturated at {number(one.top)} since step {since} and carries the reward: {names} "
-            f"{'have' if len(others) > 1 else 'has'} gained nothing since step {foot}",
+            f"{'have' if len(others) > 1 else 'has'} {what} since step {foot}",
             told,
             one.key,
         )
@@ -122,7 +127,7 @@ def _stuck(blocks: Sequence[Block], j: int, reached: tuple[float, float], beside
     reach = reached[1] - reached[0]
     if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (reached[1] <= 1 and reached[0] >= _HIGH):
         return False  # at its ceiling all along
-    if reached[1] <= 0 and min(window) >= reached[1] - _FOOT * reach > reached[0]:
+    if reached[1] <= 0 and fmean(window[-_NEWEST:]) >= reached[1] - _FOOT * reach > reached[0]:
         return False  # a penalty, as small as it ever was
     done = reach >= _DONE * (beside.top - beside.low) and min(window) >= reached[1] - (1 - _FOOT) * reach
     return not done
@@ -133,12 +138,21 @@ def _moves(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
 
     By the saturated one's measure, or surely by its own: parts of a reward have scales of their own.
     """
-    before = column(blocks[max(0, beside.climb - 2) : beside.climb + 2], j)
-    now = column(blocks[-4:], j)
-    if not before or not now:
-        return True
-    gain = fmean(now) - fmean(before)
-    if gain >= _STILL * (beside.top - beside.low):
+    gain, now = _gain(blocks, j, beside)
+    if math.isnan(gain) or gain >= _STILL * (beside.top - beside.low):
         return True
     line = course(blocks[beside.climb :], j)
-    return line.t >= _SURE_T and line.change >= _OWN * abs(fmean(now))
+    return line.t >= _SURE_T and line.change >= _OWN * abs(now)
+
+
+def _fell(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
+    """Return whether a component has fallen since then, by the saturated one's measure or by its own."""
+    gain, now = _gain(blocks, j, beside)
+    return gain <= -_STILL * (beside.top - beside.low) or gain <= -_OWN * (abs(now) + abs(gain))
+
+
+def _gain(blocks: Sequence[Block], j: int, beside: _Saturated) -> tuple[float, float]:
+    """Return what one has gained since the saturated one began to climb, and its level now; nan if unknown."""
+    before = column(blocks[max(0, beside.climb - 2) : beside.climb + 2], j)
+    now = column(blocks[-_NEWEST:], j)
+    return (fmean(now) - fmean(before), fmean(now)) if before and now else (math.nan, math.nan)

@@ -44,8 +44,8 @@ over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."
 _WELL, _MOST_OF_IT = 0.2, 0.5
 """A reward has learnt that has gained a fifth of its size, and half of the way to its best so far: heuristic."""
 _TOP, _LEARNT, _SOLVED = 0.95, 0.5, 0.9
-"""A run is converged, not collapsed, where its reward lies at 0.95 of 1; or at 0.9, and has gained half of what was left
-to gain."""
+"""A run is converged, not collapsed, where its reward lies at 0.95 of 1; or at 0.9, having gained half of what was left
+at its beginning."""
 
 
 class EntropyCollapse(BlockDiagnosis):
@@ -122,7 +122,7 @@ class EntropyCollapse(BlockDiagnosis):
         return None
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
-        """Return whether the task is solved: the reward is next to 1, the end of its scale, or has come most of the way."""
+        """Return whether the task is solved: the reward is next to 1, the end of its scale, or came most of the way."""
         reward, (low, best) = column(blocks, 1), self.reach(1)
         if not reward or not 0 <= low <= best <= 1:
             return False
