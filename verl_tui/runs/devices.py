@@ -111,7 +111,7 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     for (node, index), keys in sorted(found.items()):
         if "memoryAllocatedBytes" not in keys:
             keys.pop("memoryAllocated", None)
-        if "gpu" in keys or len(keys) > 1:
+        if keys.keys() & {"gpu", "memoryAllocatedBytes"} or len(keys) > 1:
             devices.append(_logged(run, str(index), node, name if isinstance(name, str) else "", keys))
             used |= {key for key, _ in keys.values()}
     return devices, used

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.sources import (
     completions,
     console,
+    exposition,
     filelogger,
     llama_factory,
     metrics_csv,
@@ -30,6 +31,7 @@ FORMATS: tuple[Format, ...] = (
     trackio,
     wandb,
     wandb_tables,
+    exposition,
     rollouts,
     filelogger,
     metrics_csv,

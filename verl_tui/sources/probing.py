@@ -58,7 +58,7 @@ class Name(Enum):
     """As something that is no log for certain."""
 
 
-_LOGS = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db", ""}
+_LOGS = {".jsonl", ".log", ".out", ".err", ".txt", ".json", ".csv", ".wandb", ".parquet", ".db", ".prom", ""}
 _TEXTS = {".log", ".out", ".err", ".txt", ""}
 """Suffixes of what programs print: a bar or a failed start is enough to know them by."""
 TOLD = {".log", ".out", ".err", ".jsonl", ".wandb"}

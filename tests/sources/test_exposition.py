@@ -1,0 +1,272 @@
+"""Saved pages of metrics: recognised by what they hold, read line by line, and never a crash."""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from log_reading import read_run
+
+from verl_tui.records import Rows, Unreadable
+from verl_tui.runs.devices import logged_devices
+from verl_tui.sources import FORMATS, exposition
+from verl_tui.sources.machines import HostFigures, device_figures, node_of
+from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, quantile
+
+pytest.importorskip("prometheus_client", reason="the package prometheus-client brings it")
+
+TUTORIAL = b"""\
+# HELP verl_training_steps_total Total training steps
+# TYPE verl_training_steps_total counter
+verl_training_steps_total 120.0
+# TYPE verl_average_reward gauge
+verl_average_reward 0.42
+# TYPE verl_sample_generation_seconds histogram
+verl_sample_generation_seconds_bucket{le="0.1"} 0.0
+verl_sample_generation_seconds_bucket{le="1.0"} 50.0
+verl_sample_generation_seconds_bucket{le="2.0"} 100.0
+verl_sample_generation_seconds_bucket{le="+Inf"} 100.0
+verl_sample_generation_seconds_count 100.0
+verl_sample_generation_seconds_sum 90.0
+# TYPE verl_gpu_memory_used_bytes gauge
+verl_gpu_memory_used_bytes{device="0"} 6e+10
+verl_gpu_memory_used_bytes{device="cuda:1"} 7e+10
+# TYPE python_info gauge
+python_info{version="3.11"} 1.0
+"""
+
+
+def read(*pieces: bytes) -> list[object]:
+    reader = exposition.reader(Path("nowhere.prom"))
+    return [record for piece in pieces for record in reader.feed(piece)] + list(reader.finish())
+
+
+def values(records: list[object]) -> dict[str, float]:
+    rows = [record for record in records if isinstance(record, Rows)]
+    return {key: column[-1] for one in rows for key, column in zip(one.keys, one.columns, strict=True)}
+
+
+def test_a_page_is_known_by_what_it_holds() -> None:
+    recognised = next(one for one in FORMATS if one.matches(Path("saved"), TUTORIAL))
+    assert recognised is exposition
+    assert exposition.matches(Path("x.prom"), b"verl_average_reward 0.42\n")
+    for foreign in (b"", b"# a heading\n\nsome words\n", b"step 1 reward 2\n", b"{}\n", b"# TYPE is a word\nx y z\n"):
+        assert not exposition.matches(Path("x.log"), foreign)
+
+
+def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles() -> None:
+    records = read(TUTORIAL)
+    rows = [record for record in records if isinstance(record, Rows)]
+    assert {step for one in rows for step in one.steps} == {120}
+    assert values(records) == {
+        "verl_average_reward": 0.42,
+        "verl_sample_generation_seconds": 0.9,
+        "verl_sample_generation_seconds/p50": 1.0,
+        "verl_sample_generation_seconds/p95": 1.9,
+        "system/gpu.0.memoryAllocatedBytes": 6e10,
+        "system/gpu.1.memoryAllocatedBytes": 7e10,
+    }
+
+
+def test_openmetrics_is_read_alike() -> None:
+    page = b'# TYPE foo counter\nfoo_total 17.0 1520879607.789 # {trace_id="a"} 0.67\n# TYPE bar gauge\nbar 2\n# EOF\n'
+    assert values(read(page)) == {"foo_total": 17.0, "bar": 2.0}
+
+
+def test_a_line_that_nobody_understands_costs_itself_alone() -> None:
+    records = read(b'# TYPE a gauge\na 1\nb{x="} 2\n\x1b[31mred 3\na_b nonsense\nc 4\n')
+    assert values(records) == {"a": 1.0, "c": 4.0}
+    flaws = [record for record in records if isinstance(record, Unreadable)]
+    assert [flaw.line for flaw in flaws] == [3, 4, 5]
+    assert not any("\x1b" in flaw.excerpt + flaw.reason for flaw in flaws)
+
+
+@given(cuts=st.lists(st.integers(0, len(TUTORIAL)), max_size=6))
+def test_a_page_says_the_same_however_it_is_cut(cuts: list[int]) -> None:
+    ends = [0, *sorted(cuts), len(TUTORIAL)]
+    pieces = [TUTORIAL[begin:end] for begin, end in pairwise(ends)]
+    assert values(read(*pieces)) == values(read(TUTORIAL))
+
+
+@given(junk=st.binary(max_size=80), at=st.integers(0, len(TUTORIAL)), cut=st.integers(0, len(TUTORIAL)))
+def test_no_bytes_raise_anything(junk: bytes, at: int, cut: int) -> None:
+    read(TUTORIAL[:at] + junk + TUTORIAL[at:][:cut])
+    read(junk, TUTORIAL[:cut])
+    exposition.matches(Path("x.prom"), junk + TUTORIAL[:cut])
+
+
+@given(st.text(alphabet='{}",=\\# \tabz:_0123456789.eE+-NaInf\n', max_size=200))
+def test_no_line_of_the_formats_own_signs_raises_anything(text: str) -> None:
+    read(text.encode())
+
+
+def test_a_page_beyond_the_limit_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposition, "LARGEST", 100)
+    records = read(TUTORIAL[:90], TUTORIAL[90:], TUTORIAL)
+    assert [record.reason for record in records if isinstance(record, Unreadable)] == ["larger than 0 MiB"]
+
+
+def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
+    file = tmp_path / "run.prom"
+    reader = exposition.reader(file)
+    found: dict[str, float] = {}
+    for step, tokens, time in ((1, 100, 1000), (2, 400, 1010)):
+        page = f"# TYPE tokens_total counter\ntokens_total {tokens}\nverl_training_steps_total {step}\n"
+        file.write_text(page)
+        os.utime(file, (time, time))
+        assert reader.restart("replaced") == ()
+        found = values([*reader.feed(page.encode()), *reader.finish()])
+    assert found == {"tokens_per_second": 30.0}
+
+
+def test_of_several_runs_in_a_file_one_is_shown_and_the_rest_is_said() -> None:
+    reader = exposition.reader(Path("nowhere.prom"))
+    reader.feed(b'# TYPE r gauge\nr{run="a"} 1\nr{run="b"} 2\nshared 5\n')
+    assert values(list(reader.finish())) == {"r": 1.0, "shared": 5.0}
+    assert "tells of 2 runs, of which a is shown" in (reader.note or "")
+
+
+def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "prometheus_client.parser", None)
+    records = read(TUTORIAL)
+    assert [record.reason for record in records if isinstance(record, Unreadable)] == [exposition.MISSING]
+
+
+def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
+    (tmp_path / "scrape.prom").write_bytes(TUTORIAL)
+    run = read_run(tmp_path)
+    assert run.step == 120
+    assert run.indicators["reward"] == "verl_average_reward"
+    devices, _ = logged_devices(run)
+    assert [(one.gpu.index, one.gpu.memory_used) for one in devices] == [("0", 60_000_000_000), ("1", 70_000_000_000)]
+
+
+# -- from scrapes to figures ---------------------------------------------------------------------------------------
+
+
+def scrape(*lines: tuple[str, dict[str, str], float], **kinds: str) -> Scrape:
+    return Scrape(tuple(Sample(name, tuple(sorted(labels.items())), value) for name, labels, value in lines), kinds)
+
+
+def test_counters_are_rates_and_a_process_that_began_anew_counts_from_nothing() -> None:
+    scrapes = Scrapes()
+    told = []
+    for time, first, second in ((0.0, 100, 50), (10.0, 200, 70), (20.0, 30, 90)):
+        page = scrape(("vllm:t_total", {"engine": "0"}, first), ("vllm:t_total", {"engine": "1"}, second))
+        told.append(scrapes.take({"a": page}, {"a": time}).readings)
+    assert told == [{}, {"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}]
+
+
+def test_workers_are_one_run() -> None:
+    pages = {
+        "a": scrape(("verl_training_steps_total", {}, 7), ("verl_average_reward", {}, 0.2), ("x_requests", {}, 3)),
+        "b": scrape(("verl_training_steps_total", {}, 8), ("verl_average_reward", {}, 0.4), ("x_requests", {}, 4)),
+    }
+    figures = Scrapes().take(pages, {})
+    assert figures.step == 8
+    assert figures.metrics == {"verl_average_reward": pytest.approx(0.3), "x_requests": 7.0}
+
+
+def test_labels_that_say_of_what_tell_metrics_apart() -> None:
+    page = scrape(
+        ("tq_partition_production_progress", {"task_name": "rollout", "instance": "a"}, 0.5),
+        ("tq_partition_production_progress", {"task_name": "train", "instance": "a"}, 0.25),
+    )
+    assert Scrapes().take({"": page}, {}).readings == {
+        "tq_partition_production_progress/rollout": 0.5,
+        "tq_partition_production_progress/train": 0.25,
+    }
+
+
+def test_names_of_rl_insight_lead_back_to_verls_keys() -> None:
+    labels = {"project": "p", "experiment_name": "e"}
+    names = ("actor_entropy", "val_core_openai_gsm8k_acc_mean_at_1", "timing_s_gen", "something_new")
+    page = scrape(
+        ("rl_insight_monitor_training_global_step", labels, 12),
+        *((f"rl_insight_monitor_{name}", labels, 1.0) for name in names),
+    )
+    figures = Scrapes().take({"": page}, {})
+    assert figures.step == 12
+    assert {"actor/entropy", "timing_s/gen", "something_new"} <= set(figures.metrics)
+
+
+def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
+    page = scrape(
+        ("verl_metric_info", {"name": "verl_perf_x_seconds", "key": "timing_per_token_ms/gen"}, 1),
+        ("verl_perf_x_seconds", {"run": "r"}, 0.0035),
+        ("verl_average_reward", {"run": "r"}, 0.5),
+        ("verl_training_steps_total", {"run": "r"}, 3),
+        ("verl_training_steps_planned", {"run": "r"}, 30),
+        ("verl_last_step_timestamp_seconds", {"run": "r"}, 1000.5),
+    )
+    figures = Scrapes().take({"": page}, {})
+    assert figures.metrics == {"timing_per_token_ms/gen": pytest.approx(3.5)}
+    assert (figures.step, figures.total, figures.stepped) == (3, 30, 1000.5)
+
+
+@pytest.mark.parametrize("name", ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"])
+def test_what_is_no_step_reached_is_none(name: str) -> None:
+    assert Scrapes().take({"": scrape((name, {}, 500))}, {}).step is None
+
+
+def test_quantiles_are_reckoned_as_prometheus_does() -> None:
+    buckets = {1.0: 10.0, 2.0: 30.0, math.inf: 40.0}
+    assert quantile(buckets, 0.5) == 1.5
+    assert quantile(buckets, 0.95) == 2.0  # beyond the last bound: that bound
+    assert quantile({}, 0.5) is None
+    assert quantile({1.0: 0.0, math.inf: 0.0}, 0.5) is None
+
+
+def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
+    labels = {"gpu": "3", "Hostname": "node-07", "UUID": "GPU-1"}
+    told = [
+        ("DCGM_FI_DEV_GPU_UTIL", labels, 97.0),
+        ("DCGM_FI_DEV_FB_USED", labels, 60_000.0),
+        ("DCGM_FI_DEV_FB_FREE", labels, 20_000.0),
+        ("DCGM_FI_DEV_GPU_TEMP", labels, 9223372036854775794.0),
+        ("ray_node_gpus_utilization", {"ip": "10.0.0.7", "GpuIndex": "3"}, 96.0),
+        ("DCGM_FI_DEV_GPU_UTIL", {**labels, "GPU_I_ID": "1"}, 5.0),
+    ]
+    assert device_figures(told) == {
+        "system/gpu.3.gpu/l:node-07": 97.0,
+        "system/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
+        "system/gpu.3.memoryAllocated/l:node-07": 75.0,
+    }
+
+
+def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
+    ray = {"ip": "10.0.0.7", "GpuIndex": "0"}
+    told = [("ray_node_gram_used", ray, 1000.0), ("ray_node_gpu_power_milliwatts", ray, 350_000.0)]
+    assert device_figures(told) == {
+        "system/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
+        "system/gpu.0.powerWatts/l:10.0.0.7": 350.0,
+    }
+    npu = {"id": "5", "instance": "node9:8082", "model_name": "910B"}
+    told = [("npu_chip_info_hbm_used_memory", npu, 16.0), ("npu_chip_info_hbm_total_memory", npu, 64.0)]
+    assert device_figures(told)["system/gpu.5.memoryAllocated/l:node9"] == 25.0
+
+
+def test_hosts_tell_their_load_between_two_scrapes() -> None:
+    figures = HostFigures()
+    told: dict[str, float] = {}
+    for idle, busy in ((100.0, 100.0), (104.0, 112.0)):
+        told = figures.take(
+            [
+                ("node_cpu_seconds_total", {"instance": "n1:9100", "mode": "idle", "cpu": "0"}, idle),
+                ("node_cpu_seconds_total", {"instance": "n1:9100", "mode": "user", "cpu": "0"}, busy),
+                ("node_memory_MemTotal_bytes", {"instance": "n1:9100"}, 100.0),
+                ("node_memory_MemAvailable_bytes", {"instance": "n1:9100"}, 40.0),
+            ]
+        )
+    assert told == {"system/cpu/l:n1": 75.0, "system/memory_percent/l:n1": 60.0}
+
+
+def test_a_nodes_name_has_no_port() -> None:
+    assert node_of({"instance": "node-1:9400"}) == "node-1"
+    assert node_of({"instance": "[::1]:9400"}) == "[::1]"
+    assert node_of({"instance": "fe80::1"}) == "fe80::1"

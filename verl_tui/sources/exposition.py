@@ -1,0 +1,190 @@
+"""Prometheus's text format and OpenMetrics: what a `/metrics` page says, and files that such a page was saved in.
+
+https://prometheus.io/docs/instrumenting/exposition_formats and https://prometheus.io/docs/specs/om/open_metrics_spec.
+The lines are read by prometheus-client; one that it does not understand costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from importlib.util import find_spec
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import Unreadable
+from verl_tui.sources.gather import Gather, joined
+from verl_tui.sources.scraped_rows import ScrapedRows, runs_in
+from verl_tui.sources.scrapes import Sample, Scrape, Scrapes
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "Prometheus metrics"
+rank = 1  # the newest value that somebody came by to see: any log of the run knows more
+anchor = True
+
+MISSING = "needs prometheus-client to be read: pip install 'verl-tui[prometheus]'"
+LARGEST = 32 * 2**20
+"""Bytes of a page; Prometheus itself takes what is given, exporters of large clusters write some MB."""
+_MOST_TOLD = 100
+"""Lines of a page that are told one by one where they cannot be read."""
+_TYPE = re.compile(rb"# TYPE [A-Za-z_:][\w:.]{0,300} (?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?")
+_SAMPLE = re.compile(
+    rb"[A-Za-z_:][\w:]{0,300}(?:\{[^\n]{0,4000}\})?[ \t]+[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf)"
+    rb"(?:[ \t]+[-\d.]+)?\s*"
+)
+_TYPED = re.compile(r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+(\w{1,20})")
+_EXEMPLAR = re.compile(r" # \{[^\n]*$")
+
+
+class Page(NamedTuple):
+    """What a page says."""
+
+    scrapes: Sequence[Scrape]
+    """Mostly one; more where pages were saved one behind the other."""
+    flaws: Sequence[Unreadable]
+    """Lines that nobody understands."""
+
+
+def is_readable() -> bool:
+    """Tell whether there is a library that reads the format."""
+    try:
+        return find_spec("prometheus_client") is not None
+    except ValueError:
+        return False
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file begins as a page of metrics: the type of a metric, and one of its samples."""
+    lines = [line for line in head.split(b"\n", 60)[:60] if line.strip()]
+    if not lines or not lines[0].startswith(b"#"):
+        return path.suffix.lower() == ".prom" and bool(lines) and _SAMPLE.fullmatch(lines[0]) is not None
+    others = [line for line in lines if not line.startswith(b"#")]
+    typed = any(_TYPE.fullmatch(line) for line in lines)
+    return typed and (not others or _SAMPLE.match(others[0]) is not None)
+
+
+def read_page(data: bytes) -> Page:
+    """Return what the bytes of a page say; raises nothing, whatever they are.
+
+    Raises:
+        ImportError: prometheus-client is not installed.
+    """
+    from prometheus_client.parser import text_string_to_metric_families
+
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    seconds = text.rstrip().endswith("# EOF")  # OpenMetrics: seconds where the text format has milliseconds
+    kinds = {found[1]: found[2] for found in _TYPED.finditer(text)}
+    scrapes: list[Scrape] = []
+    samples: list[Sample] = []
+    seen: set[object] = set()
+    flaws: deque[Unreadable] = deque(maxlen=_MOST_TOLD)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            read = list(_samples(text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds=seconds))
+        except (ValueError, IndexError, KeyError, AttributeError, OverflowError, TypeError) as error:
+            flaws.append(Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)))
+            continue
+        for sample in read:
+            if sample.series in seen:
+                scrapes.append(Scrape(tuple(samples), kinds))
+                samples, seen = [], set()
+            seen.add(sample.series)
+            samples.append(sample)
+    if samples:
+        scrapes.append(Scrape(tuple(samples), kinds))
+    return Page(scrapes, tuple(flaws))
+
+
+def _samples(families: Iterable[object], *, seconds: bool) -> Iterator[Sample]:
+    for family in families:
+        for sample in family.samples:  # type: ignore[attr-defined]
+            time = None if sample.timestamp is None else float(sample.timestamp) * (1000.0 if seconds else 1.0)
+            labels = tuple(sorted((one_line(name, 100), one_line(value, 200)) for name, value in sample.labels.items()))
+            yield Sample(one_line(sample.name, 300), labels, float(sample.value), time)
+
+
+def reader(path: Path) -> PageReader:
+    """Return a reader for one file."""
+    return PageReader(path)
+
+
+class PageReader:
+    """Waits for the whole page; each page that takes the place of the one before is one more scrape."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._data = bytearray()
+        self._lines = 0
+        """Lines of the pages before."""
+        self._run: tuple[str, str] | None = None
+        self._others = 0
+        """Runs besides that one that the page tells of."""
+        self._scrapes = Scrapes(totals=True)
+        self._rows = ScrapedRows()
+        self._gather = Gather()
+        self._missing = self._too_large = False
+
+    @property
+    def note(self) -> str | None:
+        """Return what a page cannot tell, or what is missing to read it."""
+        others = f"tells of {self._others + 1} runs, of which {self._run[0]} is shown" if self._run else None
+        return MISSING if self._missing else joined(self._scrapes.note, others if self._others > 0 else None)
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Take bytes; only their end tells that the page is whole."""
+        self._data += data
+        if len(self._data) > LARGEST:
+            self._data.clear()
+            told, self._too_large = self._too_large, True
+            return () if told else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
+        return ()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return what the page says: whether it is whole only its end tells."""
+        if not self._data or self._missing or self._too_large:
+            return ()
+        data = bytes(self._data)
+        self._data.clear()
+        try:
+            page = read_page(data)
+        except ImportError:
+            self._missing = True
+            return (Unreadable(1, MISSING, ""),)
+        before, self._lines = self._lines, self._lines + data.count(b"\n")
+        time = self._time() if len(page.scrapes) == 1 else None
+        for scrape in page.scrapes:
+            figures = self._scrapes.take({"": self._of_one(scrape)}, {"": time} if time is not None else {})
+            self._gather.add(self._rows.take(figures, time))
+        flaws = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in page.flaws]
+        return (*flaws, *self._gather.take())
+
+    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+        """Take what follows for a further page: node_exporter's textfiles are replaced as a whole."""
+        self._data.clear()
+        self._lines, self._too_large = 0, False
+        return ()
+
+    def _of_one(self, scrape: Scrape) -> Scrape:
+        """Return what a page says of one run and of none: a file is of one."""
+        parts = runs_in(scrape)
+        runs = [run for run in parts if run[0]]
+        self._run = self._run or (runs[0] if runs else None)
+        self._others = len(runs) - 1
+        if self._others < 1 or self._run is None:
+            return scrape
+        shared = (parts[key].samples for key in (("", ""), self._run) if key in parts)
+        return Scrape(tuple(chain.from_iterable(shared)), scrape.kinds)
+
+    def _time(self) -> float | None:
+        try:
+            return self._path.stat().st_mtime
+        except (OSError, ValueError):
+            return None
