@@ -33,12 +33,13 @@ OF_LARGE_BATCHES = {"reward-noisy/swings": ("tutorial",), "plateau": ("tutorial"
 
 SAYS_SO: Mapping[str, tuple[str, ...]] = {
     "plateau": ("stationary", "settling", "solved", "shuffled"),
+    "nothing-learns/flat": ("stationary", "shuffled"),
     "reward-noisy/swings": ("shuffled",),
     "ref-kl-above-band/far": ("shuffled",),
     "first-step": ("shuffled", "solved"),
 }
-"""Rule -> kinds of runs that are what it says, and so no nulls of it: no trend, a reward shuffled from 0.2 to 0.9, a KL
-that was reached while the reward rose and comes before it in a shuffled run."""
+"""Rule -> kinds of runs that are what it says, and so no nulls of it: no trend, no gain, a reward shuffled from 0.2
+to 0.9, a KL that was reached while the reward rose and comes before it in a shuffled run."""
 
 
 @dataclass

@@ -54,7 +54,7 @@ def test_everything_named_exists() -> None:
     assert set(LIMIT_NAMES) == {"", *LIMITS}
     assert set(CAUSE_NAMES) == {"", *CAUSES}
     assert set(NEEDED) == {*_KINDS, "diagnosis"}
-    assert set(DIAGNOSES) == {rule.id for rule in load_guide().rules if rule.condition == "diagnosis"}
+    assert set(DIAGNOSES) == {rule.name for rule in load_guide().rules if rule.condition == "diagnosis"}
     for kind in STREAMS:
         Stream(kind)
     assert all(band.indicator in INDICATORS for band in load_guide().bands)

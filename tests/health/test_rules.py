@@ -41,6 +41,11 @@ CASES = [
         {"actor/lr": [0.0] * 20, "actor/grad_norm": wave(20, 0.51234, 0.1)},
         {"actor/lr": [*[0.0] * 5, *[1e-6] * 15], "actor/grad_norm": wave(20, 0.51234, 0.1)},
     ),
+    Case(
+        "nothing-learns/unmoved",
+        {"actor/grad_norm": [0.0] * 30, "actor/kl_loss": [0.0] * 30, "actor/lr": [1.234567e-6] * 30},
+        {"actor/grad_norm": wave(30, 0.5, 0.1), "actor/kl_loss": [0.0] * 30, "actor/lr": [1.234567e-6] * 30},
+    ),
     Case("reward-zero", {"rollout/reward_mean": late(30, 2.4, 0.0, 1)}, {"rollout/reward_mean": wave(30, 2.4, 0.3)}, T),
     Case(
         "reward-zero/lasting",

@@ -42,7 +42,7 @@ class Judge:
         self.guide = guide
         self.run = run
         self._rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
-        diagnoses = [DIAGNOSES[rule.id](rule) for rule in guide.rules if rule.condition == "diagnosis"]
+        diagnoses = [DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"]
         self._by_numbers = [one for one in diagnoses if not one.alive]
         self._by_life = [one for one in diagnoses if one.alive]
         self._revision: int | None = None
@@ -57,10 +57,11 @@ class Judge:
         """
         look = moment(self.run, self.guide, now)
         if self._revision != self.run.revision:
-            self._judged = [*self._judge_rules(look), *self._diagnose(self._by_numbers, look)]
+            self._judged = self._judge_numbers(look)
             self._episodes = [*self._heard(self._rules), *self._heard(self._by_numbers)]
             self._revision = self.run.revision
-        judged = [*self._judged, *self._diagnose(self._by_life, look)]
+        alive = [(one.rule.id, self._diagnose(one, look)) for one in self._by_life]
+        judged = [*self._judged, *(said for id, found in alive for said in _merge(id, [found]))]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings.sort(key=_weight)
         return Verdict(
@@ -77,10 +78,13 @@ class Judge:
         limit = response_limit(self.run, self.guide).value
         return self.guide.band(indicator_id, self.run.dialect, limit)
 
-    def _judge_rules(self, look: Moment) -> list[Finding | NotJudged]:
+    def _judge_numbers(self, look: Moment) -> list[Finding | NotJudged]:
+        """Judge all that depends on the numbers alone; variants of a rule speak with one voice."""
         results: dict[str, list[tuple[Finding, ...] | NotJudged]] = {}
         for judged in self._rules:
             results.setdefault(judged.rule.id, []).append(self._judge_rule(judged, look))
+        for diagnosis in self._by_numbers:
+            results.setdefault(diagnosis.rule.id, []).append(self._diagnose(diagnosis, look))
         return [one for id, variants in results.items() for one in _merge(id, variants)]
 
     def _judge_rule(self, judged: RuleOnRun, look: Moment) -> tuple[Finding, ...] | NotJudged:
@@ -91,26 +95,24 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - the border of a rule: one that fails is shown, never takes more down
             return NotJudged(judged.rule.id, f"failed: {error!r}")
 
-    def _diagnose(self, diagnoses: Sequence[Diagnosis], look: Moment) -> list[Finding | NotJudged]:
-        results: list[Finding | NotJudged] = []
-        for diagnosis in diagnoses:
-            id = diagnosis.rule.id
-            if id in self.guide.silenced:
-                results.append(NotJudged(id, "silenced in your settings"))
-                continue
-            try:
-                found = diagnosis.judge(look)
-            except Exception as error:  # noqa: BLE001 - the same border
-                found = NotJudged(id, f"failed: {error!r}")
-            if found is not None:
-                results.append(found)
-        return results
+    def _diagnose(self, diagnosis: Diagnosis, look: Moment) -> tuple[Finding, ...] | NotJudged:
+        id = diagnosis.rule.id
+        if id in self.guide.silenced:
+            return NotJudged(id, "silenced in your settings")
+        try:
+            found = diagnosis.judge(look)
+        except Exception as error:  # noqa: BLE001 - the same border
+            return NotJudged(id, f"failed: {error!r}")
+        return found if isinstance(found, NotJudged) else (found,) if found is not None else ()
+
+
+_DIAGNOSED = frozenset(name.partition("/")[0] for name in DIAGNOSES)
 
 
 def _weight(finding: Finding) -> tuple[int, bool, int]:
     """Worst first; of these, diagnoses before the symptoms that they explain, then the earliest."""
     since = finding.since_step if finding.since_step is not None else -1
-    return -finding.severity, finding.id not in DIAGNOSES, since
+    return -finding.severity, finding.id not in _DIAGNOSED, since
 
 
 def _merge(id: str, variants: list[tuple[Finding, ...] | NotJudged]) -> list[Finding | NotJudged]:

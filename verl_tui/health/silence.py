@@ -348,6 +348,7 @@ def no_factor(moment: Moment, key: str) -> str | None:
 
 _DIGITS = 4
 _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
+_RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
 
 
 def rate_rounded(moment: Moment, key: str) -> str | None:
@@ -355,8 +356,14 @@ def rate_rounded(moment: Moment, key: str) -> str | None:
     kl = moment.run.present(moment.indicators.get("reference_kl"))
     if kl is not None and any(value != 0 for value in kl.tail(_LATELY)):
         return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
-    for indicator in _WHOLE_LOG:
-        series = moment.run.present(moment.indicators.get(indicator))
+    return few_digits(moment, key)
+
+
+def few_digits(moment: Moment, key: str) -> str | None:
+    """Excuse a figure of 0 that may be rounded, in a log without any number of many digits."""
+    rate = next((moment.names[name] for name in _RATES if name in moment.names), None)
+    for whole in (*(moment.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
+        series = moment.run.present(whole)
         known = [value for value in series.tail(_LATELY) if math.isfinite(value)] if series is not None else []
         if any(round(value, _DIGITS) != value for value in known):
             return None
@@ -389,6 +396,7 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "clips-sequences": clips_sequences,
     "rate-rounded": rate_rounded,
     **LEARNT,
+    "few-digits": few_digits,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
 

@@ -16,6 +16,7 @@ from verl_tui.health.diagnoses.hang import Hang
 from verl_tui.health.diagnoses.host_memory import HostMemory
 from verl_tui.health.diagnoses.length_explosion import LengthExplosion
 from verl_tui.health.diagnoses.not_finite import NotFinite
+from verl_tui.health.diagnoses.nothing_learns import NothingLearns
 from verl_tui.health.diagnoses.plateau import Plateau
 from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
 from verl_tui.health.diagnoses.repetition import Repetition
@@ -49,7 +50,9 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "host-memory": HostMemory,
     "worker-errors": WorkerErrors,
     "gpu-uneven": GpuUneven,
+    "nothing-learns/flat": NothingLearns,
     "plateau": Plateau,
     "restart": Restart,
 }
-"""Id -> diagnosis, in the order of showing. Each reads its figures from its entry in `guide.toml`."""
+"""Unique name of its rule -> diagnosis, in the order of showing. Each reads its figures from its entry in
+`guide.toml`."""

@@ -1,0 +1,267 @@
+"""A reward that has gained nothing since the run began, by statistics: its gain is bounded, not only unseen."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.components import components, weights
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.finding import NotJudged
+from verl_tui.health.limits import KL_COEF, kl_coefficient
+from verl_tui.indicators import validation_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.finding import Finding
+    from verl_tui.health.moment import Moment
+
+_STD, _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5, 6
+"""Columns behind the reward's."""
+_RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
+_MOST = 16
+"""Validation scores and parts of the reward looked at."""
+_SIGMAS = 2.0
+"""Standard errors on either side that make an interval of 95 %."""
+_LIKELY = 1.5
+"""Standard errors from which on a gain is likely enough to wait: heuristic."""
+_BEGAN = 2.5
+"""Standard errors by which its first points must not lie below the others: it has learnt at once, then."""
+_FALLS = -3.0
+"""Standard errors of a fall that is another fault."""
+_HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
+"""Share of the scores' spread, and of what is left to its scale's top, that a gain must stay below: half where a strong
+penalty explains it, a quarter where the policy has moved for nothing, a tenth where nothing else speaks for it.
+Heuristic: what learns slowly gains as much in 100 points."""
+_MOVED = KL_COEF[1]
+"""Nats a token by which a policy has moved that should have gained something: the guide's top, the same as of its
+coefficients by chance."""
+_COST = 0.02
+"""Coefficient × KL from which on the penalty counts beside advantages, whose size is 1: heuristic."""
+_GAINS = 3.0
+"""Standard errors that make the gain of another score, or of a reward that was flat, sure."""
+_SOLVED = 0.9
+"""Share of the scale from which on little is left to be gained: heuristic."""
+_WARM = 0.5
+"""Over its first half the learning rate must have been at half of its highest: else it is only just warming up."""
+_OFTEN = 40
+"""Blocks up to which it is looked at each; later at every second, third … one: the run's length makes the evidence."""
+_NEWEST = 3
+"""Blocks in which a gain shows that is not there over all: lately, or for a time."""
+_FIRST, _HUMP = 2, 4.0
+"""Blocks that it began with, and standard errors by which such a gain must lie above them: the best
+of many is sought."""
+
+
+class _Line(NamedTuple):
+    """The reward's course over all blocks."""
+
+    mean: float
+    change: float
+    error: float
+    """Standard error of the change, with what neighbouring blocks have in common."""
+    alone: float
+    """The same as if they had nothing in common."""
+    noise: float
+    """Standard deviation of a block's level about the line."""
+    own: float
+    """The same by the points within blocks: what the course itself does is no part of it."""
+
+    @property
+    def low(self) -> float:
+        return self.change - _SIGMAS * self.error
+
+    @property
+    def high(self) -> float:
+        """Largest gain that is not ruled out."""
+        return self.change + _SIGMAS * self.error
+
+
+class _Coefficient(NamedTuple):
+    """The KL term's, where the settings state one."""
+
+    name: str
+    value: float
+
+
+class NothingLearns(BlockDiagnosis):
+    """The reward has been level since the run's first points, and more than a small gain is ruled out."""
+
+    size: ClassVar[int] = 10
+    patience: ClassVar[int] = 2
+    needs: ClassVar[int] = 10
+    errors: ClassVar[bool] = True
+    _learnt: bool = False
+    """Whether it has once gained, so that nothing of this is left to be said; nor of a log that begins elsewhere."""
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at the reward, its spread and ends, KL, the learning rate, and at all that may gain instead."""
+        reward = moment.indicators.get("reward")
+        if reward is None:
+            return NotJudged(self.rule.id, "the log has no reward")
+        ends = [moment.names.get(reward.removesuffix("mean") + end) for end in ("max", "min")]
+        rate = next((moment.names[name] for name in _RATES if name in moment.names), None)
+        parts = components(moment.run.keys, reward)
+        known = weights(moment.run, parts)
+        others = [*validation_keys(moment.run.keys), *(key for key in parts if known.get(key, 0.0) >= 0)][:_MOST]
+        figures = (moment.indicators.get("reward_std"), moment.indicators.get("reference_kl"), *ends, rate)
+        stated = kl_coefficient(moment.run)
+        return Inputs((reward, *figures, *others), _Coefficient(*stated) if stated is not None else None)
+
+    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+        """Judge only rewards of which it is known how much is left to be gained."""
+        found = super().judge(moment)
+        if found is None and _ends(self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM)) is None:
+            return NotJudged(self.rule.id, "the ends of the reward's scale are not known: no gain is small or large")
+        return found
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Bound what the reward can have gained since the beginning."""
+        if self._learnt:
+            return None
+        if len(blocks) % (len(blocks) // _OFTEN + 1):
+            return self._told
+        line = _line(blocks)
+        if not _begins(blocks[0]) or _gained(blocks, line):
+            self._learnt = True
+            return None
+        if any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys))):
+            return None
+        if self._told is not None:
+            return self._tell(blocks, line, inputs)
+        if not _warm(blocks) or not _level(blocks, line):
+            return None
+        ends = _ends(blocks[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
+        if ends is None or line.mean >= ends[0] + _SOLVED * (ends[1] - ends[0]):
+            return None
+        return self._tell(blocks, line, inputs) if line.high <= self._bound(blocks, line, ends, inputs) else None
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._learnt = False
+
+    def _bound(self, blocks: Sequence[Block], line: _Line, ends: tuple[float, float], inputs: Inputs) -> float:
+        """Return how large a gain must be ruled out."""
+        left, above = ends[1] - line.mean, line.mean - ends[0]
+        spreads = column(blocks, _STD)
+        # Without it the largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
+        spread = fmean(spreads) if spreads else math.sqrt(max(0.0, left * above))
+        share = _HELD if _held_back(blocks, inputs) else _BOUND if _moved(blocks) else _STRICT
+        return share * min(spread, left)
+
+    def _tell(self, blocks: Sequence[Block], line: _Line, inputs: Inputs) -> Told:
+        first, last = blocks[0].first, blocks[-1].last
+        points = len(blocks) * self.size
+        span = f"{number(line.low)} to {line.high:+.2g}"
+        return Told(
+            first,
+            f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {span})",
+            f"nothing learns, by statistics: in {last - first + 1:,} steps the reward has gained nothing, its mean is "
+            f"{number(line.mean)}; a gain of more than {number(max(line.high, 0.0))} is ruled out"
+            + _reason(blocks, inputs),
+            (
+                f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points since step {first}, with 95 % "
+                f"certainty {span}",
+            ),
+            inputs.keys[0],
+        )
+
+
+def _line(blocks: Sequence[Block]) -> _Line:
+    """Fit a line through the reward's levels."""
+    levels = column(blocks, 0)
+    count, mean = len(levels), fmean(levels)
+    middle, spread = (count - 1) / 2, count * (count * count - 1) / 12
+    slope = math.fsum((i - middle) * level for i, level in enumerate(levels)) / spread
+    rest = [level - mean - slope * (i - middle) for i, level in enumerate(levels)]
+    squares = math.fsum(one * one for one in rest)
+    within = [error * error for block in blocks if math.isfinite(error := block.errors[0])]
+    own = math.sqrt(fmean(within)) if within else 0.0
+    noise = max(math.sqrt(squares / (count - 2)), own)
+    # Neighbours that go together hold less than their number says.
+    shared = math.fsum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
+    shared = min(0.9, max(0.0, shared))
+    alone = noise * (count - 1) / math.sqrt(spread)
+    return _Line(mean, slope * (count - 1), alone * math.sqrt((1 + shared) / (1 - shared)), alone, noise, own)
+
+
+def _begins(block: Block) -> bool:
+    """Return whether a run is known from its beginning: a log that goes on elsewhere hides what was learnt before."""
+    return block.first <= max(1, block.last - block.first)
+
+
+def _warm(blocks: Sequence[Block]) -> bool:
+    """Return whether the learning rate is no longer only just warming up; one of 0 is told as such."""
+    rates = [abs(rate) for rate in column(blocks, _RATE)]
+    return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
+
+
+def _level(blocks: Sequence[Block], line: _Line) -> bool:
+    """Return whether nothing speaks for a gain, neither the line nor the newest points, nor for a fall."""
+    if not _FALLS * line.alone < line.change < _LIKELY * line.error:
+        return False
+    levels = column(blocks, 0)
+    quarter = len(levels) // 4
+    return fmean(levels[-quarter:]) - fmean(levels[:quarter]) <= _LIKELY * line.noise * math.sqrt(2 / quarter)
+
+
+def _gained(blocks: Sequence[Block], line: _Line) -> bool:
+    """Return whether a reward has gained: over all, for a time, lately, or at once with its first points."""
+    levels = column(blocks, 0)
+    best = max(fmean(levels[at : at + _NEWEST]) for at in range(_FIRST, len(levels) - _NEWEST + 1))
+    hump = best - fmean(levels[:_FIRST]) > _HUMP * line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
+    if hump or line.change >= _GAINS * line.alone:
+        return True
+    return any(
+        fmean(levels[at:]) - fmean(levels[:at]) > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
+        for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (len(levels) - _NEWEST, _GAINS))
+    )
+
+
+def _gains(blocks: Sequence[Block], i: int) -> bool:
+    """Return whether another score has gained: validation, or a part of the reward that others hide."""
+    line = course(blocks, i)
+    return line.t >= _GAINS and line.change > 0
+
+
+def _ends(
+    block: Block, reward: tuple[float, float], top: tuple[float, float], bottom: tuple[float, float]
+) -> tuple[float, float] | None:
+    """Return the ends of the reward's scale: the extremes of single scores where they are logged, or 0 and 1."""
+    if math.isfinite(block.levels[_TOP]) and math.isfinite(block.levels[_BOTTOM]):
+        return min(bottom[0], reward[0]), max(top[1], reward[1])
+    return (0.0, 1.0) if reward[0] >= 0.0 and reward[1] <= 1.0 else None
+
+
+def _distance(blocks: Sequence[Block]) -> float:
+    """Return the usual KL to the reference over the newer half, 0 where there is none."""
+    return median(column(blocks[len(blocks) // 2 :], _KL) or [0.0])
+
+
+def _moved(blocks: Sequence[Block]) -> bool:
+    return _distance(blocks) >= _MOVED
+
+
+def _held_back(blocks: Sequence[Block], inputs: Inputs) -> bool:
+    """Return whether the KL term is stronger than the guide's, and costs what counts beside advantages."""
+    stated = inputs.context
+    if not isinstance(stated, _Coefficient) or stated.value <= KL_COEF[1]:
+        return False
+    return stated.value * _distance(blocks) >= _COST
+
+
+def _reason(blocks: Sequence[Block], inputs: Inputs) -> str:
+    far, stated = _distance(blocks), inputs.context
+    if _held_back(blocks, inputs):
+        assert isinstance(stated, _Coefficient)
+        return (
+            f"; held back by the KL penalty: {stated.name} {number(stated.value)} × KL {number(far)} costs "
+            f"{number(stated.value * far)} beside advantages of size 1, the guide's coefficients are "
+            f"{number(KL_COEF[0])}–{number(KL_COEF[1])}"
+        )
+    return f"; and yet the policy has moved {number(far)} nats a token from the reference" if _moved(blocks) else ""
