@@ -33,14 +33,9 @@ NOT_IN_TIME: dict[str, str] = {
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
 WARNED: dict[str, str] = {
-    "learns-and-is-cut": "reward-noisy",
-    "runs-to-the-limit": "no-signal",
-    "from-minus-one": "grad-norm-rising",
     "greedy": "ref-kl-above-band",
-    "quick": "entropy-collapse",
     "to-the-point": "no-signal, policy-loss-jump",
     "one-prompt": "policy-collapse",
-    "long-warmup": "no-signal",
 }
 """Healthy trainings that are known to be warned -> of what."""
 KNOWN = {**NOT_IN_TIME, **WARNED}

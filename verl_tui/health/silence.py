@@ -22,6 +22,7 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
+from verl_tui.health.rounded import ROUNDED
 from verl_tui.runs.devices import memory_key
 
 if TYPE_CHECKING:
@@ -346,30 +347,6 @@ def no_factor(moment: Moment, key: str) -> str | None:
     return None if low is None else f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
 
 
-_DIGITS = 4
-_WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
-_RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
-
-
-def rate_rounded(moment: Moment, key: str) -> str | None:
-    """Excuse a learning rate of 0 that may be rounded, as consoles with three digits print it."""
-    kl = moment.run.present(moment.indicators.get("reference_kl"))
-    if kl is not None and any(value != 0 for value in kl.tail(_LATELY)):
-        return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
-    return few_digits(moment, key)
-
-
-def few_digits(moment: Moment, key: str) -> str | None:
-    """Excuse a figure of 0 that may be rounded, in a log without any number of many digits."""
-    rate = next((moment.names[name] for name in _RATES if name in moment.names), None)
-    for whole in (*(moment.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
-        series = moment.run.present(whole)
-        known = [value for value in series.tail(_LATELY) if math.isfinite(value)] if series is not None else []
-        if any(round(value, _DIGITS) != value for value in known):
-            return None
-    return f"all numbers have few digits: {key} may be rounded"
-
-
 SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "bounded-reward": bounded_reward,
     "small-scale": small_scale,
@@ -394,9 +371,8 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "has-utilization": has_utilization,
     "no-staleness-limit": staleness_free,
     "clips-sequences": clips_sequences,
-    "rate-rounded": rate_rounded,
     **LEARNT,
-    "few-digits": few_digits,
+    **ROUNDED,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
 

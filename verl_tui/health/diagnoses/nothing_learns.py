@@ -12,6 +12,7 @@ from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import KL_COEF, kl_coefficient
+from verl_tui.health.rounded import RATES
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _STD, _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5, 6
 """Columns behind the reward's."""
-_RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
 _MOST = 16
 """Validation scores and parts of the reward looked at."""
 _SIGMAS = 2.0
@@ -105,7 +105,7 @@ class NothingLearns(BlockDiagnosis):
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         ends = [moment.names.get(reward.removesuffix("mean") + end) for end in ("max", "min")]
-        rate = next((moment.names[name] for name in _RATES if name in moment.names), None)
+        rate = next((moment.names[name] for name in RATES if name in moment.names), None)
         parts = components(moment.run.keys, reward)
         known = weights(moment.run, parts)
         others = [*validation_keys(moment.run.keys), *(key for key in parts if known.get(key, 0.0) >= 0)][:_MOST]

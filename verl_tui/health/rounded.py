@@ -1,0 +1,41 @@
+"""Silences by how a log writes numbers: a 0 that may be a rounded one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from verl_tui.health.moment import Moment
+
+RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
+"""Names of the learning rate, verl's first."""
+_NEWEST = 10
+"""Newest points of a metric that are looked at."""
+_DIGITS = 4
+_WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
+
+
+def rate_rounded(moment: Moment, key: str) -> str | None:
+    """Excuse a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    kl = moment.run.present(moment.indicators.get("reference_kl"))
+    if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
+        return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
+    return few_digits(moment, key)
+
+
+def few_digits(moment: Moment, key: str) -> str | None:
+    """Excuse a figure of 0 that may be rounded, in a log without any number of many digits."""
+    rate = next((moment.names[name] for name in RATES if name in moment.names), None)
+    for whole in (*(moment.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
+        series = moment.run.present(whole)
+        known = [value for value in series.tail(_NEWEST) if math.isfinite(value)] if series is not None else []
+        if any(round(value, _DIGITS) != value for value in known):
+            return None
+    return f"all numbers have few digits: {key} may be rounded"
+
+
+ROUNDED: Mapping[str, Callable[[Moment, str], str | None]] = {"rate-rounded": rate_rounded, "few-digits": few_digits}
+"""Name in the guide -> the silence."""
