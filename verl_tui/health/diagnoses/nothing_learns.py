@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Finding
     from verl_tui.health.moment import Moment
 
-_STD, _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5, 6
+_KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 """Columns behind the reward's."""
 _MOST = 16
 """Validation scores and parts of the reward looked at."""
@@ -35,12 +35,11 @@ _BEGAN = 2.5
 _FALLS = -3.0
 """Standard errors of a fall that is another fault."""
 _HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
-"""Share of the scores' spread, and of what is left to its scale's top, that a gain must stay below: half where a strong
-penalty explains it, a quarter where the policy has moved for nothing, a tenth where nothing else speaks for it.
-Heuristic: what learns slowly gains as much in 100 points."""
-_MOVED = KL_COEF[1]
-"""Nats a token by which a policy has moved that should have gained something: the guide's top, the same as of its
-coefficients by chance."""
+"""Share of the spread that scores may have, and of what is left to the top of their scale, that a gain must stay below:
+half where a strong penalty explains it, a quarter where the policy has moved for nothing, else a tenth. Heuristic: what
+learns slowly gains as much in 100 points."""
+_MOVED = 0.1
+"""Nats a token by which a policy has moved that should have gained something: the top of the guide's band."""
 _COST = 0.02
 """Coefficient × KL from which on the penalty counts beside advantages, whose size is 1: heuristic."""
 _GAINS = 3.0
@@ -100,7 +99,7 @@ class NothingLearns(BlockDiagnosis):
     """Whether it has once gained, so that nothing of this is left to be said; nor of a log that begins elsewhere."""
 
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
-        """Look at the reward, its spread and ends, KL, the learning rate, and at all that may gain instead."""
+        """Look at the reward and its ends, KL, the learning rate, and at all that may gain instead."""
         reward = moment.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
@@ -109,7 +108,7 @@ class NothingLearns(BlockDiagnosis):
         parts = components(moment.run.keys, reward)
         known = weights(moment.run, parts)
         others = [*validation_keys(moment.run.keys), *(key for key in parts if known.get(key, 0.0) >= 0)][:_MOST]
-        figures = (moment.indicators.get("reward_std"), moment.indicators.get("reference_kl"), *ends, rate)
+        figures = (moment.indicators.get("reference_kl"), *ends, rate)
         stated = kl_coefficient(moment.run)
         return Inputs((reward, *figures, *others), _Coefficient(*stated) if stated is not None else None)
 
@@ -148,9 +147,8 @@ class NothingLearns(BlockDiagnosis):
     def _bound(self, blocks: Sequence[Block], line: _Line, ends: tuple[float, float], inputs: Inputs) -> float:
         """Return how large a gain must be ruled out."""
         left, above = ends[1] - line.mean, line.mean - ends[0]
-        spreads = column(blocks, _STD)
-        # Without it the largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
-        spread = fmean(spreads) if spreads else math.sqrt(max(0.0, left * above))
+        # The largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
+        spread = math.sqrt(max(0.0, left * above))
         share = _HELD if _held_back(blocks, inputs) else _BOUND if _moved(blocks) else _STRICT
         return share * min(spread, left)
 
