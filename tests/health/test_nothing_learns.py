@@ -81,6 +81,10 @@ def test_other_courses(level: Callable[[float], float]) -> None:
     assert find(verl(shares(level))) is None
 
 
+def test_numbers_whose_squares_overflow() -> None:
+    assert find(verl([1e200 * value for value in shares(lambda _: 0.5)])) is None
+
+
 @pytest.mark.parametrize("key", ["val-core/gsm8k/acc/mean@1", "reward_extra/answer/mean"])
 def test_what_gains_elsewhere_is_learning(key: str) -> None:
     values = shares(lambda _: 0.5)

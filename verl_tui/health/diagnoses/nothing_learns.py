@@ -48,6 +48,8 @@ _SOLVED = 0.9
 """Share of the scale from which on little is left to be gained: heuristic."""
 _WARM = 0.5
 """Over its first half the learning rate must have been at half of its highest: else it is only just warming up."""
+_HUGE = 1e100
+"""Squares of larger numbers overflow; broken runs do log such."""
 _OFTEN = 40
 """Blocks up to which it is looked at each; later at every second, third … one: the run's length makes the evidence."""
 _NEWEST = 3
@@ -121,7 +123,7 @@ class NothingLearns(BlockDiagnosis):
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Bound what the reward can have gained since the beginning."""
-        if self._learnt:
+        if self._learnt or max(map(abs, self.reach(0))) > _HUGE:
             return None
         if len(blocks) % (len(blocks) // _OFTEN + 1):
             return self._told
