@@ -32,6 +32,8 @@ INFO = "verl_metric_info"
 """Always 1; its labels `name` and `key` say which of the log's keys a name stands for."""
 INDICATOR = "verl_indicator"
 """What several frameworks' metrics mean, by `run` and `indicator`."""
+BAND = "verl_indicator_band"
+"""Where a healthy indicator lies in this run, by `run`, `indicator` and `bound`: `low` or `high`."""
 FINDING = "verl_finding_active"
 """1 while a finding holds that stands for itself, by `run`, `id` and `severity`; 0 once it is over."""
 FOLLOWS = "verl_finding_follows"
@@ -52,7 +54,8 @@ LEFT_OUT = "verl_exporter_left_out"
 
 OWN = frozenset(
     (
-        *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, INDICATOR, FINDING, FOLLOWS, STATE, LAST_STEP, TOTAL_STEPS),
+        *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, INDICATOR, BAND, FINDING, FOLLOWS, STATE),
+        *(LAST_STEP, TOTAL_STEPS),
         *(SOURCE_UP, SOURCE_RECORDS, SOURCE_UNREADABLE, SOURCE_CHANGED, LEFT_OUT),
     )
 )

@@ -98,6 +98,20 @@ def test_utilisation_is_a_ratio_whichever_way_it_is_logged(monitor: Monitor, log
     assert found["verl_indicator"][of(run="a", indicator="gpu_utilization")] == pytest.approx(shown)
 
 
+def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) -> None:
+    feed(monitor, "a", {"critic/score/mean": [0.5], "actor/ppo_kl": [0.01], "system/gpu_util": [87.0]})
+    feed(monitor, "b", {"ppo/kl_div": [0.02], "rollout/reward_mean": [2.5]})
+    found = scraped(monitor)["verl_indicator_band"]
+    assert found == {
+        of(run="a", indicator="policy_kl", bound="high"): 0.1,
+        of(run="a", indicator="gpu_utilization", bound="low"): pytest.approx(0.7),
+        of(run="b", indicator="policy_kl", bound="low"): 0.01,
+        of(run="b", indicator="policy_kl", bound="high"): 0.05,
+        of(run="b", indicator="reward", bound="low"): 2.0,
+        of(run="b", indicator="reward", bound="high"): 4.0,
+    }
+
+
 def test_one_state_of_all_is_the_run_s(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02, 0.01]})
     states = scraped(monitor)["verl_run_state"]

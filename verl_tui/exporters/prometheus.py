@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client.core import Metric
 
 from verl_tui import prometheus_names as names
+from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.prometheus_names import names_of
 from verl_tui.runs.devices import logged_devices
@@ -23,6 +24,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.health import Guide
     from verl_tui.health.finding import Verdict
     from verl_tui.monitor import Monitor
     from verl_tui.prometheus_names import Name
@@ -52,6 +54,7 @@ _KINDS = {
     names.GPU_MEMORY: ("gauge", "GPU memory in use: of this machine's devices, and of those that a run has logged."),
     names.REWARD: ("gauge", "Mean reward of the newest step."),
     names.INDICATOR: ("gauge", "What several frameworks' metrics mean, in base units."),
+    names.BAND: ("gauge", "Where a healthy indicator lies in this run, in base units."),
     names.FINDING: ("gauge", "1 while a finding of the guide holds, 0 once it is over."),
     names.FOLLOWS: ("gauge", "1 while a finding holds that only follows from another one, its cause."),
     names.STATE: ("gauge", "1 for the state that a run is in, 0 for the others."),
@@ -103,6 +106,7 @@ class Pages:
                 out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
         for label, run in _labelled(runs):
             self._run(out, run, label, now)
+            _bands(out, run, label, monitor.guide)
             _findings(out, label, monitor.verdicts.get(run.name))
         for kind in Limits._fields:
             out.add(names.LEFT_OUT, out.left[kind], kind=kind)
@@ -208,6 +212,16 @@ def _indicator(out: _Samples, run: Run, label: str, id: str) -> None:
         out.add(names.INDICATOR, value * _factor(run, key, names.named(key)), run=label, indicator=id)
         if id == "reward":
             out.add(names.REWARD, value, run=label)
+
+
+def _bands(out: _Samples, run: Run, label: str, guide: Guide) -> None:
+    limit = response_limit(run, guide).value
+    for id, key in run.indicators.items():
+        band = guide.band(id, run.dialect, limit) or (None, None)
+        for bound, value in zip(("low", "high"), band, strict=True):
+            if value is not None:
+                # A band is in the indicator's unit, whichever way the log writes it.
+                out.add(names.BAND, value * names.named(key).factor, run=label, indicator=id, bound=bound)
 
 
 def _metrics(out: _Samples, run: Run, label: str, most: int) -> None:

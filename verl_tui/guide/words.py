@@ -20,7 +20,7 @@ def describe(guide: Guide) -> Iterator[str]:
 
 def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
     yield f"{rule.name} ({rule.severity.word}{', silenced' if silenced else ''})"
-    yield f"    {_condition(rule)}"
+    yield f"    {condition(rule)}"
     if rule.why_window:
         yield f"    why so long: {rule.why_window}"
     yield f"    logs: {', '.join(rule.dialects)}"
@@ -37,7 +37,8 @@ def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
         yield f"    on runs without a fault: spoke of {rule.null_rate}"
 
 
-def _condition(rule: Rule) -> str:
+def condition(rule: Rule) -> str:
+    """Return what a rule finds, in one line."""
     if rule.condition == "diagnosis":
         window = f", over {rule.window} logged steps" if rule.window > 1 else ""
         return "a diagnosis" + (f", threshold {rule.threshold:g}" if rule.threshold else "") + window

@@ -1,0 +1,205 @@
+"""The guide as Prometheus' alert rules: what promtool says of them, and when they fire."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from verl_tui.guide.alerts import alert_name, alert_rules
+from verl_tui.guide.promql import unsayable
+from verl_tui.health import load_guide
+from verl_tui.indicators import INDICATORS, dialect
+from verl_tui.prometheus_names import named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from verl_tui.health import Guide, Rule
+
+GUIDE = load_guide()
+SAID = [rule for rule in GUIDE.rules if unsayable(rule) is None]
+needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
+
+
+def keys(rule: Rule) -> list[str]:
+    """Return what a rule may judge, by the logs that it is for."""
+    if not rule.indicator:
+        return list(rule.metric)
+    spellings = [one for one in INDICATORS[rule.indicator].spellings if isinstance(one, str)]
+    return [one for one in spellings if dialect((one,)) in rule.dialects]
+
+
+def series(rule: Rule, key: str, value: float, run: str = "a") -> list[dict[str, str]]:
+    """Return series of a run whose judged number is this one all the time; a step a minute."""
+    where = f'{{run="{run}",job="x"}}'
+    made = [
+        {"series": f"verl_training_steps_total{where}", "values": "0+1x99"},
+        {"series": f"{named(key).name}{where}", "values": f"{value * named(key).factor!r}x99"},
+    ]
+    if rule.stream == "difference":
+        made.append({"series": named(rule.beside_metric[0]).name + where, "values": "0x99"})
+    return made
+
+
+def beyond(rule: Rule) -> list[float]:
+    """Return values in breach of a rule, one beyond each limit."""
+    if rule.condition == "outside":
+        return [rule.high + 0.1, rule.low - 0.1]
+    return [rule.threshold - 0.1 if rule.condition == "below" else rule.threshold + 0.1]
+
+
+def within(rule: Rule) -> list[float]:
+    """Return healthy values of a rule, one near each limit."""
+    near = 1e-3
+    if rule.condition == "outside":
+        return [rule.high - near, rule.low + near]
+    return [rule.threshold + (near if rule.condition == "below" else -near)]
+
+
+def case(
+    rule: Rule, what: str, inputs: Iterable[Mapping[str, str]], *, fires: Iterable[str], minutes: int
+) -> dict[str, Any]:
+    """Return a case for promtool: after so many minutes the rule's alert fires for these runs and no others."""
+    name = alert_name(rule.id)
+    asked = f'count by (alertname, run, id, severity) (ALERTS{{alertstate="firing", alertname="{name}"}})'
+    labels = f'alertname="{name}", id="{rule.id}", severity="{rule.severity.word}"'
+    samples = [{"labels": f'{{{labels}, run="{run}"}}', "value": 1} for run in fires]
+    ask = {"expr": asked, "eval_time": f"{minutes}m", "exp_samples": samples}
+    return {
+        "name": f"{rule.name}: {what}",
+        "interval": "1m",
+        "input_series": list(inputs),
+        "promql_expr_test": [ask],
+    }
+
+
+def late(rule: Rule) -> int:
+    """Return minutes after which a rule has seen enough steps of a minute."""
+    return 3 + 3 * (rule.count if rule.condition == "streak" else rule.window) // 2
+
+
+ONLY_SAID = load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {rule.id for rule in SAID})})
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Callable[..., None]:
+    """Return what asks promtool whether the rules do as expected."""
+
+    def ask(cases: list[dict[str, Any]], guide: Guide = ONLY_SAID) -> None:
+        (tmp_path / "rules.yml").write_text(alert_rules(guide), encoding="utf-8")
+        file = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": cases}
+        (tmp_path / "tests.yml").write_text(yaml.safe_dump(file), encoding="utf-8")
+        done = subprocess.run(
+            ["promtool", "test", "rules", "tests.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return ask
+
+
+@needs_promtool
+@pytest.mark.parametrize("step", [1.0, 60.0, 900.0])
+def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> None:
+    file = tmp_path / "rules.yml"
+    file.write_text(alert_rules(GUIDE, step), encoding="utf-8")
+    done = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "duplicate" not in done.stdout
+
+
+def test_many_rules_can_be_said() -> None:
+    ids = {rule.id for rule in SAID}
+    assert {"kl-high", "circuit-breaker-kl", "gpu-idle", "rollout-is-ess", "engine-pearson", "async-idle"} <= ids
+    assert len(SAID) >= 15
+
+
+def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do() -> None:
+    groups = yaml.safe_load(alert_rules(GUIDE))["groups"]
+    alerts = {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+    assert alerts.keys() == {alert_name(rule.id) for rule in GUIDE.rules}
+    assert all({"summary", "source"} <= alert["annotations"].keys() for alert in alerts.values())
+    assert "Lower the learning rate" in alerts["VerlKlHigh"]["annotations"]["description"]
+
+
+def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed() -> None:
+    text = alert_rules(load_guide({"silence": ["plateau"], "rules": {"kl-high": {"threshold": 0.345}}}))
+    assert "VerlPlateau" not in text
+    assert "> 0.345" in text
+
+
+def test_words_of_a_user_are_no_template() -> None:
+    rule = {"severity": "info", "metric": ["my/x"], "condition": "above", "threshold": 1, "window": 3}
+    text = alert_rules(load_guide({"rules": {"mine": {**rule, "advice": "look at {{ .Boom }}"}}}))
+    assert '{{ "{{" }} .Boom' in text
+    assert "verl_my_x" in text
+
+
+@needs_promtool
+def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(told: Callable[..., None]) -> None:
+    cases = []
+    for rule in SAID:
+        sick = {
+            f"{key} {value}": series(rule, key, value, f"{key} {value}") for key in keys(rule) for value in beyond(rule)
+        }
+        sound = [
+            one
+            for key in keys(rule)
+            for value in within(rule)
+            for one in series(rule, key, value, f"{key} sound {value}")
+        ]
+        inputs = [*(one for made in sick.values() for one in made), *sound]
+        cases.append(case(rule, "all its keys", inputs, fires=sick, minutes=late(rule)))
+    told(cases)
+
+
+@needs_promtool
+def test_every_finding_is_an_alert_while_it_holds(told: Callable[..., None]) -> None:
+    def finding(rule: Rule, run: str, value: int) -> dict[str, str]:
+        labels = f'{{run="{run}",id="{rule.id}",severity="{rule.severity.word}",job="x"}}'
+        return {"series": f"verl_finding_active{labels}", "values": f"{value}x9"}
+
+    rules = {rule.id: rule for rule in reversed(GUIDE.rules)}.values()
+    inputs = [finding(rule, run, value) for rule in rules for run, value in (("sick", 1), ("sound", 0))]
+    cases = [case(rule, "found", inputs, fires=["sick"], minutes=2) for rule in rules]
+    told([{**cases[0], "promql_expr_test": [ask for one in cases for ask in one["promql_expr_test"]]}], GUIDE)
+
+
+KL = next(rule for rule in GUIDE.rules if rule.name == "kl-high")
+BAD = {"series": 'verl_actor_ppo_kl{run="a",job="x"}', "values": "0.15x99"}
+STEPS = {"series": 'verl_training_steps_total{run="a",job="x"}', "values": "0+1x99"}
+
+
+@needs_promtool
+def test_an_alert_stays_silent_where_it_could_not_be_sure(told: Callable[..., None]) -> None:
+    judged = {"series": 'verl_run_state{run="a"}', "values": "1x99"}
+    silent = {
+        ("verl-tui judges the run itself", 60): [BAD, STEPS, judged],
+        ("no further step was made", 60): [BAD, {**STEPS, "values": "7x99"}],
+        ("steps take five minutes", 15): [BAD, {**STEPS, "values": "0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 3"}],
+        ("too few steps were made yet", 9): [BAD, STEPS],
+        ("half of the steps are healthy", 60): [{**BAD, "values": "0.15 0.01 " * 40}, STEPS],
+    }
+    told([case(KL, why, inputs, fires=[], minutes=minutes) for (why, minutes), inputs in silent.items()])
+
+
+@needs_promtool
+def test_runs_of_rl_insight_are_judged_under_its_names(told: Callable[..., None]) -> None:
+    cases = []
+    for rule in SAID:
+        for key in keys(rule):
+            if rule.stream != "value" or dialect((key,)) != "verl":
+                continue
+            where = '{project="math",experiment_name="grpo",job="rl"}'
+            flat = key.replace("/", "_").replace(":", "_")
+            inputs = [
+                {"series": f"rl_insight_monitor_training_global_step{where}", "values": "0+1x99"},
+                {"series": f"rl_insight_monitor_{flat}{where}", "values": f"{beyond(rule)[0]!r}x99"},
+            ]
+            cases.append(case(rule, flat, inputs, fires=["math/grpo"], minutes=late(rule)))
+    assert len(cases) > 10
+    told(cases)
