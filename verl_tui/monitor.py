@@ -118,12 +118,13 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     """Return a monitor that has read everything there is, once, and judged it.
 
     Args:
-        specs: Paths, directories and globs.
+        specs: Paths, directories, globs and addresses.
         config: The user's configuration.
         now: Seconds since the epoch.
     """
     monitor = Monitor(config)
     feed = Feed(specs)
+    feed.settle()
     discovery = feed.scan()
     monitor.apply(discovery, now)
     for batch in feed.read():

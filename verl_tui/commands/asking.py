@@ -23,7 +23,7 @@ EXAMPLE = "verl-tui 'logs/run_*'"
 """The command line that is shown to whoever has said nothing yet."""
 
 
-def paths_argument(parser: Parser, help: str = "log, directory, quoted glob or -") -> None:
+def paths_argument(parser: Parser, help: str = "log, directory, quoted glob, address or -") -> None:
     """Add the paths."""
     completes_paths(parser.add_argument("paths", nargs="*", metavar="PATH", help=help))
 

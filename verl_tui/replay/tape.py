@@ -156,6 +156,7 @@ class Tape:
             told: Is told after each batch how many bytes have been read, and how many there are.
         """
         feed = Feed(specs)
+        feed.settle()
         discovery = feed.scan()
         batches: list[Batch] = []
         known: dict[tuple[str, str], SourceStatus] = {}

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from verl_tui.text import one_line
 
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
-_UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f]")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -55,7 +54,7 @@ def read(spec: str) -> Address:
     Raises:
         ValueError: It is none that can be asked; the message says why, for people.
     """
-    if _UNSAFE.search(spec):
+    if not spec.isprintable() or " " in spec:
         raise ValueError("an address has no spaces or control characters")
     try:
         parts = urlsplit(spec)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.records import Unreadable
 from verl_tui.sources.gather import Gather, joined
 from verl_tui.sources.scraped_rows import ScrapedRows, runs_in
-from verl_tui.sources.scrapes import Sample, Scrape, Scrapes
+from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, spelled
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def read_page(data: bytes) -> Page:
 
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     seconds = text.rstrip().endswith("# EOF")  # OpenMetrics: seconds where the text format has milliseconds
-    kinds = {found[1]: found[2] for found in _TYPED.finditer(text)}
+    kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
     scrapes: list[Scrape] = []
     samples: list[Sample] = []
     seen: set[object] = set()
@@ -108,7 +108,7 @@ def _samples(families: Iterable[object], *, seconds: bool) -> Iterator[Sample]:
         for sample in family.samples:  # type: ignore[attr-defined]
             time = None if sample.timestamp is None else float(sample.timestamp) * (1000.0 if seconds else 1.0)
             labels = tuple(sorted((one_line(name, 100), one_line(value, 200)) for name, value in sample.labels.items()))
-            yield Sample(one_line(sample.name, 300), labels, float(sample.value), time)
+            yield Sample(spelled(one_line(sample.name, 300)), labels, float(sample.value), time)
 
 
 def reader(path: Path) -> PageReader:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import by_step, console, filelogger, parquet, pipe, rollouts, wandb
+from verl_tui.sources import addresses, by_step, console, filelogger, parquet, pipe, rollouts, wandb
 from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
@@ -14,6 +15,7 @@ from verl_tui.sources.dumps import DumpSource
 from verl_tui.sources.grouping import is_events, log_of
 from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
+from verl_tui.sources.served import PageSource, Served, ServerSource
 from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source
 from verl_tui.sources.tables import TableFolder
@@ -25,12 +27,13 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from verl_tui.sources.grouping import FoundFile, FoundRun
 
 _POLL = 1.0
 """Seconds between looks at the files' sizes: network file systems send no notices."""
+_SOON = 0.05
+"""Seconds between two looks whether a server has answered for the first time."""
 _RESCAN = 3.0
 """Seconds between looks for new files and runs where no notice came."""
 _QUIET = 10.0
@@ -49,7 +52,7 @@ class _Reader:
     Whatever a source raises ends that source and nothing else: it is down, with the reason, and all others go on.
     """
 
-    def __init__(self, run: str, source: Source, path: Path, format: str, watch: WriterWatch) -> None:
+    def __init__(self, run: str, source: Source, path: Path | str, format: str, watch: WriterWatch) -> None:
         self.run = run
         self.source = source
         self.file = source.path if isinstance(source, FileSource) and not isinstance(source, PipeSource) else None
@@ -59,6 +62,8 @@ class _Reader:
         """How it was when it was asked last."""
         self.caught_up = False
         """Whether everything that lay there at the start has been read: what follows is live."""
+        self.served = isinstance(source, PageSource | ServerSource)
+        """Whether it is asked over a network: then its records state when they were, whenever they come."""
         self.told: SourceStatus | None = None
         self.finished_at = -1
         self._broken = False
@@ -72,7 +77,7 @@ class _Reader:
             self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             return self._down(error), False
-        live = self.caught_up
+        live = self.caught_up and not self.served
         if not more:
             self.caught_up = True
         if not records and self.status == self.told:
@@ -121,10 +126,11 @@ class Feed:
         """Look for nothing yet.
 
         Args:
-            specs: Paths, directories and globs.
+            specs: Paths, directories, globs and addresses.
             watch: Knows who writes the files.
         """
-        self._finder = Finder(specs)
+        self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
+        self._served = Served([spec for spec in specs if addresses.is_meant(spec)])
         self._readers: dict[tuple[str, Path], _Reader] = {}
         self._names: dict[Path, str] = {}
         """The run that a file was first found to be of, by its name."""
@@ -137,7 +143,18 @@ class Feed:
         discovery = self._finder.scan()
         for run in discovery.runs:
             self._add(run)
-        return discovery
+        for name, source in self._served.sources():
+            address = source.status().path
+            self._readers[name, Path(address)] = _Reader(name, source, address, source.status().format, self._watch)
+        return replace(
+            discovery,
+            problems=(*discovery.problems, *self._served.problems),
+            waiting=(*discovery.waiting, *self._served.waiting),
+        )
+
+    def settle(self) -> None:
+        """Ask at all addresses once, and wait for the answers: for a look that nobody repeats."""
+        self._served.settle()
 
     def read(self) -> Iterator[Batch]:
         """Yield what has been appended since the last call, a little of each source in turn.
@@ -190,6 +207,7 @@ class Feed:
         """
         told: Discovery | None = None
         self._watch.start(stop)
+        self._served.start(stop)
         next_scan = clock()
         while not stop.is_set():
             if clock() >= next_scan:
@@ -235,11 +253,18 @@ class Feed:
             readers = again
 
     def _warm(self, now: float) -> list[_Reader]:
-        """Return the sources that may have grown: those that did so lately."""
-        return [r for r in self._readers.values() if r.told is None or now - (r.told.modified or 0.0) < _COLD]
+        """Return the sources that may have grown: those that did so lately, and all that are asked over a network."""
+        return [
+            one
+            for one in self._readers.values()
+            if one.served or one.told is None or now - (one.told.modified or 0.0) < _COLD
+        ]
 
     def _wait(self, stop: threading.Event) -> Iterator[bool]:
-        """Yield at every notice of the file system and at every poll; true where files came or went."""
+        """Yield at every notice of the file system and at every poll; true where files, or sources of others, came."""
+        if self._served.awaited:
+            yield stop.wait(_SOON) or self._served.grown
+            return
         import watchfiles  # 40 ms, after the first frame
 
         known = sorted(self._finder.directories)

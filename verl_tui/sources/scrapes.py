@@ -87,13 +87,21 @@ _BY_CLOCK = re.compile(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:
 """What engines, queues and machines say: their figures go on whether training does or not."""
 _SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
 """What our exporter says once more under the tutorials' names."""
+_PROGRESS = {prometheus_names.LAST_STEP, prometheus_names.TOTAL_STEPS}
 _MOST_PARTS = 32
 _MOST_KEYS = 2000
 _MOST_READINGS = 20_000
 """A thousand nodes of eight devices have more figures than anybody looks at."""
 _QUANTILES = {"p50": 0.5, "p95": 0.95}
 
+_UNDERSCORED = re.compile(r"(vllm|sglang)_")
+
 _Labels = tuple[tuple[str, str], ...]
+
+
+def spelled(name: str) -> str:
+    """Return the name that an engine gave a metric: in OpenMetrics prometheus-client writes `_` for its `:`."""
+    return _UNDERSCORED.sub(r"\1:", name, count=1) if name.startswith(("vllm_", "sglang_")) else name
 
 
 class Scrapes:
@@ -148,9 +156,14 @@ class Scrapes:
 _MACHINES = frozenset((*DEVICES, *HOSTS))
 
 
+def place_of(worker: str) -> str:
+    """Return host and port of a worker, whose name is its address."""
+    return worker.partition("://")[2].partition("/")[0] or worker
+
+
 def _at(worker: str) -> dict[str, str]:
     """Return the label that says where a worker is, for samples that do not say."""
-    return {"instance": worker} if worker else {}
+    return {"instance": place_of(worker)} if worker else {}
 
 
 def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
@@ -172,6 +185,18 @@ def key_of(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
     plain = name.removeprefix(prometheus_names.PREFIX)
     own = slashed(plain)
     return (own if own != plain else slashed(name)), 1.0
+
+
+def is_metric(name: str, *, known: bool) -> bool:
+    """Tell whether a gauge is a metric of training.
+
+    Args:
+        name: Of its series.
+        known: Whether our exporter says the log's own keys, beside which the tutorials' names say nothing new.
+    """
+    if _NO_METRIC.fullmatch(name) or name in _MACHINES or name in _PROGRESS or _BY_CLOCK.fullmatch(name):
+        return False
+    return not (name.endswith(("_bucket", "_sum", "_count")) or (known and name in _SUMMARIES))
 
 
 class _Told:

@@ -137,7 +137,10 @@ class Client:
                 headers["Content-Type"] = "application/x-www-form-urlencoded"
             connection.request("GET" if form is None else "POST", address.path, form, headers)
             response = connection.getresponse()
-            body = self._body(response)
+            try:
+                body = self._body(response)
+            finally:
+                response.close()  # read1 does not notice the end, and the connection would stay taken
             if response.will_close:
                 self.close()
             return response.status, {name.lower(): value for name, value in response.getheaders()}, body

@@ -1,0 +1,269 @@
+"""A real Prometheus as a source: runs are found, their past is what the log said, machines and engines come along."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_server import SCRAPE, needs_prometheus, serving
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor, load
+from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.runs.devices import logged_devices
+from verl_tui.sources import addresses
+from verl_tui.sources.prometheus import Server
+from verl_tui.sources.web import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from prometheus_server import Sample
+
+pytestmark = needs_prometheus
+
+
+def now() -> float:
+    """Return the last moment of a scrape: a real server lives by the real clock."""
+    return math.floor((time.time() - 5) / SCRAPE) * SCRAPE
+
+
+def exported(name: str, columns: Mapping[str, Sequence[float]], end: float) -> Iterator[Sample]:
+    """Yield what our exporter tells Prometheus of a run, scraped once after each step."""
+    from verl_tui.exporters.prometheus import Pages
+
+    monitor = Monitor(Config())
+    pages = Pages()
+    count = len(next(iter(columns.values())))
+    for at in range(count):
+        time = end - (count - 1 - at) * SCRAPE
+        rows = Rows(tuple(columns), (at + 1,), [[column[at]] for column in columns.values()], (at,), (time - 1.5,))
+        status = SourceStatus(f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True)
+        monitor.apply(Batch(name, status, (rows,)), time)
+        for family in pages.page(monitor, time).collect():
+            for sample in family.samples:
+                labels = {**sample.labels, "job": "verl-tui", "instance": "127.0.0.1:9750"}
+                counts = family.type == "counter" and not sample.name.endswith("_total")
+                yield f"{sample.name}_total" if counts else sample.name, labels, sample.value, time
+
+
+COLUMNS = {
+    "critic/score/mean": [0.1 + at / 100 for at in range(40)],
+    "actor/entropy": [1.5 - at / 50 for at in range(40)],
+    "timing_per_token_ms/gen": [3.25 + at for at in range(40)],
+    "actor/lr": [1e-6] * 40,
+    "actor/pg_loss": [math.nan if at == 7 else -0.01 * at for at in range(40)],
+    "actor/perf/max_memory_allocated_gb": [61.5] * 40,
+    "val-core/openai/gsm8k/acc/mean@1": [0.25 + 0.01 * (at // 10) for at in range(40)],
+}
+
+
+def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path: Path) -> None:
+    end = now()
+    with serving(tmp_path, exported("grpo/qwen 3", COLUMNS, end)) as address:
+        monitor = load([address], Config(), time.time())
+    assert monitor.sentences == ()
+    (run,) = monitor.runs.values()
+    assert run.name == "grpo/qwen 3"
+    assert run.step == 40
+    for key, column in COLUMNS.items():
+        series = run.series(key)
+        assert series is not None, key
+        if key.startswith("val-"):  # it is logged with every tenth step, and held in between
+            assert list(zip(series.steps, series.values, strict=True)) == [
+                (1, 0.25),
+                (11, 0.26),
+                (21, 0.27),
+                (31, 0.28),
+            ]
+            continue
+        assert list(series.steps) == list(range(1, 41)), key
+        assert list(series.values) == pytest.approx(column, rel=1e-12, nan_ok=True), key
+    reward = run.series("critic/score/mean")
+    assert reward is not None
+    assert reward.times[-1] == pytest.approx(end - 1.5)
+    assert not [key for key in run.keys if key.startswith("verl_")]
+
+
+def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> None:
+    end = now()
+    insight = {"project": "p", "experiment_name": "e", "instance": "n:9092", "job": "trainer_metrics"}
+    tutorial = {"instance": "n:8000", "job": "verl_training"}
+    past: list[Sample] = []
+    for at in range(20):
+        moment = end - (19 - at) * SCRAPE
+        past += [
+            ("rl_insight_monitor_training_global_step", insight, float(at), moment),
+            ("rl_insight_monitor_critic_score_mean", insight, at / 10, moment),
+            ("verl_training_steps_total", tutorial, 100.0 + at, moment),
+            ("verl_average_reward", tutorial, at / 20, moment),
+            ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "1.0"}, 10.0 * at, moment),
+            ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "2.0"}, 20.0 * at, moment),
+            ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "+Inf"}, 20.0 * at, moment),
+            ("verl_gpu_memory_used_bytes", {**tutorial, "device": "0"}, 6e10, moment),
+        ]
+    with serving(tmp_path, past) as address:
+        monitor = load([address], Config(), time.time())
+    assert {name: run.step for name, run in monitor.runs.items() if run.step is not None} == {
+        "e": 19,
+        "verl_training": 119,
+    }
+    series = monitor.runs["e"].series("critic/score/mean")
+    assert series is not None
+    assert list(series.values) == pytest.approx([at / 10 for at in range(20)])
+    run = monitor.runs["verl_training"]
+    assert run.indicators["reward"] == "verl_average_reward"
+    devices, _ = logged_devices(run)
+    assert [one.gpu.memory_used for one in devices] == [60_000_000_000]
+
+
+def trained(run: str, count: int, end: float, every: float = SCRAPE) -> list[Sample]:
+    """Return what a run of some steps left, the last of them at `end`."""
+    labels = {"run": run, "instance": "n:1", "job": "j"}
+    return [
+        sample
+        for at in range(count)
+        for sample in (
+            ("verl_training_steps_total", labels, float(at), end - (count - 1 - at) * every),
+            ("verl_critic_score_mean", labels, at / 100, end - (count - 1 - at) * every),
+        )
+    ]
+
+
+def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sample]:
+    """Return what DCGM, Ray, node_exporter, vLLM and TransferQueue say of a cluster."""
+    past: list[Sample] = []
+    for at in range(count):
+        moment = end - (count - 1 - at) * SCRAPE
+        for node in range(nodes):
+            for gpu in range(gpus):
+                dcgm = {
+                    "Hostname": f"node-{node:02}",
+                    "gpu": str(gpu),
+                    "instance": f"10.0.0.{node}:9400",
+                    "job": "dcgm",
+                }
+                ray = {"ip": f"10.0.0.{node}", "GpuIndex": str(gpu), "job": "ray"}
+                past += [
+                    ("DCGM_FI_DEV_GPU_UTIL", dcgm, 50.0 + gpu, moment),
+                    ("DCGM_FI_DEV_FB_USED", dcgm, 60_000.0, moment),
+                    ("DCGM_FI_DEV_FB_FREE", dcgm, 20_000.0, moment),
+                    ("ray_node_gpus_utilization", ray, 1.0, moment),
+                ]
+            host = {"instance": f"node-{node:02}:9100", "job": "node"}
+            past += [
+                ("node_cpu_seconds_total", {**host, "mode": "idle", "cpu": "0"}, 5.0 * at, moment),
+                ("node_cpu_seconds_total", {**host, "mode": "user", "cpu": "0"}, 10.0 * at, moment),
+                ("node_memory_MemTotal_bytes", host, 100.0, moment),
+                ("node_memory_MemAvailable_bytes", host, 25.0, moment),
+            ]
+        for engine in ("0", "1"):
+            vllm = {"engine": engine, "model_name": "m", "job": "rollout"}
+            past += [
+                ("vllm:num_requests_running", vllm, 4.0, moment),
+                ("vllm:kv_cache_usage_perc", vllm, 0.5, moment),
+                ("vllm_generation_tokens_total", vllm, 1500.0 * at, moment),
+                ("vllm:corrupted_requests_total", vllm, 1.0, moment),
+                ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "1.0"}, 0.0, moment),
+                ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "2.0"}, 10.0 * at, moment),
+                ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "+Inf"}, 10.0 * at, moment),
+            ]
+        past.append(("tq_partition_production_progress", {"task_name": "train", "job": "tq"}, 0.75, moment))
+    return past
+
+
+def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(tmp_path: Path) -> None:
+    end = now()
+    past = [*trained("old", 20, end - 3600), *trained("grpo", 20, end), *cluster(20, end)]
+    with serving(tmp_path, past) as address:
+        monitor = load([address], Config(), time.time())
+    assert list(monitor.runs) == ["grpo", "old"]
+    run = monitor.runs["grpo"]
+    devices, _ = logged_devices(run)
+    assert [(one.node, one.gpu.index) for one in devices] == [
+        (f"node-{node:02}", str(gpu)) for node in range(2) for gpu in range(8)
+    ]
+    assert devices[3].gpu.utilization == 53.0
+    assert devices[3].gpu.memory_total == pytest.approx(80_000 * 2**20, rel=1e-6)
+    figures = {
+        "vllm:num_requests_running": 8.0,
+        "vllm:kv_cache_usage_perc": 0.5,
+        "vllm:generation_tokens_per_second": 200.0,
+        "vllm:corrupted_requests_total": 2.0,
+        "vllm:e2e_request_latency_seconds/p95": 1.95,
+        "tq_partition_production_progress/train": 0.75,
+        "system/cpu/l:node-01": pytest.approx(200 / 3),
+        "system/memory_percent/l:node-00": 75.0,
+    }
+    assert {key: run.tail(key, 1)[0] for key in figures} == figures
+    assert not logged_devices(monitor.runs["old"])[0]
+    assert any(finding.id == "corrupted-requests" for finding in monitor.verdicts["grpo"].findings)
+
+
+def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(tmp_path: Path) -> None:
+    end = now()
+    with serving(tmp_path, [*trained("a", 20, end), *trained("b", 20, end), *cluster(5, end)]) as address:
+        monitor = load([address], Config(), time.time())
+    machines = next(run for name, run in monitor.runs.items() if name not in ("a", "b"))
+    assert machines.name == address.removeprefix("http://")
+    assert machines.step is None
+    assert len(logged_devices(machines)[0]) == 16
+    assert not logged_devices(monitor.runs["a"])[0]
+
+
+def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
+    end = now()
+    gather: dict[str, list[int]] = {}
+    with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
+        place = addresses.read(address)
+        client = Client(place)
+        server = Server(place, client)
+        for moment in (end - 20 * SCRAPE + 2, end - 10 * SCRAPE + 2, end - 10 * SCRAPE + 3, end + 2):
+            server.ask(moment)
+        client.close()
+        run = server.runs["grpo"]
+        for record in (record for records in run.waiting for record in records):
+            if isinstance(record, Rows):
+                for key in record.keys:
+                    gather.setdefault(key, []).extend(record.steps)
+    assert gather["critic/score/mean"] == list(range(40))
+    assert sorted(gather["vllm:num_requests_running"]) == list(range(40))
+    # One question a group each time, four to find the runs, three a minute to find more.
+    assert server.asked == (4 + 3) + (3 + 3) + 0 + (3 + 3)
+
+
+def test_a_resumed_run_begins_anew_where_its_steps_go_back(tmp_path: Path) -> None:
+    end = now()
+    past = [*trained("grpo", 30, end - 20 * SCRAPE)]
+    labels = {"run": "grpo", "instance": "n:1", "job": "j"}
+    for at in range(20):
+        moment = end - (19 - at) * SCRAPE
+        past += [
+            ("verl_training_steps_total", labels, 10.0 + at, moment),
+            ("verl_critic_score_mean", labels, 5.0, moment),
+        ]
+    with serving(tmp_path, past) as address:
+        monitor = load([address], Config(), time.time())
+    run = monitor.runs["grpo"]
+    assert run.step == 29
+    assert [mark.step for mark in run.restarts] == [10]
+
+
+def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
+    end = now()
+    log = tmp_path / "logs" / "grpo.jsonl"
+    log.parent.mkdir()
+    log.write_text("".join(f'{{"step": {at}, "data": {{"critic/score/mean": {at}}}}}\n' for at in range(1, 20)))
+    with serving(tmp_path, [*trained("grpo", 20, end), *cluster(20, end)]) as address:
+        monitor = load([str(log), address], Config(), time.time())
+    (run,) = monitor.runs.values()
+    assert run.step == 19
+    assert next(source.status.format for source in run.sources.values()) == "verl file logger"
+    reward = run.series("critic/score/mean")
+    assert reward is not None
+    assert reward.at(7) == (7, 7.0)  # the log's own value holds
+    assert len(logged_devices(run)[0]) == 16
+    assert not run.restarts

@@ -1,0 +1,267 @@
+"""Addresses: what is asked there, and that every bad server comes to one sentence and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor, load
+from verl_tui.sources import addresses
+from verl_tui.sources.served import Poller, Served
+from verl_tui.sources.web import AUTHORIZATION, CA_FILE, Client, NoAnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytest.importorskip("prometheus_client", reason="the package prometheus-client brings it")
+
+Talk = "Callable[[socket.socket, str], None]"
+PAGE = b"# TYPE verl_average_reward gauge\nverl_average_reward %b\nverl_training_steps_total %b\n"
+
+
+@contextmanager
+def listening(talk: Talk) -> Iterator[str]:
+    """Run a server that does with each connection what it is told: what it asks for is handed over as text."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        done = threading.Event()
+
+        def serve() -> None:
+            while not done.is_set():
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.settimeout(5)
+                    try:
+                        talk(connection, connection.recv(65536).decode("latin-1"))
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            done.set()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+
+
+def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    head = "\r\n".join((f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers))
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def always(reply: bytes) -> Talk:
+    return lambda connection, _: connection.sendall(reply)
+
+
+def asked(address: str, **settings: float) -> str:
+    """Return the sentence that a server comes to."""
+    place = addresses.read(f"{address}/metrics")
+    client = Client(place, **settings)  # type: ignore[arg-type]
+    with pytest.raises(NoAnswerError) as error:
+        client.ask(place)
+    client.close()
+    return str(error.value)
+
+
+def drips(connection: socket.socket, _: str) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(200):
+        connection.sendall(b"#")
+        threading.Event().wait(0.02)
+
+
+def floods(connection: socket.socket, _: str) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(100):
+        connection.sendall(b"# padding\n" * 10_000)
+
+
+def test_a_server_that_never_ends_its_answer_is_cut_off() -> None:
+    with listening(drips) as address:
+        assert asked(address, deadline=0.3) == "gives no whole answer within 0.3 s"
+
+
+def test_a_server_that_says_nothing_is_cut_off() -> None:
+    with listening(lambda connection, _: connection.recv(1)) as address:
+        assert asked(address, deadline=0.3) == "gives no whole answer within 0.3 s"
+
+
+def test_an_answer_without_end_is_not_kept() -> None:
+    with listening(floods) as address:
+        assert asked(address, limit=2**20) == "answers with more than 1 MiB"
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        (answer(b"", "401 Unauthorized"), f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}"),
+        (answer(b"", "403 Forbidden"), "refuses access (HTTP 403)"),
+        (answer(b"", "404 Not Found"), "has nothing there (HTTP 404)"),
+        (answer(b"", "500 Oops"), "answers with HTTP 500"),
+        (answer(b"", "799 What"), "answers with HTTP 799"),
+        (b"", "closes the connection without an answer"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP: SSH-2.0-OpenSSH_9.2"),
+        (answer(b"", "302 Found", "Location: http://elsewhere.example/"), "redirects to another server, "),
+        (answer(b"", "302 Found", "Location: /metrics"), "redirects without end"),
+        (answer(b"", "302 Found"), "redirects without end"),
+    ],
+)
+def test_a_bad_answer_is_one_sentence(reply: bytes, sentence: str) -> None:
+    with listening(always(reply)) as address:
+        assert asked(address).startswith(sentence)
+
+
+def test_a_login_never_follows_a_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    with listening(lambda connection, request: seen.append(request)) as other:
+        moved = answer(b"", "302 Found", f"Location: {other}/metrics")
+        monkeypatch.setenv(AUTHORIZATION, "Bearer s3cret")
+        with listening(always(moved)) as address:
+            assert asked(address).startswith("redirects to another server")
+    assert seen == []
+
+
+def test_logins_come_from_the_environment_or_netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def listens(connection: socket.socket, request: str) -> None:
+        seen.append(next((line for line in request.split("\r\n") if line.startswith("Authorization")), ""))
+        connection.sendall(answer(b"ok"))
+
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password pass word\n".replace("pass word", "pw"))
+    netrc.chmod(0o600)
+    with listening(listens) as address:
+        place = addresses.read(address)
+        for name, value in (("NETRC", str(tmp_path / "none")), ("NETRC", str(netrc)), (AUTHORIZATION, "Bearer x")):
+            monkeypatch.setenv(name, value)
+            assert Client(place).ask(place) == b"ok"
+    assert seen == ["", f"Authorization: Basic {base64.b64encode(b'me:pw').decode()}", "Authorization: Bearer x"]
+
+
+def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CA_FILE, "/nowhere/ca.pem")
+    with listening(always(b"")) as address:
+        assert "/nowhere/ca.pem holds no certificates" in asked(address.replace("http", "https"))
+
+
+def test_a_server_without_tls_is_said() -> None:
+    with listening(always(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
+        assert asked(address.replace("http", "https")).startswith("speaks no TLS that works here")
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("http://me:secret@host:9090", "a login in an address"),
+        ("http://", "names no host"),
+        ("http://host:99999/", "is no address"),
+        ("http://ho st/", "no spaces"),
+        ("http://[::1", "is no address"),
+    ],
+)
+def test_an_address_that_makes_no_sense_says_why(spec: str, why: str) -> None:
+    served = Served([spec])
+    (sentence,) = served.problems
+    assert why in sentence
+    assert "secret" not in sentence
+
+
+@given(st.text(max_size=60))
+def test_any_text_behind_a_scheme_is_an_address_or_refused(text: str) -> None:
+    spec = f"http://{text}"
+    assert addresses.is_meant(spec)
+    try:
+        address = addresses.read(spec)
+    except ValueError:
+        return
+    assert address.text.isprintable()
+
+
+# -- endpoints -----------------------------------------------------------------------------------------------------
+
+
+def look(*specs: str) -> Monitor:
+    return load(specs, Config(), time.time())
+
+
+@contextmanager
+def page(text: bytes) -> Iterator[str]:
+    """Serve a page of metrics at /metrics, and nothing else."""
+
+    def talk(connection: socket.socket, request: str) -> None:
+        there = request.startswith("GET /metrics ")
+        connection.sendall(answer(text) if there else answer(b"<html>no</html>", "404 Not Found"))
+
+    with listening(talk) as address:
+        yield address
+
+
+def test_an_endpoint_is_a_run() -> None:
+    with page(PAGE % (b"0.5", b"12")) as address:
+        for spec in (f"{address}/metrics", address):
+            (run,) = look(spec).runs.values()
+            assert (run.step, run.tail("verl_average_reward", 1)[0]) == (12, 0.5)
+            (source,) = run.sources.values()
+            assert source.status.path == spec.replace("/metrics", "") + ("/metrics" if "metrics" in spec else "/")
+
+
+def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
+    labelled = b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
+    with page(labelled % b"1") as first, page(labelled % b"3") as second, page(PAGE % (b"7", b"5")) as third:
+        monitor = look(first, second, third)
+    (run,) = monitor.runs.values()
+    assert run.name == "grpo"
+    assert run.tail("r", 1)[0] == 2.0
+    assert run.tail("verl_average_reward", 1)[0] == 7.0
+    assert len(run.sources) == 3
+
+
+def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    monitor = look(str(tmp_path), "http://127.0.0.1:1")
+    assert [run.step for run in monitor.runs.values()] == [1]
+    (sentence,) = monitor.sentences
+    assert sentence.startswith("http://127.0.0.1:1/: refuses the connection: nothing listens there (since ")
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (answer(b"<html><body>Login</body></html>"), "answers with a page that holds no metrics"),
+        (answer(b'{"status": "success", "data": 1}'), "is a Prometheus server that has nothing of a training so far"),
+        (answer(b"\xff\xfe\x00 junk"), "answers with a page that holds no metrics"),
+    ],
+)
+def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:
+    with listening(always(reply)) as address:
+        (sentence,) = look(address).sentences
+    assert why in sentence
+
+
+def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = [answer(PAGE % (b"1", b"1")), b"", answer(PAGE % (b"2", b"2"))]
+    clock = iter(range(1000, 2000, 10))
+    with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
+        poller = Poller(addresses.read(f"{address}/metrics"), lambda: float(next(clock)))
+        told = []
+        for _ in range(3):
+            poller.ask_once()
+            told.append(poller.problem)
+    assert told == [None, "closes the connection without an answer", None]
+    assert poller.asked is not None
+    assert len(poller.asked.pages) == 2  # type: ignore[union-attr]

@@ -1,0 +1,228 @@
+"""What a Prometheus server answers: tables of points, and the rows that come of those of one run."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui import prometheus_names
+from verl_tui.sources.gather import Row
+from verl_tui.sources.jsonl import loads
+from verl_tui.sources.machines import device_figures, node_of
+from verl_tui.sources.prometheus_queries import STEP_NAMES
+from verl_tui.sources.scraped_rows import ScrapedRows
+from verl_tui.sources.scrapes import Figures, is_metric, key_of
+from verl_tui.sources.web import NoAnswerError
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from verl_tui.records import Record
+
+Points = dict[float, str]
+"""Time -> value as it is written: most are never looked at."""
+
+
+class Line(NamedTuple):
+    """One series of an answer."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: Points
+
+
+def data_of(body: bytes) -> Any:
+    """Return what a server of Prometheus's API says.
+
+    Raises:
+        NoAnswerError: It says that something went wrong, or speaks otherwise.
+    """
+    try:
+        answer = loads(body)
+    except ValueError as error:
+        kind = "a web page" if b"<html" in body[:2000].lower() else "something else"
+        raise NoAnswerError(f"answers with {kind} in place of Prometheus's JSON") from error
+    if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
+        raise NoAnswerError("answers with JSON that is not Prometheus's")
+    if answer["status"] == "error":
+        raise NoAnswerError(f"cannot answer: {one_line(str(answer.get('error')), 160)}")
+    return answer.get("data")
+
+
+def lines_of(body: bytes) -> list[Line]:
+    """Return the series of an answer to a range query; what is none of one is left out."""
+    data = data_of(body)
+    result = data.get("result") if isinstance(data, dict) else None
+    if not isinstance(result, list):
+        raise NoAnswerError("answers with JSON that is not Prometheus's")
+    lines = []
+    for one in result:
+        metric, values = (one.get("metric"), one.get("values")) if isinstance(one, dict) else (None, None)
+        if not isinstance(metric, dict) or not isinstance(values, list):
+            continue
+        try:
+            points: Points = dict(values)
+        except (TypeError, ValueError):
+            continue
+        if not set(map(type, points)) <= {int, float}:
+            continue
+        labels = {str(name): str(value) for name, value in metric.items() if name != "__name__"}
+        lines.append(Line(str(metric.get("__name__", "")), labels, points))
+    return lines
+
+
+class RunRows:
+    """Makes rows of the answers about one run, which come in the order of time."""
+
+    def __init__(self) -> None:
+        self._rows = ScrapedRows()
+        self._times: list[float] = []
+        self._steps: list[int] = []
+        """The steps reached, and when."""
+        self._seen = -math.inf
+        self._read: dict[str, float] = {}
+        """Up to when metrics have been taken, and each group of readings: answers may overlap."""
+        self.told: float | None = None
+        """Time of the newest point that said something."""
+
+    @property
+    def last(self) -> int | None:
+        """The step it is at."""
+        return self._steps[-1] if self._steps else None
+
+    def metrics(self, lines: Sequence[Line], keys: Mapping[str, str]) -> Iterator[Row | Record]:
+        """Yield what training said.
+
+        Args:
+            lines: All series of the run, all at the same times.
+            keys: The log's own keys of their names, as far as they are known.
+        """
+        steps = _highest(line.points for line in lines if line.name in STEP_NAMES)
+        total = _highest(line.points for line in lines if line.name == prometheus_names.TOTAL_STEPS)
+        stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
+        columns = _columns(lines, keys)
+        times = (
+            sorted(steps) if steps else sorted(set().union(*(one[0] for parts in columns.values() for one in parts)))
+        )
+        for at, since in _last_of_each(times, steps):
+            step = int(steps[at]) if at in steps else None
+            self._reach(step, since)
+            metrics = {key: value for key, parts in columns.items() if (value := _value(parts, at)) is not None}
+            whole = total.get(at)
+            figures = Figures(step, None if whole is None else int(whole), stamps.get(at, since), metrics, {})
+            self.told = self._seen = at
+            yield from self._rows.take(figures, at)
+        yield from self._own_devices(lines)
+
+    def readings(self, lines: Sequence[Line], group: str) -> Iterator[Row]:
+        """Yield what is measured by the clock.
+
+        Args:
+            group: What tells these lines from others that are asked for by themselves.
+            lines: Figures of devices under the exporters' names, and others that carry their key as a label.
+        """
+        every: dict[float, dict[str, float]] = {}
+        by_time: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
+        for line in lines:
+            key = _key(line)
+            for at, written in line.points.items():
+                value = _number(written)
+                if key is None:
+                    by_time.setdefault(at, []).append((line.name, line.labels, value))
+                elif not math.isnan(value):  # a rate or quantile of nothing
+                    every.setdefault(at, {})[key] = value
+        for at, samples in by_time.items():
+            every.setdefault(at, {}).update(device_figures(samples))
+        since = self._read.get(group, -math.inf)
+        for at in sorted(at for at in every if at > since):
+            self._read[group] = at
+            figures = {safe(key, 300): value for key, value in every[at].items()}
+            if figures:
+                step, stated = self._step_at(at)
+                self.told = max(at, self.told or at)
+                keys, values = tuple(figures), tuple(figures.values())
+                yield Row(step, keys, values, at, mean=True, progress=False, reckoned=not stated)
+
+    def _own_devices(self, lines: Sequence[Line]) -> Iterator[Row]:
+        own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
+        yield from self.readings(own, "own") if own else ()
+
+    def _reach(self, step: int | None, at: float) -> float:
+        """Note that a step was seen; return when it was seen first."""
+        if step is None:
+            return at
+        if step != self.last:
+            self._times.append(at)
+            self._steps.append(step)
+        return self._times[-1]
+
+    def _step_at(self, time: float) -> tuple[int, bool]:
+        """Return the step of a moment, and whether anything tells; else moments are counted by the minute."""
+        if self._steps:
+            return self._steps[max(0, bisect_right(self._times, time) - 1)], True
+        if not self._times:
+            self._times.append(time)
+        return max(0, int((time - self._times[0]) / _MINUTE)), False
+
+
+_MINUTE = 60.0
+
+
+def _columns(lines: Iterable[Line], keys: Mapping[str, str]) -> dict[str, list[tuple[Points, float]]]:
+    """Return by key the points of its series, with what each is to be multiplied with."""
+    columns: dict[str, list[tuple[Points, float]]] = {}
+    for line in lines:
+        if line.name in STEP_NAMES:
+            continue
+        if line.name in keys or is_metric(line.name, known=bool(keys)):
+            key, factor = key_of(line.name, keys)
+            columns.setdefault(safe(key, 300), []).append((line.points, factor))
+    return columns
+
+
+def _highest(series: Iterable[Points]) -> dict[float, float]:
+    """Return the highest value at each time: of several workers the one that is furthest."""
+    found: dict[float, float] = {}
+    for points in series:
+        for at, written in points.items():
+            value = _number(written)
+            if math.isfinite(value) and value >= found.get(at, 0.0):
+                found[at] = value
+    return found
+
+
+def _last_of_each(times: Sequence[float], steps: Mapping[float, float]) -> Iterator[tuple[float, float]]:
+    """Yield the last time of each step, with the first one; all times where there are no steps."""
+    since = times[0] if times else 0.0
+    for i, at in enumerate(times):
+        after = times[i + 1] if i + 1 < len(times) else None
+        if steps and after is not None and steps[at] == steps[after]:
+            continue
+        yield at, since if steps else at
+        since = after if after is not None else at
+
+
+def _value(parts: Sequence[tuple[Points, float]], at: float) -> float | None:
+    """Return the value at a time: of several workers their mean."""
+    known = [_number(points[at]) * factor for points, factor in parts if at in points]
+    return sum(known) / len(known) if known else None
+
+
+def _number(written: object) -> float:
+    try:
+        return float(written)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _key(line: Line) -> str | None:
+    """Return the key of a figure that carries it as a label; behind it of what and of which host it is."""
+    key = line.labels.get("key")
+    if key is None:
+        return None
+    if key.startswith("system/"):
+        node = node_of(line.labels)
+        return f"{key}/l:{node}" if node else key
+    return "/".join((key, *(line.labels[name] for name in ("task_name",) if line.labels.get(name))))
