@@ -202,6 +202,7 @@ def test_samples_that_become_alike() -> None:
     assert found is not None
     assert "more alike" in found.message
     assert find("reward-hacking", {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)}) is None
+    assert find("reward-hacking", {**alike, **scored(RISING)}) is None, "right answers are alike"
 
 
 # -- length-explosion --------------------------------------------------------------------------------------------------
@@ -261,6 +262,28 @@ def test_samples_that_leave_their_own_past() -> None:
     fallen = find("repetition", {"samples/ngram_entropy": [1 - value for value in LOOPS]})
     assert fallen is not None
     assert "fallen" in fallen.message
+
+
+def scored(mean: Sequence[float]) -> dict[str, list[float]]:
+    """Return the figures of samples that are right or wrong."""
+    return {"samples/score": [*mean], "samples/score_std": [math.sqrt(m * (1 - m)) for m in mean]}
+
+
+@pytest.mark.parametrize(
+    ("scores", "severity"),
+    [
+        (scored([0.2] * 150 + [0.9] * 100), Severity.INFO),  # the text behind the answer repeats itself
+        (scored([0.5] * 250), Severity.WARNING),
+        (scored([0.9] * 150 + [0.1] * 100), Severity.WARNING),
+        ({"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * COUNT}, Severity.WARNING),  # by degrees
+    ],
+)
+def test_repetition_beside_answers_that_become_right_is_noted(
+    scores: dict[str, list[float]], severity: Severity
+) -> None:
+    verdict = judge(planted({"samples/repetition": LOOPS, **scores}))
+    assert [one.severity for one in verdict.findings if one.id == "repetition"] == [severity]
+    assert [one.severity for one in verdict.history if one.id == "repetition"] == [severity]
 
 
 def test_repetition_that_creeps_and_such_that_was_always_there() -> None:

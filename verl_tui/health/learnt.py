@@ -1,9 +1,9 @@
-"""What the reward has learnt: silences where it is at its top, or rises."""
+"""What has been learnt: silences where the reward is at its top or rises, and answers that are right or wrong."""
 
 from __future__ import annotations
 
 import math
-from statistics import fmean, variance
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,8 +25,15 @@ _NEAR = 1 - (1 - _BEST) / (1 - _BEGUN)
 _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
 """A reward gains that lies three standard errors above what it was 100 points ago, by three tenths of the way between
 its lowest and its highest mean so far; three points are the fewest that make a mean. Heuristic."""
+_HALF = 0.5
+"""Of what was left to be learnt: heuristic."""
+_LIKE = 0.6
+"""Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points: real ones have had
+0.7 and more, what counts words or judges by degrees up to 0.4."""
 _MOST = 100
 """Stretches of a long past that are looked at."""
+_HUGE = 1e100
+"""Squares of larger numbers overflow; broken runs do log such, and NaN is no smaller."""
 _BELOW = -1e-9
 """Below 0 but for rounding."""
 
@@ -84,7 +91,7 @@ def gains(values: Sequence[float]) -> bool:
     if min(len(then), len(now)) < _FEWEST:
         return False
     gain = fmean(now) - fmean(then)
-    if gain <= _SURE * math.sqrt(variance(now) / len(now) + variance(then) / len(then)):
+    if gain <= _SURE * math.sqrt(_variance(now) / len(now) + _variance(then) / len(then)):
         return False
     stride = max(size, len(values) // _MOST)
     stretches = (_finite(values[at : at + size]) for at in range(0, len(values) - size + 1, stride))
@@ -92,8 +99,36 @@ def gains(values: Sequence[float]) -> bool:
     return gain >= _GOOD_PART * (max(*means, fmean(now)) - min(means))
 
 
+def has_learnt(values: Sequence[float]) -> bool:
+    """Return whether shares of answers that are right are next to 1, or have come half of the way, or just gain."""
+    known = _finite(values)
+    size = min(_SCORES, len(known) // 3)
+    if size < _FEWEST:
+        return False
+    first, now = fmean(known[:size]), fmean(known[-size:])
+    return now >= _TOP or now - first >= _HALF * (1 - first) or gains(known)
+
+
+def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
+    """Return whether scores are 0 or 1, by their mean and standard deviation at each of some points.
+
+    Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such points by somewhat
+    less, too.
+    """
+    pairs = [(m, s) for m, s in zip(means, spreads, strict=False) if math.isfinite(m + s)]
+    if len(pairs) < _FEWEST or not all(0 <= m <= 1 for m, _ in pairs):
+        return False
+    widest = sum(math.sqrt(m * (1 - m)) for m, _ in pairs)
+    return 0 < widest <= sum(s for _, s in pairs) / _LIKE
+
+
 def _finite(values: Sequence[float]) -> list[float]:
-    return [value for value in values if math.isfinite(value)]
+    return [value for value in values if abs(value) < _HUGE]
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = fmean(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 LEARNT: Mapping[str, Callable[[Moment, str], str | None]] = {

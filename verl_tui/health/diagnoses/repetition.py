@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import Condition, Spans, Words
 from verl_tui.health.conditions.shift import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
-from verl_tui.health.finding import Finding, NotJudged
+from verl_tui.health.finding import Finding, NotJudged, Severity
+from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Iterator
 
+    from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.moment import Moment
 
@@ -37,12 +40,29 @@ _FIGURES = tuple(
 )
 
 
+_SCORED = ("samples/score", "samples/score_std")
+_SCORES = 100
+"""Newest steps with samples that tell whether their answers are right or wrong."""
+_LEARNT = "although more answers are right than before: such text may follow the answer"
+
+
 class Repetition(Diagnosis):
     """Repetition rate up, or n-gram entropy down, far beyond their usual spread."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
         self._watches: dict[str, Watch] = {}
+        self._calm: dict[int, bool] = {}
+        """Whether answers had become better, by the step at which it was raised: later ones change no history."""
+        self._seen: Hashable = None
+        """What that depends on beside the step."""
+
+    @property
+    def episodes(self) -> Iterator[Episode]:
+        """All that was found so far, oldest first."""
+        for one in super().episodes:
+            calm = self._calm.get(one.raised_step or 0, False)
+            yield replace(one, severity=Severity.INFO, message=f"{one.message}, {_LEARNT}") if calm else one
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the figures that the samples give."""
@@ -63,6 +83,11 @@ class Repetition(Diagnosis):
         # The figures of one kind tell the same story: the first that left its past tells it.
         told = [one for one in known if one[2].spans.open is not None]
         self.spans = next((one[2].spans for one in (*told, *known) if one[2].spans.all), Spans(0))
+        if (seen := _seen_by(moment)) != self._seen:
+            self._seen, self._calm = seen, {}
+        for span in self.spans.all:
+            if span.raised not in self._calm:
+                self._calm[span.raised] = _better(moment.at(span.raised))
         return self._finding(moment, told) if told else None
 
     def _finding(self, moment: Moment, told: list[tuple[str, str, Condition, int | None]]) -> Finding | None:
@@ -70,10 +95,11 @@ class Repetition(Diagnosis):
         key, step, first = reports[0]
         if first is None:
             return None
+        calm = _better(moment)
         return Finding(
             self.rule.id,
-            self.rule.severity,
-            first.message,
+            Severity.INFO if calm else self.rule.severity,
+            f"{first.message}, {_LEARNT}" if calm else first.message,
             step=step,
             since_step=min(report.since for _, _, report in reports if report is not None),
             evidence=tuple(f"{at}: {words}" for at, _, report in reports if report for words in report.evidence),
@@ -85,3 +111,16 @@ class Repetition(Diagnosis):
 
 def _make(way: float) -> Callable[[], Shift]:
     return lambda: Shift(window=_PAST, least=_LEAST, recent=_RECENT, way=way)
+
+
+def _better(moment: Moment) -> bool:
+    """Return whether answers that are either right or wrong are more often right than they used to be."""
+    score, spread = (moment.known(moment.names.get(name)) for name in _SCORED)
+    if score is None or spread is None or len(score) != len(spread):
+        return False
+    return right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)) and has_learnt(score.values)
+
+
+def _seen_by(moment: Moment) -> Hashable:
+    series = (moment.series(key) for name in _SCORED if (key := moment.names.get(name)) is not None)
+    return moment.end, tuple(one.revision for one in series if one is not None)

@@ -9,6 +9,7 @@ from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
 from verl_tui.health.finding import NotJudged
+from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, trade_off
 from verl_tui.indicators import validation_keys
 
@@ -35,6 +36,7 @@ _SURE = 3.0
 _FOLLOW_T, _FOLLOW = 2.0, 0.02
 """A validation that has likely gained a fiftieth of its level follows."""
 _MOST_VALIDATIONS, _MOST_COMPONENTS = 6, 12
+_SCORED = ("samples/score", "samples/score_std")
 _REPEATS = 0.1
 _POORER = 0.15
 """Repetition up by a tenth, or diversity down by so much of its level, beyond doubt: heuristic."""
@@ -50,7 +52,7 @@ class _Context(NamedTuple):
     """What the columns are, behind the reward and two figures of samples."""
 
     validations: int
-    """So many validation scores come first, then the reward's parts."""
+    """So many validation scores come first, then the reward's parts, then mean and spread of the samples' scores."""
     weights: tuple[float | None, ...]
     """Of each part, None where it is not known."""
 
@@ -79,7 +81,7 @@ class RewardHacking(BlockDiagnosis):
         if not validations and not any(samples) and not parts:
             return NotJudged(self.rule.id, "the log has neither validation nor samples nor parts of the reward")
         context = _Context(len(validations), tuple(known.get(key) for key in parts))
-        return Inputs((reward, *samples, *validations, *parts), context)
+        return Inputs((reward, *samples, *validations, *parts, *map(moment.names.get, _SCORED)), context)
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Look for what the reward costs, then over several stretches; two blocks in a row must show it."""
@@ -97,7 +99,7 @@ class RewardHacking(BlockDiagnosis):
         if self._cost is not None and not self._cost.lasts(blocks, self.reach(self._cost.column)):
             self._cost = None
         if self._cost is None:
-            columns = range(3, len(inputs.keys))
+            columns = range(3, len(inputs.keys) - len(_SCORED))
             found = (trade_off(blocks, i, self.reach(i)) for i in columns)
             self._cost = next((one for one in found if one is not None), None)
         return _told_cost(blocks, self._cost, inputs) if self._cost is not None else None
@@ -196,6 +198,10 @@ def _validation(stretch: Sequence[Block], i: int, gain: float | None, key: str |
 
 
 def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | None:
+    """Return that samples repeat or resemble each other more; those that have become right may."""
+    scores, spreads = ([block.levels[i] for block in stretch] for i in (-2, -1))
+    if right_or_wrong(scores, spreads) and has_learnt(scores):
+        return None
     for i, (key, grows, what) in enumerate(
         ((keys[0], True, "samples repeat themselves more"), (keys[1], False, "samples have become more alike")), 1
     ):
