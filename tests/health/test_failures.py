@@ -122,6 +122,16 @@ def test_what_is_no_collapse(reward: list[float], kl: list[float]) -> None:
     assert find("policy-collapse", {"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL) is None
 
 
+@pytest.mark.parametrize(("before", "collapsed"), [([0.8, 0.85, 0.8, 0.9], True), ([0.8, 0.2, 0.9, 0.3], False)])
+def test_a_batch_like_others_before_is_no_collapse_in_few_points(before: list[float], collapsed: bool) -> None:
+    alike = [0.9, 0.92, 0.91, 0.9, 0.9, 0.91, 0.9, 0.92, 0.9, 0.91]
+    columns = {
+        "critic/score/mean": [*before, *alike, 0.35, 0.3, 0.32, 0.3],
+        "actor/kl_loss": [*noisy([0.05] * 12, 0.005), *[0.6] * 6],
+    }
+    assert (find("policy-collapse", columns) is not None) is collapsed
+
+
 def test_a_collapse_that_is_made_up_for_is_history() -> None:
     reward = [*CLIFF[:230], *noisy([2.8] * 70, 0.05)]
     kl = [*DRIFT[:230], *noisy([0.03] * 70, 0.005)]

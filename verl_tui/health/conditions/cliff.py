@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
+from itertools import islice, pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,9 @@ _BACK = 0.5
 class Cliff(Condition):
     """The last points all lie far below the level before; holds until half of the fall is made up for."""
 
-    def __init__(self, *, window: int, recent: int, gap: int, share: float, sigmas: float = SIGMAS) -> None:
+    def __init__(
+        self, *, window: int, recent: int, gap: int, share: float, sigmas: float = SIGMAS, unlike_all: bool = False
+    ) -> None:
         """Prepare the watch for a fall.
 
         Args:
@@ -36,11 +38,16 @@ class Cliff(Condition):
             gap: Points between these and those, in which the fall itself may take place.
             share: Part of the level's size that a fall must exceed.
             sigmas: Standard deviations of single points that it must exceed.
+            unlike_all: Whether the first one must exceed all that was ever lost from one point to the next, too: a few
+                points that happen to be alike know nothing of how far batches differ.
         """
         super().__init__(cooldown=gap)
         self.needs = window // 2 + gap + recent
         self._recent, self._gap, self._share, self._sigmas = recent, gap, share, sigmas
         self._points: deque[tuple[int, float]] = deque(maxlen=window + gap + recent)
+        self._unlike_all = unlike_all
+        self._lost = 0.0
+        """The most that was lost from one point to the next, before the points that are kept."""
         self._fallen: tuple[float, float] | None = None
         """Level before the fall and at its foot."""
 
@@ -53,6 +60,8 @@ class Cliff(Condition):
         """Take in points."""
         for step, value in zip(steps, values, strict=True):
             self.seen += 1
+            if self._unlike_all and len(self._points) == self._points.maxlen:
+                self._lost = max(self._lost, self._points[0][1] - self._points[1][1])
             self._points.append((step, value))
             if self._fallen is not None:
                 self._follow(step)
@@ -85,9 +94,18 @@ class Cliff(Condition):
             return  # it has slid for longer
         if level - foot <= least or any(level - value <= _EACH * least for value in last) or least <= 0:
             return
+        if (
+            self._unlike_all
+            and not self.spans.all
+            and level - foot <= max(self._lost, *(high - low for high, low in pairwise(past)))
+        ):
+            return
         edge = self._edge(level, foot)
         self._fallen = (level, foot)
         self._begin(edge, step, f"fell off a cliff, from {number(level)} to {number(foot)}")
+
+    def _most_lost(self, past: Sequence[float]) -> float:
+        return max(self._lost, *(high - low for high, low in pairwise(past)))
 
     def _edge(self, level: float, foot: float) -> int:
         """Return the first step below: the one behind the last point that was still at the level."""

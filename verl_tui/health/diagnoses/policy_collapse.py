@@ -108,7 +108,8 @@ class PolicyCollapse(Diagnosis):
 
     @staticmethod
     def _of_few(share: float) -> Cliff:
-        return Cliff(window=2 * _FEW_BEFORE, recent=_FEW_RECENT, gap=_FEW_GAP, share=share, sigmas=_FEW_SIGMAS)
+        few = {"window": 2 * _FEW_BEFORE, "recent": _FEW_RECENT, "gap": _FEW_GAP}
+        return Cliff(**few, share=share, sigmas=_FEW_SIGMAS, unlike_all=True)
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look for a cliff, then for what came with it."""
