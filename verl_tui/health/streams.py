@@ -7,11 +7,10 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from copy import copy
 from itertools import islice
-from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from verl_tui.runs.series import Series
 
@@ -204,6 +203,18 @@ def _at_limit(limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first if second >= limit else 0.0
 
 
+class _Level(NamedTuple):
+    """Rewards in a row."""
+
+    mean: float
+    variance: float
+
+    def surely_below(self, other: _Level, size: int) -> bool:
+        """Return whether it lies three standard errors of so many points, and a tenth of its size, below another."""
+        error = math.sqrt((self.variance + other.variance) / size)
+        return other.mean - self.mean > max(_GAIN * abs(other.mean), _SURELY * error)
+
+
 class _Unbought:
     """A KL to the reference, as far as no reward was bought with it."""
 
@@ -217,6 +228,10 @@ class _Unbought:
         """What the newest rewards are held against begins here."""
         self._lately = lately
         self._newest: deque[float] = deque(maxlen=_SCORES)
+        self._first: _Level | None = None
+        """What the first rewards were, once there are enough of them."""
+        self._best: _Level | None = None
+        """The best that the newest rewards ever were since then."""
         self._low, self._high = math.inf, -math.inf
         self._seen = 0
 
@@ -228,6 +243,8 @@ class _Unbought:
             self._newest.append(reward)
             self._low, self._high = min(self._low, reward), max(self._high, reward)
         self._seen += 1
+        if self._seen >= 2 * _SCORES and not self._lately:
+            self._note_best()
         early = kl <= _FAR and self._seen < 2 * _SCORES
         return 0.0 if kl > _NEAR and (early or self._bought(sure=kl > _FAR)) else kl
 
@@ -237,25 +254,43 @@ class _Unbought:
         twin._before, twin._newest = self._before.copy(), self._newest.copy()
         return twin(kl, reward)
 
+    def _note_best(self) -> None:
+        if self._best is None or sum(self._newest) > self._best.mean * len(self._newest):
+            self._best = _level(self._newest)
+
     def _bought(self, *, sure: bool) -> bool:
         """Tell whether the reward has risen, or if need not be sure: whether it may have."""
         size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
-        if size < _FEWEST:
+        if min(size, len(self._before), len(self._newest)) < _FEWEST:
             return False
-        first, last = list(islice(self._before, size)), list(self._newest)[-size:]
-        if min(len(first), len(last)) < _FEWEST:
-            return False
-        if self._low >= 0 and self._high <= 1 and fmean(last) >= _SOLVED:
+        last = _level(self._newest if size == _SCORES else list(self._newest)[-size:])
+        if self._low >= 0 and self._high <= 1 and last.mean >= _SOLVED:
             return True
-        gain = fmean(last) - fmean(first)
-        error = math.sqrt((_variance(first) + _variance(last)) / size)
-        least = _GAIN * max(map(abs, last))
-        return gain > max(least, _SURELY * error) if sure else gain + error > least
+        first = self._opening(size)
+        if sure:
+            return first.surely_below(last, size) or self._has_bought(first, last)
+        error = math.sqrt((first.variance + last.variance) / size)
+        return last.mean - first.mean + error > _GAIN * max(map(abs, self._newest))
+
+    def _opening(self, size: int) -> _Level:
+        if self._lately or size < _SCORES:
+            return _level(list(islice(self._before, size)))
+        if self._first is None:
+            self._first = _level(self._before)
+        return self._first
+
+    def _has_bought(self, first: _Level, last: _Level) -> bool:
+        """Tell whether the reward had surely risen, and has not surely fallen since: a dip gives nothing back."""
+        best = self._best
+        if best is None or last.mean <= first.mean:
+            return False
+        return first.surely_below(best, _SCORES) and not last.surely_below(best, _SCORES)
 
 
-def _variance(values: Sequence[float]) -> float:
-    mean = fmean(values)
-    return sum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
+def _level(values: Collection[float]) -> _Level:
+    count = len(values)
+    mean = sum(values) / count
+    return _Level(mean, sum((value - mean) * (value - mean) for value in values) / (count - 1))
 
 
 _MAKERS: Mapping[str, Callable[[float], Callable[[float, float], float]]] = {
