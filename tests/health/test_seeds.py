@@ -320,3 +320,16 @@ def test_groups_without_spread_are_no_fault_where_most_are_all_right(scores: lis
     assert {one.severity for one in verdict.findings if one.id == "no-signal"} == {
         Severity.INFO if silent else Severity.WARNING
     }
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_loss_that_jumps_with_its_kl_term_is_no_matter_of_advantages() -> None:
+    kl = [*noisy([2.0] * 80, 0.2), 23.0, *noisy([2.0] * 20, 0.2)]
+    term = {"loss": [0.08 * value + 0.02 for value in kl], "kl": kl, "reward": [0.5] * 101}
+    verdict = judge(planted(term, OTHER))
+    assert "policy-loss-jump" not in ids(verdict)
+    assert "kl jumps as far" in str([one.reason for one in verdict.not_judged if one.id == "policy-loss-jump"])
+    alone = {**term, "loss": [*noisy([0.1] * 80, 0.01), 2.0, *noisy([0.1] * 20, 0.01)], "kl": noisy([2.0] * 101, 0.2)}
+    assert "policy-loss-jump" in ids(judge(planted(alone, OTHER)))

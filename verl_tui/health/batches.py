@@ -1,19 +1,20 @@
-"""Silences by the size of batches: how far a mean of few scores swings by chance alone."""
+"""Silences by what single batches do: means of few scores swing by chance, and a batch far from the reference costs."""
 
 from __future__ import annotations
 
 import math
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions.swings import swing, width
 from verl_tui.health.limits import figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.health.moment import Moment
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 _NEWEST, _ENOUGH = 100, 20
 """Newest points that tell how far it swings now, and how many there must be."""
@@ -26,6 +27,9 @@ _STRETCH, _MOST = 40, 25
 _CALMER = 5.0
 """A stretch in which it swung a fifth as far. Chance alone makes less: answers to one prompt, each its own score at
 first, become one score where it is learnt, so that groups of sixteen swing four times as far as at first."""
+_HELD, _JUMP, _PEAK = 1000, 1.0, 0.5
+"""Points for which jumps of the loss are told at most, the size that makes one, and the share of the largest that is
+looked at, too; the KL must make up for half of it."""
 _PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
 """verl's name; OpenRLHF's and slime's; NeMo RL's."""
 _GROUP = 8.0
@@ -57,6 +61,34 @@ def by_batch_size(moment: Moment, key: str) -> str | None:
     return f"how many prompts a batch has is not known, and {key} swings no further than it used to"
 
 
+def by_reference_kl(moment: Moment, key: str) -> str | None:
+    """Excuse a loss that jumps where the KL to the reference jumps as far at that step: it is a term of the loss.
+
+    TRL's loss holds β times that KL, so that one answer far from the reference makes it jump. verl's policy loss is
+    next to 0 and holds no such term: its jumps are many times those of a KL.
+    """
+    loss, kl = moment.known(key), moment.known(moment.indicators.get("reference_kl"))
+    if loss is None or kl is None or len(loss) < _ENOUGH:
+        return None
+    if loss.first_beyond(_JUMP) is None and loss.first_beyond(-_JUMP, down=True) is None:
+        return None
+    usual = [median(map(abs, one.tail(_NEWEST))) for one in (loss, kl)]
+    if not all(0 < one < math.inf for one in usual):
+        return None
+    lately = list(zip(loss.steps[-_HELD:], loss.tail(_HELD), strict=True))
+    most = max(abs(value) for _, value in lately)
+    peaks = [step for step, value in lately if abs(value) >= max(_PEAK * most, _JUMP)]
+    if most < _JUMP or not all(_times(kl, step, usual[1]) >= _PEAK * _times(loss, step, usual[0]) for step in peaks):
+        return None
+    return f"{kl.key} jumps as far at that step: it is a term of the loss"
+
+
+def _times(series: Series, step: int, usual: float) -> float:
+    """Return how many times the usual a metric is at a step, 0 where it has no point there."""
+    point = series.at(step)
+    return abs(point.value) / usual if point is not None and point.step == step else 0.0
+
+
 def prompts_a_step(run: Run) -> float | None:
     """Return how many prompts a step works on at least, None where the settings do not state it."""
     if (stated := figure(run, _PROMPTS)) is not None:
@@ -73,3 +105,10 @@ def _draws(values: Sequence[float]) -> float:
     """Return how many independent scores of 0 or 1 have a mean that swings as far as these."""
     mean, spread = fmean(values), swing(values)
     return mean * (1 - mean) / (spread * spread) if spread > 0 else math.inf
+
+
+BATCHES: Mapping[str, Callable[[Moment, str], str | None]] = {
+    "by-batch-size": by_batch_size,
+    "by-reference-kl": by_reference_kl,
+}
+"""Name in the guide -> the silence."""

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.batches import by_batch_size
+from verl_tui.health.batches import BATCHES
 from verl_tui.health.learnt import LEARNT
 from verl_tui.health.limits import (
     adaptive,
@@ -365,7 +365,6 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "no-factor": no_factor,
     "assumed-limit": assumed_limit,
     "not-unit-scale": not_unit_scale,
-    "by-batch-size": by_batch_size,
     "judged-as-idle": judged_as_idle,
     "unused-device": unused_device,
     "has-utilization": has_utilization,
@@ -373,11 +372,12 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "clips-sequences": clips_sequences,
     **LEARNT,
     **ROUNDED,
+    **BATCHES,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
 
 BY_NUMBERS = frozenset(
     {"bounded-reward", "small-scale", "stair-steps", "asynchronous", "synchronous", "no-factor"}
-    | {"not-unit-scale", "by-batch-size", "judged-as-idle", *LEARNT}
+    | {"not-unit-scale", "judged-as-idle", *LEARNT, *BATCHES}
 )
 """Silences that depend on the run's numbers, so that they are asked as of each step; others hold for the whole run."""
