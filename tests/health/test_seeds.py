@@ -333,3 +333,14 @@ def test_a_loss_that_jumps_with_its_kl_term_is_no_matter_of_advantages() -> None
     assert "kl jumps as far" in str([one.reason for one in verdict.not_judged if one.id == "policy-loss-jump"])
     alone = {**term, "loss": [*noisy([0.1] * 80, 0.01), 2.0, *noisy([0.1] * 20, 0.01)], "kl": noisy([2.0] * 101, 0.2)}
     assert "policy-loss-jump" in ids(judge(planted(alone, OTHER)))
+
+
+@pytest.mark.parametrize(("part", "far"), [(0.98, False), (0.6, True)])
+def test_a_reward_whose_parts_are_at_their_top_cannot_be_bought(part: float, far: bool) -> None:
+    columns = {
+        "reward": [1.0 + part] * 80,
+        "rewards/calm/mean": [1.0] * 80,
+        "rewards/right/mean": [part] * 80,
+        "kl": [*[0.01] * 30, *[1.5] * 50],
+    }
+    assert ("ref-kl-above-band" in ids(judge(planted(columns, OTHER)))) is far
