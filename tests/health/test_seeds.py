@@ -335,10 +335,12 @@ def test_a_loss_that_jumps_with_its_kl_term_is_no_matter_of_advantages() -> None
     assert "policy-loss-jump" in ids(judge(planted(alone, OTHER)))
 
 
-@pytest.mark.parametrize(("part", "far"), [(0.98, False), (0.6, True)])
-def test_a_reward_whose_parts_are_at_their_top_cannot_be_bought(part: float, far: bool) -> None:
+@pytest.mark.parametrize(
+    ("part", "more", "far"), [(0.98, 0.0, False), (0.6, 0.0, True), (0.98, 1.0, True)], ids=["top", "below", "unknown"]
+)
+def test_a_reward_whose_parts_are_at_their_top_cannot_be_bought(part: float, more: float, far: bool) -> None:
     columns = {
-        "reward": [1.0 + part] * 80,
+        "reward": [1.0 + part + more] * 80,
         "rewards/calm/mean": [1.0] * 80,
         "rewards/right/mean": [part] * 80,
         "kl": [*[0.01] * 30, *[1.5] * 50],

@@ -6,7 +6,7 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.health.components import components
+from verl_tui.health.components import components, weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ def solved(moment: Moment, _key: str) -> str | None:
     if reward is None or len(newest) < _ENOUGH:
         return None
     if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
-        return _at_its_best(reward, fmean(newest)) or _all_parts(moment, reward.key)
+        return _at_its_best(reward, fmean(newest)) or _all_parts(moment, reward)
     # Few points show what has just been solved, many what small batches hide.
     mean = max(fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count))))
     if mean >= _TOP:
@@ -101,17 +101,23 @@ def gains(values: Sequence[float]) -> bool:
     return gain >= _GOOD_PART * (max(*means, fmean(now)) - min(means))
 
 
-def _all_parts(moment: Moment, reward: str) -> str | None:
-    """Excuse a reward all of whose parts are next to 1, the end of their scales."""
-    parts = [one for key in components(moment.run.keys, reward) if (one := moment.known(key)) is not None]
-    if not parts or any(one.highest > 1 or fmean(_finite(one.tail(_SCORES)) or [0.0]) < _TOP for one in parts):
+def _all_parts(moment: Moment, reward: Series) -> str | None:
+    """Excuse a reward that is the sum of its parts, all of which are next to 1, the end of their scales."""
+    keys = components(moment.run.keys, reward.key)
+    parts = [one for key in keys if (one := moment.known(key)) is not None]
+    if not parts or any(one.highest > 1 for one in parts):
         return None
-    return f"the task is solved: {', '.join(one.key for one in parts)} are next to 1"
+    known = weights(moment.run, keys)
+    levels = {one.key: fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in parts}
+    whole, now = sum(known.get(key, 1.0) * level for key, level in levels.items()), _finite(reward.tail(_SCORES))
+    if min(levels.values()) < _TOP or not now or abs(whole - fmean(now)) > (1 - _TOP) * abs(whole):
+        return None
+    return f"the task is solved: {', '.join(levels)} are next to 1"
 
 
 def all_parts_solved(moment: Moment, _key: str) -> str | None:
     """Excuse a distance from the reference that no reward can be bought with: all parts of it are at their top."""
-    reward = moment.indicators.get("reward")
+    reward = moment.known(moment.indicators.get("reward"))
     return _all_parts(moment, reward) if reward is not None else None
 
 
