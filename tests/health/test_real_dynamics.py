@@ -33,9 +33,7 @@ NOT_IN_TIME: dict[str, str] = {
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
 WARNED: dict[str, str] = {
-    "greedy": "ref-kl-above-band",
-    "to-the-point": "no-signal, policy-loss-jump",
-    "one-prompt": "policy-collapse",
+    "to-the-point": "no-signal",
 }
 """Healthy trainings that are known to be warned -> of what."""
 KNOWN = {**NOT_IN_TIME, **WARNED}
