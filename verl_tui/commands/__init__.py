@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.commands import check, config, demo, export, guard, guide, replay, watch
+from verl_tui.commands import check, config, demo, export, guard, guide, replay, watch, web
 
 if TYPE_CHECKING:
     import argparse
@@ -32,5 +32,5 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: tuple[Command, ...] = (watch, check, guard, replay, export, demo, guide, config)
+COMMANDS: tuple[Command, ...] = (watch, web, check, guard, replay, export, demo, guide, config)
 """In the order of the help."""

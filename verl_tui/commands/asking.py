@@ -92,6 +92,8 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
     from verl_tui.sources import pipe
 
     keys = pipe.has_keys() if piped(paths) else sys.stdin.isatty()
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return  # what draws elsewhere, such as textual-serve, has said so
     if os.environ.get("TERM") in ("dumb", "unknown"):
         why = f"this terminal (TERM={os.environ['TERM']}) cannot be drawn on"
     elif keys and all(stream.isatty() for stream in (sys.stdout, sys.stderr)):

@@ -80,8 +80,11 @@ def _run(app: VerlApp) -> int:
 
 
 def _ask_for_size() -> None:
-    """Have the terminal asked for its size: what a shell has exported Textual would take for it for ever."""
-    for name in ("COLUMNS", "LINES"):
+    """Have the terminal asked for its size: what a shell has exported Textual would take for it for ever.
+
+    A page in a browser is no terminal that could be asked: textual-serve states its size in this way.
+    """
+    for name in () if os.environ.get("TEXTUAL_DRIVER") else ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
 

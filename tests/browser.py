@@ -1,0 +1,134 @@
+"""A page in a real browser: headless Chromium, spoken to by its debugging protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pyte
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+COMES = 90.0
+"""Seconds within which anything comes on any machine."""
+
+
+def chromium() -> str:
+    """Return the browser, or skip the test."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return found or pytest.skip("no Chromium here: Debian's package `chromium` brings it")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+
+    async def look() -> None:
+        while not condition():
+            await asyncio.sleep(0.05)
+
+    await asyncio.wait_for(look(), COMES)
+
+
+class Page:
+    """A page that shows a terminal, and what came over its WebSocket."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._asked = 0
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._screen = pyte.Screen(80, 24)
+        self._stream = pyte.ByteStream(self._screen)
+        self.asked_for: set[str] = set()
+        """Addresses that the page asked for, and was not kept from asking."""
+        self.refused: set[str] = set()
+        """Those that it was kept from."""
+
+    @property
+    def text(self) -> str:
+        """What stands on the terminal."""
+        return "\n".join(self._screen.display)
+
+    async def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Have the browser do something; return its answer."""
+        self._asked += 1
+        number = self._asked
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        await self._hear(lambda: number in self._answers)
+        return self._answers.pop(number)
+
+    async def shows(self, words: str) -> None:
+        """Wait until something stands on the terminal."""
+        try:
+            await self._hear(lambda: words in self.text)
+        except asyncio.TimeoutError:  # noqa: UP041 - not the same before Python 3.11
+            raise AssertionError(f"{words!r} never came:\n{self.text}") from None
+
+    async def click(self, x: int, y: int) -> None:
+        """Click somewhere, in pixels."""
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def press(self, key: str) -> None:
+        """Press a key that writes a letter; the page hears keys once it has been clicked."""
+        for kind in ("keyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
+
+    async def _hear(self, enough: Callable[[], bool]) -> None:
+        async def listen() -> None:
+            while not enough():
+                self._take((await self._socket.receive()).json())
+
+        await asyncio.wait_for(listen(), COMES)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        params = message.get("params", {})
+        if "id" in message:
+            self._answers[message["id"]] = message
+        elif message["method"] == "Network.webSocketFrameSent":
+            kind, *values = json.loads(params["response"]["payloadData"])
+            if kind == "resize":
+                self._screen.resize(values[0]["height"], values[0]["width"])
+        elif message["method"] == "Network.webSocketFrameReceived" and params["response"]["opcode"] == 2:
+            self._stream.feed(base64.b64decode(params["response"]["payloadData"]))
+        elif message["method"] == "Network.responseReceived":
+            self.asked_for.add(params["response"]["url"])
+        elif message["method"] == "Network.loadingFailed" and params.get("blockedReason"):
+            self.refused.add(params["blockedReason"])
+
+
+@asynccontextmanager
+async def page(url: str) -> AsyncIterator[Page]:
+    """Open a page; the browser is gone afterwards."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        command = [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+        browser = subprocess.Popen(
+            [*command, f"--user-data-dir={home}", "--window-size=1200,700", "about:blank"], stderr=subprocess.DEVNULL
+        )
+        try:
+            port = await _port(Path(home) / "DevToolsActivePort")
+            async with aiohttp.ClientSession() as session:
+                tabs = await (await session.get(f"http://127.0.0.1:{port}/json")).json()
+                (tab,) = (one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page")
+                opened = Page(await session.ws_connect(tab, max_msg_size=0))
+                await opened.call("Network.enable")
+                await opened.call("Page.navigate", url=url)
+                yield opened
+        finally:
+            browser.terminate()
+            browser.wait()
+
+
+async def _port(told: Path) -> str:
+    """Return the port that the browser listens at, which it writes into a file."""
+    await until(lambda: told.exists() and told.read_text().count("\n") > 0)
+    return told.read_text().splitlines()[0]

@@ -1,0 +1,107 @@
+"""The app in a browser: what it shows, whom it lets in, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+import psutil
+import pytest
+from browser import page, until
+
+from verl_tui.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return a log of three steps."""
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4)))
+    return path
+
+
+@contextmanager
+def served(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serve a log; yield the address that was printed, and the process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "verl_tui", "web", "--port", str(port), str(log)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stderr.readline())
+            assert found is not None
+            yield found[0], server
+        finally:
+            server.terminate()
+
+
+async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
+    with served(log) as (url, server):
+        async with page(url) as opened:
+            await opened.shows("step 3")
+            await opened.click(600, 300)
+            await opened.press("l")
+            await opened.shows("reward 0.75")
+            assert {one.split("/")[2] for one in opened.asked_for} == {url.split("/")[2]}, "nobody else is asked"
+            assert opened.refused == {"csp"}
+            assert len(psutil.Process(server.pid).children()) == 1
+        await until(lambda: not psutil.Process(server.pid).children())  # the app of a page that is closed ends
+
+
+async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
+    with served(log) as (url, _):
+        address = url.partition("/?")[0]
+        for path in ("/", "/?token=guessed", "/ws", "/static/js/textual.js", "/download/key"):
+            async with aiohttp.ClientSession() as stranger, stranger.get(address + path) as answer:
+                assert answer.status == 403
+                assert "with its token" in await answer.text()
+        async with aiohttp.ClientSession() as stranger:
+            with pytest.raises(aiohttp.WSServerHandshakeError):
+                await stranger.ws_connect(f"{address}/ws")
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as known, known.get(url) as answer:
+            assert answer.status == 200
+            assert "token" not in str(answer.url)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["-"], "-: each page reads for itself"),
+        (["--port", "0", "logs"], "--port 0: browsers must be told one"),
+        (["--port", "99999", "logs"], "99999 is no port"),
+        (["--public-url", "host:80", "logs"], "begins with neither http:// nor https://"),
+        ([], "name a log"),
+    ],
+)
+def test_what_cannot_be_served(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["web", *words]) == 64
+    assert complaint in capsys.readouterr().err
+
+
+def test_nothing_to_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["web", str(tmp_path / "missing")]) == 3
+    assert "missing" in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_said_in_one_sentence(log: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "verl_tui", "web", "--port", port, str(log)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 73
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"verl-tui: 127.0.0.1:{port}: ")
+    assert "in use" in line

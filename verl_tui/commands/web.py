@@ -1,0 +1,90 @@
+"""`verl-tui web PATH...`: watch runs in a browser."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, port
+from verl_tui.commands.asking import asked, paths_argument, piped, screen_options
+from verl_tui.commands.telling import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from verl_tui.commands.arguments import Parser
+    from verl_tui.web import WebServer
+
+NAME = "web"
+HELP = "watch runs in a browser, with the app that draws in the terminal"
+PORT = 9751
+_EXAMPLE = "verl-tui web 'logs/run_*'"
+_MISSING = "`web` needs textual-serve: pip install 'verl-tui[web]'"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    parser.add_argument("--port", type=port, default=PORT, metavar="N", help="where it listens (default: %(default)d)")
+    others = "default: 127.0.0.1; with others, who listens to the network can read along, as nothing is encrypted"
+    parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help=others)
+    public = "where browsers reach it, if elsewhere: behind a tunnel to another port, or a proxy with TLS"
+    parser.add_argument("--public-url", default="", metavar="URL", help=public)
+    screen_options(parser)
+    paths_argument(parser, "log, directory or quoted glob")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until ctrl+c; return the exit code."""
+    paths, _ = asked(options, _EXAMPLE)
+    _check(options, paths)
+    try:
+        from verl_tui.web import WebServer
+    except ModuleNotFoundError as error:
+        raise CommandError(_MISSING) from error
+    import asyncio
+
+    from verl_tui.sources.feed import Feed
+
+    found = Feed(paths).scan()
+    tell(found.problems)
+    if not found.runs and not found.waiting:
+        return EXIT_NOTHING
+    server = WebServer(_command(options, paths), options.bind, options.port, options.public_url.rstrip("/"))
+    try:
+        asyncio.run(_serve(server))
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+        raise CommandError(f"{options.bind}:{options.port}: {why}", EXIT_OUTPUT) from error
+    return 0
+
+
+async def _serve(server: WebServer) -> None:
+    import asyncio
+    import signal
+
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await server.serve_until(stop, complain)
+
+
+def _check(options: argparse.Namespace, paths: Sequence[str]) -> None:
+    """Refuse what cannot be served."""
+    if piped(paths):
+        raise CommandError("-: each page reads for itself, and a pipe can be read once; write it to a file first")
+    if options.port == 0:
+        raise CommandError("--port 0: browsers must be told one")
+    if options.public_url and not options.public_url.startswith(("http://", "https://")):
+        raise CommandError(f"--public-url {options.public_url}: begins with neither http:// nor https://")
+
+
+def _command(options: argparse.Namespace, paths: Sequence[str]) -> str:
+    """Return the command of each page, for a shell."""
+    words = [sys.executable, "-m", "verl_tui", "watch"]
+    if options.config is not None:
+        words += ["--config", str(options.config)]
+    words += ["--ascii"] * options.ascii + ["--no-mouse"] * options.no_mouse
+    return shlex.join([*words, "--", *paths])
