@@ -70,7 +70,7 @@ class Page:
         """Wait until something stands on the terminal."""
         try:
             await self._hear(lambda: words in self.text)
-        except asyncio.TimeoutError:  # noqa: UP041 - not the same before Python 3.11
+        except asyncio.TimeoutError:  # another than TimeoutError before Python 3.11
             raise AssertionError(f"{words!r} never came:\n{self.text}") from None
 
     async def click(self, x: int, y: int) -> None:
