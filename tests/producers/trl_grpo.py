@@ -94,6 +94,7 @@ def main() -> None:
         model=model(words, asked.output / "model"),
         args=GRPOConfig(
             output_dir=str(asked.output), max_steps=asked.steps, per_device_train_batch_size=8, num_generations=8,
+            gradient_accumulation_steps=1,
             per_device_eval_batch_size=8, max_completion_length=16, logging_steps=asked.log, learning_rate=asked.rate,
             beta=0.02, report_to=[asked.report], save_steps=asked.save, use_cpu=True, bf16=False, run_name="letters",
             eval_strategy="steps" if asked.eval else "no", eval_steps=asked.eval or None,
