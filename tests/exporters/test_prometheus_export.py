@@ -169,6 +169,20 @@ def test_runs_whose_names_look_the_same_have_labels_of_their_own(monitor: Monito
     assert len(scraped(monitor)["verl_actor_ppo_kl"]) == 3
 
 
+def test_a_page_is_made_anew_only_where_something_has_changed(monitor: Monitor) -> None:
+    feed(monitor, "a", {"actor/ppo_kl": [0.01]})
+    pages = Pages()
+    first = pages.page(monitor, NOW)
+    assert pages.page(monitor, NOW + 1) is first
+    monitor.verdicts["a"] = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
+    second = pages.page(monitor, NOW + 1)
+    assert second is not first
+    ended = pages.page(monitor, NOW + 1e6)
+    assert ended is not second
+    monitor.apply(GpuReading(NOW, (Gpu("0", "H100", memory_used=2**30),)), NOW)
+    assert pages.page(monitor, NOW + 1e6) is not ended
+
+
 def test_within_its_limits_nothing_is_left_out(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.01]})
     assert Pages().page(monitor, NOW).left_out == ()

@@ -50,6 +50,7 @@ class Endpoint:
         """
         family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
         self._server = _Server(family, (str(address[0]), port), login, tls)
+        self._shown: Page | None = None
         self._scheme = "https" if tls is not None else "http"
         self._bind = f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
         threading.Thread(target=self._server.serve_forever, name="endpoint", daemon=True).start()
@@ -61,7 +62,8 @@ class Endpoint:
 
     def show(self, page: Page) -> None:
         """Answer with this page from now on."""
-        self._server.body = generate_latest(page)
+        if page is not self._shown:
+            self._shown, self._server.body = page, generate_latest(page)
 
     def close(self) -> None:
         """End; a request under way is not waited for."""

@@ -89,14 +89,24 @@ class Pages:
         self._limits = limits
         self._generations: dict[str, tuple[int, _Histogram]] = {}
         """By run, with the revision of the run that it is of."""
+        self._newest: tuple[object, Page] = (None, Page())
+        """The last page, and all that it depends on."""
 
     def page(self, monitor: Monitor, now: float) -> Page:
-        """Return what is known now.
+        """Return what is known now, the same page as before where nothing has changed.
 
         Args:
             monitor: Has read and judged.
             now: Seconds since the epoch.
         """
+        memory = [(gpu.index, gpu.memory_used) for gpu in monitor.gpus.gpus] if monitor.gpus is not None else []
+        runs = [(run.name, run.revision, state(run, now)) for run in monitor.runs.values()]
+        known = (memory, runs, dict(monitor.verdicts))
+        if known != self._newest[0]:
+            self._newest = known, self._made(monitor, now)
+        return self._newest[1]
+
+    def _made(self, monitor: Monitor, now: float) -> Page:
         out = _Samples()
         known = [run for run in monitor.runs.values() if run.keys or run.samples.places or run.sources]
         runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[: self._limits.runs]
