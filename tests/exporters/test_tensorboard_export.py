@@ -198,6 +198,29 @@ def test_another_program_s_files_are_left_alone_and_told(tmp_path: Path) -> None
     assert list(board.write(runs, NOW)) == []
 
 
+def test_two_exports_do_not_write_one_directory_at_once(tmp_path: Path) -> None:
+    run = taken(Run("a"), rows("a", (1, 1.0)))
+    first = Board(tmp_path)
+    list(first.write([run], NOW))
+    (said,) = Board(tmp_path).write([run], NOW)
+    assert "another `export tensorboard` is writing here" in said
+    assert scalars(tmp_path / "a", "a") == [(1, 1.0)]
+    del first
+    list(Board(tmp_path).write([taken(run, rows("a", (2, 2.0), first=1))], NOW))
+    assert scalars(tmp_path / "a", "a") == [(1, 1.0), (2, 2.0)]
+
+
+def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None:
+    scores = of_values([0.0, 1.0])
+    assert scores is not None
+    told = [HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)]
+    run = taken(Run("a"), rows("a", (3, 1.0)), *told, Sample(3, "p", "r", 0.5), Sample(3, "p", "r", 0.25))
+    for _ in range(2):
+        accumulator = found(written(run, tmp_path))
+    assert accumulator.Tags()["histograms"] == ["rollout/reward_dist"]
+    assert [event.step for event in accumulator.Histograms("rollout/reward_dist")] == [1, 2, 3]
+
+
 def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> None:
     board = Board(tmp_path)
     one, other = (taken(Run(name), rows("a", (1, value))) for name, value in (("x/y", 1.0), ("x y", 2.0)))

@@ -9,7 +9,9 @@ went back to an earlier step, TensorBoard is told that what it has from there on
 from __future__ import annotations
 
 import math
+import os
 import re
+import weakref
 from array import array
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +35,8 @@ SAMPLES = 4
 """Samples of a step that become texts; a step of verl's has hundreds."""
 _SCALE = {False: "rollout", True: "val"}
 """What the tags of samples begin with: of training, of a validation."""
+_SCORES = {"samples/score": False, "val_samples/score": True}
+"""Histograms of the scores of samples -> whether of a validation; the tutorials call them `reward_dist`."""
 _REST = 10.0
 """Seconds without a change after which the newest samples are taken as whole: heuristic."""
 _LONGEST = 20_000
@@ -48,8 +52,12 @@ class Told(NamedTuple):
     """Steps whose time no source states: they carry the time of their file's last change."""
 
 
+class TakenError(Exception):
+    """Somebody else writes a run's directory; the text says who."""
+
+
 class RunBoard:
-    """One run's directory."""
+    """One run's directory, which no other export writes meanwhile."""
 
     def __init__(self, directory: Path, samples: int = SAMPLES) -> None:
         """Read what the directory holds.
@@ -60,12 +68,16 @@ class RunBoard:
 
         Raises:
             OSError: It cannot be made, or its files cannot be read.
-            ValueError: It holds another program's event files; the text is the name of one.
+            TakenError: It holds another program's event files, or another export writes to it.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self._samples = samples
-        self._written = event_files.read(directory)
+        self._own()
+        try:
+            self._written = event_files.read(directory)
+        except ValueError as error:
+            raise TakenError(f"{error} is of another program") from error
         self._file: EventFile | None = None
 
     def write(self, run: Run, now: float) -> Told:
@@ -86,6 +98,21 @@ class RunBoard:
         if self._file is not None and self._file.holds:
             self._file.flush()
         return Told(points, times.untimed)
+
+    def _own(self) -> None:
+        """Lock the directory itself as long as this lives: two exports would each write what the other has written."""
+        try:
+            import fcntl
+        except ImportError:
+            return
+        place = os.open(self.directory, os.O_RDONLY)
+        weakref.finalize(self, os.close, place)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise TakenError("another `export tensorboard` is writing here") from error
+        except OSError:
+            return  # a file system without locks
 
     def _out(self, now: float) -> EventFile:
         if self._file is None:
@@ -131,13 +158,14 @@ class RunBoard:
         return count
 
     def _write_histograms(self, run: Run, times: _Times, now: float) -> None:
-        for key in run.histograms.keys:
+        for key in (key for key in run.histograms.keys if key not in _SCORES):
             for step, bins in run.histograms.since(key, self._written.last.get(key, -1) + 1):
                 self._out(now).histogram(step, times.at(step), key, bins)
                 self._written.note(key, step)
 
     def _write_samples(self, run: Run, times: _Times, now: float) -> None:
         """Write scores and first samples of the steps behind those that are written."""
+        self._write_scores(run, times, now)
         for place in run.samples.places:
             scale, step = _SCALE[place.validation], place.step
             tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
@@ -151,6 +179,16 @@ class RunBoard:
             for number, sample in enumerate(first):
                 self._out(now).text(step, times.at(step), f"{scale}/sample_{number}", _markdown(sample))
                 self._written.note(tags[1], step)
+
+    def _write_scores(self, run: Run, times: _Times, now: float) -> None:
+        """Write the scores of steps whose samples have given way to newer ones."""
+        for key, validation in _SCORES.items():
+            tag = f"{_SCALE[validation]}/reward_dist"
+            kept = min((place.step for place in run.samples.places if place.validation is validation), default=None)
+            for step, bins in run.histograms.since(key, self._written.last.get(tag, -1) + 1):
+                if kept is None or step < kept:
+                    self._out(now).histogram(step, times.at(step), tag, bins)
+                    self._written.note(tag, step)
 
 
 class Board:
@@ -186,10 +224,9 @@ class Board:
             if not known:
                 try:
                     self._runs[run.name] = RunBoard(self.directory / self._names[run.name], self._samples)
-                except ValueError as error:
+                except TakenError as error:
                     self._runs[run.name] = None
-                    where = self.directory / self._names[run.name]
-                    yield f"{where}: {error} is of another program; name another directory with -o"
+                    yield f"{self.directory / self._names[run.name]}: {error}; name another directory with -o"
             board = self._runs[run.name]
             if board is None:
                 continue
