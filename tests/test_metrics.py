@@ -138,7 +138,7 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
         ("assistant_response_length_mean", "assistant response length mean", "tokens", "length"),
         ("fully_async/count/dropped_stale_samples", "count dropped stale samples", "", "async"),
         ("fully_async/processing_time/tp95", "sample time tp95", "s", "async"),
-        ("vllm:kv_cache_usage_perc", "engine kv cache usage perc", "", "engine"),
+        ("vllm:kv_cache_usage_perc", "engine cache usage", "share", "engine"),
         ("samples/score", "score of samples", "", "reward"),
         ("val_samples/score", "validation score of samples", "", "validation"),
         ("val_samples/dead_groups", "validation dead groups", "share", "samples"),

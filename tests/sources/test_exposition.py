@@ -233,9 +233,9 @@ def test_devices_of_many_nodes_have_keys_as_wandbs() -> None:
         ("DCGM_FI_DEV_GPU_UTIL", {**labels, "GPU_I_ID": "1"}, 5.0),
     ]
     assert device_figures(told) == {
-        "system/gpu.3.gpu/l:node-07": 97.0,
-        "system/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
-        "system/gpu.3.memoryAllocated/l:node-07": 75.0,
+        "cluster/gpu.3.gpu/l:node-07": 97.0,
+        "cluster/gpu.3.memoryAllocatedBytes/l:node-07": 60_000 * 2**20,
+        "cluster/gpu.3.memoryAllocated/l:node-07": 75.0,
     }
 
 
@@ -243,12 +243,12 @@ def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
     ray = {"ip": "10.0.0.7", "GpuIndex": "0"}
     told = [("ray_node_gram_used", ray, 1000.0), ("ray_node_gpu_power_milliwatts", ray, 350_000.0)]
     assert device_figures(told) == {
-        "system/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
-        "system/gpu.0.powerWatts/l:10.0.0.7": 350.0,
+        "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.7": 1000 * 2**20,
+        "cluster/gpu.0.powerWatts/l:10.0.0.7": 350.0,
     }
     npu = {"id": "5", "instance": "node9:8082", "model_name": "910B"}
     told = [("npu_chip_info_hbm_used_memory", npu, 16.0), ("npu_chip_info_hbm_total_memory", npu, 64.0)]
-    assert device_figures(told)["system/gpu.5.memoryAllocated/l:node9"] == 25.0
+    assert device_figures(told)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
 
 
 def test_hosts_tell_their_load_between_two_scrapes() -> None:
@@ -263,7 +263,7 @@ def test_hosts_tell_their_load_between_two_scrapes() -> None:
                 ("node_memory_MemAvailable_bytes", {"instance": "n1:9100"}, 40.0),
             ]
         )
-    assert told == {"system/cpu/l:n1": 75.0, "system/memory_percent/l:n1": 60.0}
+    assert told == {"cluster/cpu/l:n1": 75.0, "cluster/memory_percent/l:n1": 60.0}
 
 
 def test_a_nodes_name_has_no_port() -> None:

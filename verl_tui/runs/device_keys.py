@@ -7,10 +7,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _WANDB = re.compile(
-    r"system/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts|enforcedPowerLimitWatts)"
+    r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts|enforcedPowerLimitWatts)"
     r"(?:/l:(.+))?"
 )
-"""W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:` names the node."""
+"""W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:` names the node.
+
+Under `cluster/` the same is said of all machines of a cluster, of which the run may use some."""
 _OF_DEVICE = re.compile(r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)", re.IGNORECASE)
 """`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
 _UNIT = r"(?:_?(bytes|[mg]i?b))?"

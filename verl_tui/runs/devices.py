@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.runs.run import Run
 
+CLUSTER = "cluster/"
+"""Begins the keys of machines of which nobody says whether the run uses them."""
 COLUMNS = 120
 """Columns of history kept of each device."""
 READINGS = 4
@@ -73,13 +75,14 @@ class DeviceHistory:
 
 
 def utilization_keys(run: Run) -> list[str]:
-    """Return the keys of the devices' utilisation that a run has logged, by node and index."""
+    """Return the keys of the devices' utilisation that a run has logged of those it uses, by node and index."""
     found: dict[tuple[str, int], str] = {}
     for key in run.keys:
         one = device_key(key)
         if (
             one is not None
             and one.field == "gpu"
+            and not key.startswith(CLUSTER)
             and (key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key))
         ):
             found.setdefault((one.node, one.device), key)

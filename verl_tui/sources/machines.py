@@ -1,8 +1,9 @@
-"""What exporters of machines say, under the keys of W&B's system figures.
+"""What exporters of machines say, under keys like those of W&B's system figures.
 
 Names and units: DCGM's `default-counters.csv` (memory in MiB), Ray's `reporter_agent.py` (memory in MiB, though its
 text says bytes), MindCluster's "Prometheus Metrics" for Ascend's npu-exporter (memory in MB, power in W), and
-node_exporter. Keys are as W&B's for several nodes: `system/gpu.3.gpu/l:node-07`.
+node_exporter. Keys are as W&B's for several nodes, but of the cluster: `cluster/gpu.3.gpu/l:node-07`, since nobody says
+which machines a run uses.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ HOSTS = (
     *("ray_node_cpu_utilization", "ray_node_mem_used", "ray_node_mem_total"),
 )
 """Names of figures of hosts."""
-_CPU, _MEMORY = "system/cpu", "system/memory_percent"
+_CLUSTER = "cluster"
+_CPU, _MEMORY = f"{_CLUSTER}/cpu", f"{_CLUSTER}/memory_percent"
 
 
 def node_of(labels: Mapping[str, str]) -> str:
@@ -89,8 +91,9 @@ def device_figures(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> d
         node = node_of(labels)
         found.setdefault((node, index), {})[figure.field] = value * figure.factor
     several = len({node for node, _ in found}) > 1 or best != _OWN
+    whose = "system" if best == _OWN else _CLUSTER
     return {
-        f"system/gpu.{index}.{field}" + (f"/l:{node}" if node and several else ""): value
+        f"{whose}/gpu.{index}.{field}" + (f"/l:{node}" if node and several else ""): value
         for (node, index), fields in sorted(found.items())
         for field, value in _complete(fields)
     }

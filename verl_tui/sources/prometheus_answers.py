@@ -222,7 +222,7 @@ def _key(line: Line) -> str | None:
     key = line.labels.get("key")
     if key is None:
         return None
-    if key.startswith("system/"):
+    if key.startswith("cluster/"):
         node = node_of(line.labels)
         return f"{key}/l:{node}" if node else key
     return "/".join((key, *(line.labels[name] for name in ("task_name",) if line.labels.get(name))))

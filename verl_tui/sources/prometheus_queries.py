@@ -58,12 +58,12 @@ _ENGINES: Mapping[str, tuple[str, str]] = {
 """Name -> how its series are taken together, and the key of what comes of it: vLLM, SGLang, TransferQueue 0.1.10."""
 _WAITS = 'sum by (instance) (rate({}{{mode=~"idle|iowait"}}[{window}s]))'
 _HOSTS: Mapping[str, tuple[str, str]] = {
-    "node_cpu_seconds_total": (f"100 * (1 - {_WAITS} / sum by (instance) (rate({{}}[{{window}}s])))", "system/cpu"),
-    "node_memory_MemAvailable_bytes": ("100 * (1 - {} / node_memory_MemTotal_bytes)", "system/memory_percent"),
+    "node_cpu_seconds_total": (f"100 * (1 - {_WAITS} / sum by (instance) (rate({{}}[{{window}}s])))", "cluster/cpu"),
+    "node_memory_MemAvailable_bytes": ("100 * (1 - {} / node_memory_MemTotal_bytes)", "cluster/memory_percent"),
 }
 _OF_RAY: Mapping[str, tuple[str, str]] = {
-    "ray_node_cpu_utilization": ("{}", "system/cpu"),
-    "ray_node_mem_used": ("100 * {} / ray_node_mem_total", "system/memory_percent"),
+    "ray_node_cpu_utilization": ("{}", "cluster/cpu"),
+    "ray_node_mem_used": ("100 * {} / ray_node_mem_total", "cluster/memory_percent"),
 }
 """What Ray says of hosts, where no node_exporter does."""
 _FAMILIES = re.compile(r"(?:DCGM_FI_DEV|npu_chip_info|ray_node)_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.devices import Device, host, logged_devices, owns, same_host
+from verl_tui.runs.devices import CLUSTER, Device, host, logged_devices, owns, same_host
 from verl_tui.runs.state import State, state
 from verl_tui.times import age
 from verl_tui.tui.panels.gpu_figures import figure_rows, figures
@@ -122,13 +122,20 @@ def _sections(view: View, width: int) -> list[_Section]:
         devices = [device for device in devices if not same_host(device.node or place, name)]
     if not devices and not below:
         return [_Section("", here, words)]
-    logged = _Section(f"as logged on {place}" if place and devices else "as logged by the run", devices, below)
+    logged = _Section(_whence(run, place if devices else ""), devices, below)
     if not here:
         # Where the run's devices are known, that this host has none is an aside.
         return [logged, _Section("", [], words)] if devices else [_Section("", [], words), logged]
     local = _Section((f"this host, {name}" if name else "this host") if devices else "", here, words)
     elsewhere = bool(devices and place and name and not same_host(place, name))
     return [logged, local] if elsewhere else [local, logged]
+
+
+def _whence(run: Run | None, place: str) -> str:
+    """Say where devices are known from that are not this host's."""
+    if run is not None and any(key.startswith(CLUSTER) for key in run.keys):
+        return f"of the cluster, {place}" if place else "of the cluster"
+    return f"as logged on {place}" if place else "as logged by the run"
 
 
 def _local(view: View, width: int) -> tuple[list[Device], list[Pieces]]:

@@ -195,8 +195,8 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(tmp_p
         "vllm:corrupted_requests_total": 2.0,
         "vllm:e2e_request_latency_seconds/p95": 1.95,
         "tq_partition_production_progress/train": 0.75,
-        "system/cpu/l:node-01": pytest.approx(200 / 3),
-        "system/memory_percent/l:node-00": 75.0,
+        "cluster/cpu/l:node-01": pytest.approx(200 / 3),
+        "cluster/memory_percent/l:node-00": 75.0,
     }
     assert {key: run.tail(key, 1)[0] for key in figures} == figures
     assert not logged_devices(monitor.runs["old"])[0]
