@@ -136,3 +136,18 @@ def test_a_reward_that_is_lost_again_leaves_the_kl_unbought() -> None:
     (far,) = told(columns, "ref-kl-above-band")
     assert far.raised_step is not None
     assert 100 < far.raised_step <= 150
+
+
+def test_a_long_fall_is_told_while_it_goes_on() -> None:
+    fade = noisy([0.9] * 80 + [0.9 * (1 - i / 110) for i in range(110)], 0.05)
+    (found,) = told({"critic/score/mean": fade}, "reward-slide")
+    assert found.raised_step in range(105, 126), "a quarter is lost at step 108"
+
+
+def test_a_smaller_fall_wants_more_certainty() -> None:
+    assert not told({"critic/score/mean": noisy([0.9] * 80 + [0.65] * 80, 0.4)}, "reward-slide")
+
+
+def test_a_fall_from_the_first_steps_on_is_told_though_it_is_steep() -> None:
+    (found,) = told({"critic/score/mean": noisy([0.5] * 8 + [0.1] * 40, 0.03)}, "reward-slide")
+    assert found.raised_step in range(30, 41)

@@ -24,11 +24,7 @@ NOT_IN_TIME: dict[str, str] = {
     "shouts": "late (component-imbalance at 141)",
     "loops": "late (reward-hacking at 51)",
     "proxy-and-evaluation": "missed",
-    "scorer-fades": "late (component-falls at 160)",
-    "wrong-sign": "in part in TRL; late (no-signal at 66) in verl",
     "narrows": "missed",
-    "slides": "late (reward-slide at 155)",
-    "upside-down": "late (reward-slide at 120) in TRL and verl's console",
     "tied-down": "missed in verl's file logger",
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""

@@ -66,7 +66,7 @@ CASES = [
     Case(
         "component-falls",
         {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.1] * 40},
-        {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.3] * 40},
+        {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.4] * 40},
     ),
     Case("reward-low", {"rollout/reward_mean": wave(80, 0.6, 0.1)}, {"rollout/reward_mean": wave(80, 2.4, 0.3)}, T),
     Case(

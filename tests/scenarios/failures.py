@@ -111,7 +111,7 @@ def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
     key, length = KEYS["reward"][world.dialect], chance.randint(60, 150)
     before, left = world.columns[key][onset - 2] or 0.0, chance.uniform(0.02, 0.3)
     world.change(key, onset, lambda i, _: ramp(i, length, before, left * before) + chance.gauss(0, 0.02 * abs(before)))
-    return onset + round(0.4 * length / (1 - left))  # there it has lost two fifths
+    return onset + round(0.25 * length / (1 - left))  # there it has lost a quarter
 
 
 @failure("reward-jump")
@@ -128,7 +128,7 @@ def _component_falls(world: World, onset: int, chance: random.Random) -> int:
     world.put(stays, 0.97, 0.005)
     world.put(falls, level, 0.03)
     world.change(falls, onset, lambda i, known: known * ramp(i, length, 1.0, 0.05))
-    return onset + length // 2  # there it has lost half
+    return onset + round(0.31 * length / 0.95)  # there it has lost 31 %
 
 
 @failure("nothing-learns", "verl", "other")

@@ -19,10 +19,15 @@ _STRETCHES = (6, 12, 24, 48)
 """Blocks over which a fall is looked for: 30 to 240 points."""
 _SURE = 5.0
 """Standard errors between the first and the last third: heuristic, it is asked again and again."""
+_CLEAR, _LESS = 8.0, 0.625
+"""Beyond so many standard errors five eighths of the share are enough: a long fall is told while it goes on.
+Heuristic."""
 _EARLY = 0.2
 """The middle third must lie at least a fifth of the fall below the first."""
 _STEEP = 0.6
 """What makes up so much of the fall within two blocks is a cliff."""
+_BEGINNING = 45
+"""Points within which a steep fall counts, too: a cliff wants 40 before it."""
 _NEAR = 0.15
 """It began where it was last within so much of the fall from the level before."""
 _BACK = 0.5
@@ -94,10 +99,13 @@ class Slide(Condition):
             third = count // 3
             first, middle, last = (fmean(b.mean for b in stretch[at * third : (at + 1) * third]) for at in range(3))
             fall = first - last
-            if fall <= self._share * max(abs(first), first - self._lowest):
+            size = self._share * max(abs(first), first - self._lowest)
+            if fall <= _LESS * size:
                 continue
             error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
-            if fall >= _SURE * error and fall > 0 and (self._steep or _steadily(stretch, first, middle, last)):
+            sure = _SURE if fall > size else _CLEAR
+            told = self._steep or self.seen <= _BEGINNING or _steadily(stretch, first, middle, last)
+            if told and fall >= sure * error and fall > 0:
                 near = first - _NEAR * fall
                 edge = max((at for at, block in enumerate(stretch) if block.mean >= near), default=0)
                 self._fallen = (first, fmean(block.mean for block in stretch[-2:]))
