@@ -460,6 +460,17 @@ def test_export_where_nothing_can_be_written(
     assert "no such file or directory" in complaint(capsys)
 
 
+def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
+    assert main(["guide", "--format", "prometheus", "--step", "10", "--config", str(mine)]) == 0
+    text = capsys.readouterr().out
+    assert "alert: VerlKlHigh" in text
+    assert "[125s]) > 0.345" in text
+    assert main(["guide", "--format", "grafana"]) == 0
+    assert json.loads(capsys.readouterr().out)["panels"]
+
+
 def test_the_guide_names_rules_thresholds_and_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n', encoding="utf-8")

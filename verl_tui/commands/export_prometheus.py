@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.exporters.prometheus import Page, Pages
     from verl_tui.monitor import Monitor
+    from verl_tui.records import GpuReading
 
 LOGIN = "VERL_TUI_LOGIN"
 """Environment variable that may hold `user:password`."""
 PORT = 9750
+_DRIVER = 5.0
+"""Seconds that the driver of the GPUs is waited for: at a hanging one nothing else may hang."""
 _MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
 _EXAMPLE = "verl-tui export prometheus 'logs/run_*'"
 
@@ -106,9 +110,22 @@ def _once(file: Path, paths: Sequence[str], config: Config, told: _Told) -> int:
     tell(monitor.sentences)
     if not any(run.keys or run.samples.places for run in monitor.runs.values()):
         raise CommandError("nothing to export", EXIT_NOTHING)
+    for reading in _gpus():
+        monitor.apply(reading, reading.time)
     _write(told.page(monitor), file)
     complain(f"wrote {file}")
     return 0
+
+
+def _gpus() -> list[GpuReading]:
+    """Return a reading of this machine's GPUs; none where the driver hangs."""
+    from verl_tui.sources.gpus import GpuSource
+
+    found: list[GpuReading] = []
+    look = threading.Thread(target=lambda: found.append(GpuSource().read(time.time())), daemon=True)
+    look.start()
+    look.join(_DRIVER)
+    return found
 
 
 def _write(page: Page, file: Path) -> None:
