@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui import prometheus_names
 from verl_tui.metrics import describe
 from verl_tui.records import Progress
 from verl_tui.sources.gather import Row
@@ -94,8 +95,17 @@ def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
 
 
 def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
-    """Return what a page says of each run, by run and project; under empty names what it says of none."""
+    """Return what a page says of each run, by run and project; under empty names what it says of none.
+
+    What its names stand for it says once for all runs.
+    """
     parts: dict[tuple[str, str], list[Sample]] = {}
+    keys = []
     for sample in scrape.samples:
-        parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
+        if sample.name == prometheus_names.INFO:
+            keys.append(sample)
+        else:
+            parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
+    for samples in parts.values():
+        samples.extend(keys)
     return {run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()}

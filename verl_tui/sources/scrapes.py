@@ -67,7 +67,7 @@ STEPS = re.compile(
 """Names of counts of steps: verl's tutorials and RL-Insight's `…training_global_step` among them."""
 _NO_METRIC = re.compile(
     r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
-    r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator"
+    r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
 )
 """What processes say of themselves, and what our own exporter says of runs besides their metrics."""
 _WHO = frozenset({
