@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,12 @@ from hypothesis import strategies as st
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
+from verl_tui.records import Batch, Rows
 from verl_tui.sources import addresses
+from verl_tui.sources.feed import Feed
+from verl_tui.sources.gather import Gather
+from verl_tui.sources.prometheus import duration
+from verl_tui.sources.prometheus_answers import Line, RunRows, lines_of
 from verl_tui.sources.served import Poller, Served
 from verl_tui.sources.web import AUTHORIZATION, CA_FILE, Client, NoAnswerError
 
@@ -23,10 +30,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from verl_tui.sources.discovery import Discovery
+
 pytest.importorskip("prometheus_client", reason="the package prometheus-client brings it")
 
 Talk = "Callable[[socket.socket, str], None]"
 PAGE = b"# TYPE verl_average_reward gauge\nverl_average_reward %b\nverl_training_steps_total %b\n"
+
+
+def received(connection: socket.socket) -> str:
+    """Return a request with its body, which comes after its head."""
+    request = connection.recv(65536).decode("latin-1")
+    while "Content-Length: 0" not in request and "Content-Length:" in request and request.endswith("\r\n\r\n"):
+        request += connection.recv(65536).decode("latin-1")
+    return request
 
 
 @contextmanager
@@ -44,7 +61,7 @@ def listening(talk: Talk) -> Iterator[str]:
                 with connection:
                     connection.settimeout(5)
                     try:
-                        talk(connection, connection.recv(65536).decode("latin-1"))
+                        talk(connection, received(connection))
                     except OSError:
                         continue
 
@@ -265,3 +282,134 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     assert told == [None, "closes the connection without an answer", None]
     assert poller.asked is not None
     assert len(poller.asked.pages) == 2  # type: ignore[union-attr]
+
+
+def test_a_source_that_went_away_says_since_when_and_why() -> None:
+    replies = [answer(PAGE % (b"1", b"1")), b""]
+    clock = iter((1000.0, 1010.0))
+    with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
+        served = Served([f"{address}/metrics"], lambda: next(clock))
+        served.settle()
+        ((name, source),) = served.sources()
+        assert name == address.removeprefix("http://")
+        (rows, _), up = source.read(), source.status()
+        served.settle()
+        down = source.status()
+    assert rows
+    assert up.problem is None
+    assert (down.problem or "").startswith("closes the connection without an answer (since ")
+    assert down.modified == 1000.0
+    assert served.waiting == ()  # its source says it
+
+
+def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    stop, told = threading.Event(), []
+
+    def deliver(news: Batch | Discovery) -> None:
+        if isinstance(news, Batch) and news.records:
+            told.append(news.run)
+            stop.set()
+
+    with listening(lambda connection, _: stop.wait(10) and None) as address:
+        Feed([str(tmp_path), address]).follow(stop, deliver, time.monotonic)
+    assert len(told) == 1
+
+
+def test_a_feed_finds_what_an_address_brings() -> None:
+    stop, told = threading.Event(), []
+
+    def deliver(news: Batch | Discovery) -> None:
+        if isinstance(news, Batch) and news.records:
+            told.append((news.run, news.live))
+            stop.set()
+
+    with page(PAGE % (b"0.5", b"12")) as address:
+        Feed([address]).follow(stop, deliver, time.monotonic)
+    assert told == [(address.removeprefix("http://"), False)]
+
+
+# -- what a Prometheus server may answer ------------------------------------------------------------------------------
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+_VALUES = st.lists(
+    st.tuples(st.integers(0, 40), st.sampled_from(["1", "NaN", "+Inf", "-1e400", "x", "", None, 7])), max_size=8
+)
+_NAMES = st.sampled_from(
+    ["verl_training_steps_total", "verl_average_reward", "verl_x", "verl_last_step_timestamp_seconds", "", "a{b"]
+)
+_SERIES = st.fixed_dictionaries(
+    {"metric": st.fixed_dictionaries({"__name__": _NAMES}, optional={"key": st.just("k"), "run": st.text(max_size=3)})},
+    optional={"values": _VALUES | _JSON},
+)
+
+
+@given(_JSON)
+def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
+    for body in (json.dumps(answer).encode(), json.dumps({"status": "success", "data": answer}).encode()):
+        with suppress(NoAnswerError):
+            lines_of(body)
+
+
+@given(st.lists(_SERIES, max_size=6))
+def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
+    body = json.dumps({"status": "success", "data": {"result": series}}).encode()
+    rows = RunRows()
+    gather = Gather()
+    lines = lines_of(body)
+    for _ in range(2):
+        gather.add(rows.metrics(lines, {}))
+        gather.add(rows.readings(lines, "devices"))
+    for record in gather.take():
+        if isinstance(record, Rows):
+            assert all(step >= 0 for step in record.steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("15s", 15.0), ("1m30s", 90.0), ("500ms", 0.5), ("1h", 3600.0), ("", None), ("5", None), ("s", None), (7, None)],
+)
+def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: float | None) -> None:
+    assert duration(text) == seconds
+
+
+def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
+    rows, gather = RunRows(), Gather()
+    for begin in (0, 4, 8):
+        steps = {float(at): str(at // 6) for at in range(begin, begin + 4)}
+        rewards = {float(at): str(at // 6 / 10) for at in range(begin, begin + 4)}
+        lines = [Line("verl_training_steps_total", {}, steps), Line("verl_average_reward", {}, rewards)]
+        gather.add(rows.metrics(lines, {}))
+        gather.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
+    (told,) = gather.take()
+    assert isinstance(told, Rows)
+    assert (list(told.steps), list(told.columns[0]), list(told.times)) == ([0, 1], [0.0, 0.1], [0.0, 6.0])
+
+
+def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
+    asked: list[str] = []
+
+    def talk(connection: socket.socket, request: str) -> None:
+        asked.append(request)
+        path, form = request.split()[1], request.rpartition("\r\n")[2]
+        large = b'{"status": "error", "error": "query processing would load too many samples into memory"}'
+        if path.startswith("/api/v1/series"):
+            series = [{"__name__": "verl_training_steps_total", "run": "a"}]
+            connection.sendall(answer(json.dumps({"status": "success", "data": series}).encode()))
+        elif "query_range" in path and "run%3D%22a%22" in form and "step=15" in form:
+            connection.sendall(answer(large, "422 Unprocessable Entity"))
+        else:
+            data = {"status": "success", "data": {"result": [], "activeTargets": []}}
+            connection.sendall(answer(json.dumps(data).encode()))
+
+    with listening(talk) as address:
+        poller = Poller(addresses.read(address), lambda: 1_790_000_000.0)
+        poller.ask_once()
+    assert poller.problem is None
+    forms = [parse_qs(one.rpartition("\r\n")[2]) for one in asked if "run%3D" in one]
+    steps = [float(form["step"][0]) for form in forms]
+    assert steps == [15.0, 75.0]  # every fifth scrape: a quarter of the points at most

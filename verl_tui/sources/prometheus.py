@@ -7,6 +7,7 @@ hosts (https://prometheus.io/docs/prometheus/latest/querying/api).
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from dataclasses import dataclass, field
 from time import localtime, strftime
@@ -42,12 +43,15 @@ _BUDGET = 400_000
 _TOGETHER = 3_000_000
 """Points of all runs that are loaded."""
 _LEAST_POINTS = 100
+_TOO_MUCH = re.compile(r"answers with more than|gives no whole answer|cannot answer|answers with HTTP [45]")
 _READING_POINTS = 300
 """Points of the past of each figure that is measured by the clock."""
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
 _LATE = 1.0
 """Seconds that a scrape takes to be found."""
+_HOUR = 3600.0
+"""Seconds that are looked back where no step says since when."""
 _REDISCOVER = 60.0
 _MOST_RUNS = 100
 
@@ -215,7 +219,7 @@ class Server:
         except NoAnswerError:
             return self.interval
         targets = data.get("activeTargets") if isinstance(data, dict) else None
-        stated = [_seconds(one.get("scrapeInterval")) for one in targets or () if isinstance(one, dict)]
+        stated = [duration(one.get("scrapeInterval")) for one in targets or () if isinstance(one, dict)]
         known = [seconds for seconds in stated if seconds is not None]
         return min(max(min(known), _SHORTEST), _LONGEST) if known else self.interval
 
@@ -223,7 +227,7 @@ class Server:
 
     def _load(self, run: ServedRun, now: float) -> None:
         """Load a run's past, at a distance of points at which it can be answered."""
-        first, last = run.span or (now - _STALE, now)
+        first, last = run.span or (now - _HOUR, now)
         last = min(last, self._until(now))
         if run.labels:
             share = min(_BUDGET, _TOGETHER // max(1, len(self.runs))) // max(1, run.series)
@@ -240,14 +244,14 @@ class Server:
     def _past(self, query: str, first: float, last: float, points: int) -> tuple[float, list[Line]]:
         """Return the distance of points that could be had, and the series at that."""
         while True:
-            every = max(self.interval, math.ceil((last - first) / points))
+            every = self.interval * max(1, math.ceil((last - first) / (points * self.interval)))
             try:
                 return every, self._range(query, first, last, every)
             except NoAnswerError as error:
                 # Too much at once for the server or for us: a quarter of it.
-                if points // 4 < _LEAST_POINTS // 4 or (error.status is None and "more than" not in str(error)):
+                points = int((last - first) / every) // 4
+                if points < _LEAST_POINTS // 4 or not _TOO_MUCH.match(str(error)):
                     raise
-                points //= 4
 
     # -- what comes ---------------------------------------------------------------------------------------------------
 
@@ -296,7 +300,12 @@ class Server:
 
     def _ask(self, address: Address, *, form: str | None = None) -> bytes:
         self.asked += 1
-        return self._client.ask(address, form=form)
+        try:
+            return self._client.ask(address, form=form)
+        except NoAnswerError as error:
+            if error.body.startswith(b"{"):
+                data_of(error.body)  # says why in the server's own words
+            raise
 
     def _range(self, query: str, first: float, last: float, every: float) -> list[Line]:
         first = math.floor(first / every) * every
@@ -323,7 +332,7 @@ def _range(since: float, now: float) -> str:
     return urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
 
 
-def _seconds(text: object) -> float | None:
+def duration(text: object) -> float | None:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
     total, number = 0.0, ""
     units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

@@ -7,12 +7,13 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
+from verl_tui.records import Progress
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import loads
 from verl_tui.sources.machines import device_figures, node_of
 from verl_tui.sources.prometheus_queries import STEP_NAMES
-from verl_tui.sources.scraped_rows import ScrapedRows
-from verl_tui.sources.scrapes import Figures, is_metric, key_of
+from verl_tui.sources.scraped_rows import is_now_and_then
+from verl_tui.sources.scrapes import is_metric, key_of
 from verl_tui.sources.web import NoAnswerError
 from verl_tui.text import one_line, safe
 
@@ -77,7 +78,11 @@ class RunRows:
     """Makes rows of the answers about one run, which come in the order of time."""
 
     def __init__(self) -> None:
-        self._rows = ScrapedRows()
+        self._total: int | None = None
+        self._held: dict[str, float] = {}
+        """The last value of what is logged now and then."""
+        self._said: set[tuple[int | None, float, tuple[str, ...], str]] = set()
+        """What the last rows said."""
         self._times: list[float] = []
         self._steps: list[int] = []
         """The steps reached, and when."""
@@ -87,11 +92,6 @@ class RunRows:
         self.told: float | None = None
         """Time of the newest point that said something."""
 
-    @property
-    def last(self) -> int | None:
-        """The step it is at."""
-        return self._steps[-1] if self._steps else None
-
     def metrics(self, lines: Sequence[Line], keys: Mapping[str, str]) -> Iterator[Row | Record]:
         """Yield what training said.
 
@@ -100,21 +100,66 @@ class RunRows:
             keys: The log's own keys of their names, as far as they are known.
         """
         steps = _highest(line.points for line in lines if line.name in STEP_NAMES)
-        total = _highest(line.points for line in lines if line.name == prometheus_names.TOTAL_STEPS)
-        stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
         columns = _columns(lines, keys)
-        times = (
-            sorted(steps) if steps else sorted(set().union(*(one[0] for parts in columns.values() for one in parts)))
-        )
-        for at, since in _last_of_each(times, steps):
-            step = int(steps[at]) if at in steps else None
-            self._reach(step, since)
-            metrics = {key: value for key, parts in columns.items() if (value := _value(parts, at)) is not None}
-            whole = total.get(at)
-            figures = Figures(step, None if whole is None else int(whole), stamps.get(at, since), metrics, {})
-            self.told = self._seen = at
-            yield from self._rows.take(figures, at)
+        times = sorted(steps or {at for parts in columns.values() for points, _ in parts for at in points})
+        picked = list(_last_of_each(times[bisect_right(times, self._seen) :], steps))
+        if picked:
+            self._seen = self.told = picked[-1][0]
+            yield from self._planned(lines)
+            yield from self._rows(picked, steps, columns, lines)
         yield from self._own_devices(lines)
+
+    def _planned(self, lines: Sequence[Line]) -> Iterator[Progress]:
+        """Yield how many steps the whole run will take, where that has become known or is another number now."""
+        planned = _highest(line.points for line in lines if line.name == prometheus_names.TOTAL_STEPS)
+        total = int(planned[max(planned)]) if planned else None
+        if total is not None and total != self._total:
+            self._total = total
+            yield Progress(total=total)
+
+    def _rows(
+        self,
+        picked: Sequence[tuple[float, float]],
+        steps: Mapping[float, float],
+        columns: Mapping[str, list[tuple[Points, float]]],
+        lines: Sequence[Line],
+    ) -> Iterator[Row]:
+        """Yield rows at the times picked, of each step one; those of metrics that came together stand together."""
+        stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
+        ats = [at for at, _ in picked]
+        back = {i for i, at in enumerate(ats[1:], 1) if steps and steps[at] < steps[ats[i - 1]]}
+        groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
+        for key, parts in columns.items():
+            column = self._unheld(key, _column(parts, ats), back) if is_now_and_then(key) else _column(parts, ats)
+            names, group = groups.setdefault(bytes(value is not None for value in column), ([], []))
+            names.append(key)
+            group.append(column)
+        tables = [(mask, tuple(names), list(zip(*group, strict=True))) for mask, (names, group) in groups.items()]
+        before, self._said = self._said, set()
+        for i, (at, seen) in enumerate(picked):
+            step = int(steps[at]) if at in steps else None
+            time = stamps.get(at, self._reach(step, seen))
+            for mask, keys, rows in tables:
+                if not mask[i]:
+                    continue
+                if i in (0, len(picked) - 1):  # the step of the last answer may go on
+                    said = step, time, keys, str(rows[i])
+                    self._said.add(said)
+                    if said in before:
+                        continue
+                number = step if step is not None else self._step_at(at)[0]
+                yield Row(number, keys, rows[i], time, progress=step is not None, reckoned=step is None)
+
+    def _unheld(self, key: str, column: list[float | None], back: set[int]) -> list[float | None]:
+        """Return a column with what is said anew alone: pages hold on to the last value of a validation."""
+        out: list[float | None] = []
+        for i, value in enumerate(column):
+            if i in back:
+                self._held.pop(key, None)
+            out.append(value if value is not None and self._held.get(key) != value else None)
+            if value is not None:
+                self._held[key] = value
+        return out
 
     def readings(self, lines: Sequence[Line], group: str) -> Iterator[Row]:
         """Yield what is measured by the clock.
@@ -153,7 +198,7 @@ class RunRows:
         """Note that a step was seen; return when it was seen first."""
         if step is None:
             return at
-        if step != self.last:
+        if not self._steps or step != self._steps[-1]:
             self._times.append(at)
             self._steps.append(step)
         return self._times[-1]
@@ -204,10 +249,18 @@ def _last_of_each(times: Sequence[float], steps: Mapping[float, float]) -> Itera
         since = after if after is not None else at
 
 
-def _value(parts: Sequence[tuple[Points, float]], at: float) -> float | None:
-    """Return the value at a time: of several workers their mean."""
-    known = [_number(points[at]) * factor for points, factor in parts if at in points]
-    return sum(known) / len(known) if known else None
+def _column(parts: Sequence[tuple[Points, float]], ats: Sequence[float]) -> list[float | None]:
+    """Return the values at some times, None where there is none: of several workers their mean."""
+    if len(parts) == 1:
+        points, factor = parts[0]
+        written = list(map(points.get, ats))
+        try:
+            column = list(map(float, written))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return [None if one is None else _number(one) * factor for one in written]
+        return [*column] if factor == 1.0 else [value * factor for value in column]
+    known = [[_number(points[at]) * factor for points, factor in parts if at in points] for at in ats]
+    return [sum(values) / len(values) if values else None for values in known]
 
 
 def _number(written: object) -> float:

@@ -204,7 +204,8 @@ class ServerSource:
 class Served:
     """All addresses that a user named."""
 
-    def __init__(self, specs: Sequence[str]) -> None:
+    def __init__(self, specs: Sequence[str], clock: Callable[[], float] = time) -> None:
+        self._clock = clock
         self.pollers: list[Poller] = []
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
@@ -215,7 +216,7 @@ class Served:
 
     def _name(self, spec: str) -> None:
         try:
-            self.pollers.append(Poller(addresses.read(spec)))
+            self.pollers.append(Poller(addresses.read(spec), self._clock))
         except ValueError as error:
             self.problems += (f"{addresses.shown(spec)}: {error}",)
 
