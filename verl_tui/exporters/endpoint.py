@@ -151,7 +151,7 @@ class _Request(BaseHTTPRequestHandler):
         elif self.path.partition("?")[0] != PATH:
             self._answer(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n".encode())
         elif body is None:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"the logs are still being read\n")
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"nothing has been read yet\n")
         else:
             self._answer(HTTPStatus.OK, body, _METRICS)
 
