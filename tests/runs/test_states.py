@@ -196,13 +196,24 @@ def test_a_caught_error_of_a_worker_is_no_end_however_long_a_step_takes() -> Non
     assert state(run, T + 100) is State.RUNNING
 
 
-def test_why_a_run_exited_with_a_code_stands_in_its_console() -> None:
-    console = Event(EventKind.STOPPED, "KeyboardInterrupt", 7)
+def test_a_goodbye_after_an_exception_is_no_orderly_exit() -> None:
+    error = Event(EventKind.TRACEBACK, "RuntimeError: reward endpoint answered 503", 7)
+    run = run_of(steps(13), Progress(total=20), error, Event(EventKind.EXITED, "wandb: Find logs at: wandb/run-1", 9))
+    assert state(run, T + 90) is State.CRASHED
+    assert found(run, T + 90) == {"crash": Severity.CRITICAL}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(EventKind.STOPPED, "KeyboardInterrupt"), (EventKind.TRACEBACK, "RuntimeError: 503")]
+)
+def test_why_a_run_exited_with_a_code_stands_in_its_console(kind: EventKind, text: str) -> None:
+    console = Event(kind, text, 7)
     run = run_of(steps(11), console)
     wandb = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T)
     take(run, steps(15), Event(EventKind.FATAL, "W&B: the run exited with code 255", 9, bare=True), status=wandb)
     assert run.outcome is not None
-    assert run.outcome.text == "KeyboardInterrupt"
+    assert run.outcome.text == text
+    assert state(run, T + 1) is (State.ENDED if kind is EventKind.STOPPED else State.CRASHED)
 
 
 def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> None:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 _KEPT_EVENTS = 500
 _NAN = float("nan")
+_REASONS = (EventKind.STOPPED, EventKind.FATAL, EventKind.TRACEBACK)
+"""Events that say why a run failed."""
 _ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
 
 
@@ -182,7 +184,7 @@ class Run:
             return found
         # It has failed: what some log says of why is believed, wherever that log has got to.
         told = (state.ending for state in self.sources.values() if state.ending and not state.ending.bare)
-        return surest(one for one in told if one.kind in (EventKind.STOPPED, EventKind.FATAL)) or found
+        return surest(one for one in told if one.kind in _REASONS) or found
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
         if starts(self.sources.values(), state.status.modified or 0.0):

@@ -114,6 +114,8 @@ class SourceState:
             return
         if event.kind is EventKind.TRACEBACK and event.actor and not event.actor.startswith("rank"):
             return  # a worker's error may have been caught: what comes of it, the driver tells
+        if event.kind is EventKind.EXITED and self.ending is not None and self.ending.kind is EventKind.TRACEBACK:
+            return  # W&B says goodbye after an exception too
         self.ending = surest([event, *([self.ending] if self.ending is not None else [])])
 
     def begin_anew(self, reason: str) -> None:

@@ -121,6 +121,8 @@ def state(run: Run, now: float) -> State:
 
 def _let_go(run: Run) -> bool:
     """Tell whether no process holds the log with the run's last words any more."""
+    if any(source.ending is not None and source.ending.bare for source in run.sources.values()):
+        return True  # W&B tells of its exit with an error
     holder = writer(run)
     told = (source for source in run.sources.values() if source.ending is run.outcome)
     return holder.gone if holder is not None else any(source.status.unheld for source in told)
