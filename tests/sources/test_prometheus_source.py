@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
+from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows, SourceStatus
@@ -86,6 +87,7 @@ def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path: Path) -> None:
     assert reward is not None
     assert reward.times[-1] == pytest.approx(end - 1.5)
     assert not [key for key in run.keys if key.startswith("verl_")]
+    assert exit_code(report(monitor, time.time())) != NOTHING_READABLE
 
 
 def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -16,23 +18,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.config import Config
+from verl_tui.exporters.endpoint import Endpoint, encryption
+from verl_tui.exporters.prometheus import Pages
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows
 from verl_tui.sources import addresses
+from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.gather import Gather
 from verl_tui.sources.prometheus import duration
 from verl_tui.sources.prometheus_answers import Line, RunRows, lines_of
 from verl_tui.sources.served import Poller, Served
-from verl_tui.sources.web import AUTHORIZATION, CA_FILE, Client, NoAnswerError
+from verl_tui.sources.web import AUTHORIZATION, CA_FILE, Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from verl_tui.sources.discovery import Discovery
-
-pytest.importorskip("prometheus_client", reason="the package prometheus-client brings it")
 
 Talk = "Callable[[socket.socket, str], None]"
 PAGE = b"# TYPE verl_average_reward gauge\nverl_average_reward %b\nverl_training_steps_total %b\n"
@@ -413,3 +416,25 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
     forms = [parse_qs(one.rpartition("\r\n")[2]) for one in asked if "run%3D" in one]
     steps = [float(form["step"][0]) for form in forms]
     assert steps == [15.0, 75.0]  # every fifth scrape: a quarter of the points at most
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs Debian's package openssl")
+def test_our_own_exporter_is_read_through_tls_and_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made.split(), *files], check=True, capture_output=True)
+    log = tmp_path / "grpo.jsonl"
+    log.write_text("".join(f'{{"step": {at}, "data": {{"actor/ppo_kl": {at}}}}}\n' for at in range(1, 8)))
+    with closing(Endpoint("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))) as endpoint:
+        endpoint.show(Pages().page(look(str(log)), time.time()))
+        told = [look(endpoint.address).sentences]
+        monkeypatch.setenv(CA_FILE, str(certificate))
+        told.append(look(endpoint.address).sentences)
+        monkeypatch.setenv(AUTHORIZATION, f"Basic {base64.b64encode(b'me:pw').decode()}")
+        monitor = look(endpoint.address)
+    assert "has a certificate that is not trusted" in told[0][0]
+    assert "asks for a login" in told[1][0]
+    assert monitor.sentences == ()
+    assert monitor.runs["grpo"].step == 7
+    assert monitor.runs["grpo"].tail("actor/ppo_kl", 1)[0] == 7.0

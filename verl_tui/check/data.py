@@ -12,7 +12,7 @@ from verl_tui.runs.checkpoints import called_best
 from verl_tui.runs.identity import as_data, identity
 from verl_tui.runs.state import silence, state
 from verl_tui.runs.targets import targets_of
-from verl_tui.sources import FORMATS
+from verl_tui.sources import FORMATS, prometheus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any
 
 def exit_code(report: Mapping[str, Any]) -> int:
     """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for nothing readable."""
-    logs = {format.name for format in FORMATS}
+    logs = {format.name for format in FORMATS} | {prometheus.name}
     sources = [source for run in report["runs"] for source in run["sources"]]
     if not any(source["records"] for source in sources if source["format"] in logs):
         return NOTHING_READABLE

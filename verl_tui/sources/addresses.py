@@ -43,6 +43,17 @@ class Address:
         return Address(self.scheme, self.host, self.port, f"{self.path.partition('?')[0].rstrip('/')}{path}")
 
 
+class NoAnswerError(Exception):
+    """A question without an answer; its text is a sentence for people without a subject: `refuses the connection`."""
+
+    def __init__(self, why: str, status: int | None = None, body: bytes = b"") -> None:
+        super().__init__(why)
+        self.status = status
+        """What the server said, None where it said nothing."""
+        self.body = body
+        """The beginning of what it said."""
+
+
 def is_meant(spec: str) -> bool:
     """Tell whether what the user named is an address."""
     return _SCHEME.match(spec) is not None

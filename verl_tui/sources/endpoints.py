@@ -6,10 +6,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from verl_tui.sources import exposition
+from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.gather import Gather
 from verl_tui.sources.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, place_of
-from verl_tui.sources.web import NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,9 +16,9 @@ from urllib.parse import urlencode
 
 from verl_tui import prometheus_names
 from verl_tui.sources import prometheus_queries as queries
+from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.gather import Gather
 from verl_tui.sources.prometheus_answers import Line, RunRows, data_of, lines_of
-from verl_tui.sources.web import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class ServedRun:
     loaded: bool = False
     coarse: float | None = None
     """Seconds between two points of its past, where that is more than between two scrapes."""
+    received: int = 0
+    """Bytes of the answers that told of it; of those that told of several runs its share."""
     absent: float | None = None
     """Since when the server has had nothing new of it."""
 
@@ -227,6 +229,7 @@ class Server:
 
     def _load(self, run: ServedRun, now: float) -> None:
         """Load a run's past, at a distance of points at which it can be answered."""
+        before = self._client.received
         first, last = run.span or (now - _HOUR, now)
         last = min(last, self._until(now))
         if run.labels:
@@ -238,6 +241,7 @@ class Server:
             for group, query in self._readings().items():
                 _, lines = self._past(query, first, last, _READING_POINTS)
                 run.gather.add(run.rows.readings(lines, group))
+        run.received += self._client.received - before
         run.hand_on()
         run.loaded = True
 
@@ -260,6 +264,7 @@ class Server:
         if last < first:
             return
         first = max(first, last - _MOST_POINTS * self.interval)
+        before = self._client.received
         names = set().union(*(run.names for run in self.runs.values()))
         if names:
             lines = self._range(queries.of_all_runs(names), first, last, self.interval)
@@ -269,6 +274,7 @@ class Server:
                 lines = self._range(query, first, last, self.interval)
                 self._shared.gather.add(self._shared.rows.readings(lines, group))
         for run in self.runs.values():
+            run.received += (self._client.received - before) // len(self.runs)
             run.hand_on()
 
     def _deal_out(self, lines: Sequence[Line], now: float) -> None:

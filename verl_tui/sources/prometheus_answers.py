@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
 from verl_tui.records import Progress
+from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import loads
 from verl_tui.sources.machines import device_figures, node_of
 from verl_tui.sources.prometheus_queries import STEP_NAMES
 from verl_tui.sources.scraped_rows import is_now_and_then
 from verl_tui.sources.scrapes import is_metric, key_of
-from verl_tui.sources.web import NoAnswerError
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import SourceStatus
 from verl_tui.sources import addresses, endpoints, exposition, prometheus
+from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.endpoints import Endpoint, Endpoints
 from verl_tui.sources.prometheus import Server
-from verl_tui.sources.web import Client, NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Poller:
     """Asks at one address, again and again."""
 
     def __init__(self, address: Address, clock: Callable[[], float] = time) -> None:
+        from verl_tui.sources.web import Client  # 40 ms, for who names an address
+
         self.address = address
         self.client = Client(address)
         self.asked: Server | Endpoint | None = None
@@ -169,7 +171,7 @@ class ServerSource:
         self._run = run
         self._server = server
         self._poller = poller
-        self._records = self._read = 0
+        self._records = 0
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the next records."""
@@ -186,14 +188,14 @@ class ServerSource:
     def status(self) -> SourceStatus:
         """Return how the source is doing; as long as the past is being loaded there is more than was read."""
         done = self._run.loaded and not self._run.waiting
-        self._read = self._records
+        received = self._run.received
         return SourceStatus(
             path=self._server.address.text,
             format=prometheus.name,
             rank=prometheus.rank,
             records=self._records,
-            bytes_read=self._read,
-            size=self._read if done or self._poller.problem else self._read + 1,
+            bytes_read=received,
+            size=received if done or self._poller.problem else received + 1,
             modified=self._run.rows.told,
             problem=self._poller.sentence,
             note=self._run.note(self._server),

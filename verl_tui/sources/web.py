@@ -20,6 +20,7 @@ from urllib.parse import urljoin
 
 from verl_tui import __version__
 from verl_tui.sources import addresses
+from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -44,17 +45,6 @@ _REASONS = {
     HTTPStatus.FORBIDDEN: "refuses access (HTTP 403)",
     HTTPStatus.NOT_FOUND: "has nothing there (HTTP 404)",
 }
-
-
-class NoAnswerError(Exception):
-    """A question without an answer; its text is a sentence for people without a subject: `refuses the connection`."""
-
-    def __init__(self, why: str, status: int | None = None, body: bytes = b"") -> None:
-        super().__init__(why)
-        self.status = status
-        """What the server said, None where it said nothing."""
-        self.body = body
-        """The beginning of what it said."""
 
 
 class Client:
