@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run
+from prometheus_client.parser import text_string_to_metric_families
 
 from verl_tui.records import Rows, Unreadable
 from verl_tui.runs.devices import logged_devices
 from verl_tui.sources import FORMATS, exposition
 from verl_tui.sources.machines import HostFigures, device_figures, node_of
 from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, quantile
-
-pytest.importorskip("prometheus_client", reason="the package prometheus-client brings it")
+from verl_tui.text import one_line
 
 TUTORIAL = b"""\
 # HELP verl_training_steps_total Total training steps
@@ -270,3 +270,25 @@ def test_a_nodes_name_has_no_port() -> None:
     assert node_of({"instance": "node-1:9400"}) == "node-1"
     assert node_of({"instance": "[::1]:9400"}) == "[::1]"
     assert node_of({"instance": "fe80::1"}) == "fe80::1"
+
+
+_TEXT = st.text(alphabet='ab é"\\\\,={}#\u202e', max_size=6)
+
+
+@given(
+    labels=st.dictionaries(st.sampled_from(["a", "b", "le", "x_1"]), _TEXT, max_size=3),
+    value=st.floats(),
+    comma=st.booleans(),
+)
+def test_plain_lines_are_read_as_prometheus_client_reads_them(
+    labels: dict[str, str], value: float, comma: bool
+) -> None:
+    escaped = {name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in labels.items()}
+    words = ",".join(f'{name}="{text}"' for name, text in escaped.items()) + ("," if comma and labels else "")
+    number = repr(value).replace("inf", "Inf").replace("nan", "NaN")
+    (family,) = text_string_to_metric_families(f"name{{{words}}} {number}\n")
+    (expected,) = family.samples
+    (scrape,) = exposition.read_page(f"name{{{words}}} {number}\n".encode()).scrapes
+    (sample,) = scrape.samples
+    assert sample.labels == tuple(sorted((name, one_line(text, 300)) for name, text in expected.labels.items()))
+    assert repr(sample.value) == repr(float(expected.value))

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
@@ -19,12 +20,14 @@ from verl_tui.sources.prometheus import Server
 from verl_tui.sources.web import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from prometheus_server import Sample
 
 pytestmark = needs_prometheus
+PATIENCE = 30.0
+"""Seconds that a server may take to scrape."""
 
 
 def now() -> float:
@@ -269,3 +272,55 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     assert reward.at(7) == (7, 7.0)  # the log's own value holds
     assert len(logged_devices(run)[0]) == 16
     assert not run.restarts
+
+
+def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
+    """Return what DCGM, Ray, vLLM and a training of the tutorials write, and what makes the training go on."""
+    registry = CollectorRegistry()
+    device, ray, engine = ["gpu", "Hostname"], ["GpuIndex", "ip"], ["engine", "model_name"]
+    for name, value in (("DCGM_FI_DEV_GPU_UTIL", 88.0), ("DCGM_FI_DEV_FB_USED", 3e4), ("DCGM_FI_DEV_FB_FREE", 1e4)):
+        Gauge(name, "of DCGM", device, registry=registry).labels("0", "node-1").set(value)
+    Gauge("ray_node_gram_used", "of Ray", ray, registry=registry).labels("0", "10.0.0.1").set(1.0)
+    Gauge("ray_node_cpu_utilization", "of Ray", ["ip"], registry=registry).labels("10.0.0.1").set(35.0)
+    waiting = Gauge("vllm:num_requests_waiting", "of vLLM", engine, registry=registry)
+    tokens = Counter("vllm:generation_tokens", "of vLLM", engine, registry=registry)
+    steps = Counter("verl_training_steps", "of the tutorials", registry=registry)
+    reward = Gauge("verl_average_reward", "of the tutorials", registry=registry)
+
+    def go_on() -> None:
+        steps.inc()
+        reward.set(0.75)
+        for number in "01":
+            waiting.labels(number, "m").set(3)
+            tokens.labels(number, "m").inc(1000)
+
+    return registry, go_on
+
+
+def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:
+    registry, go_on = endpoint()
+    go_on()
+    served, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
+    target = f"127.0.0.1:{served.server_address[1]}"
+    try:
+        with serving(tmp_path, targets=[target], scrape=1) as address:
+            for name in (address, f"http://{target}/metrics"):
+                end = time.monotonic() + PATIENCE
+                monitor = Monitor(Config())
+                while time.monotonic() < end and not any(run.step for run in monitor.runs.values()):
+                    monitor = load([name], Config(), time.time())
+                (run,) = monitor.runs.values()
+                assert run.step == 1
+                figures = {
+                    "verl_average_reward": 0.75,
+                    "vllm:num_requests_waiting": 6.0,
+                    "cluster/cpu/l:10.0.0.1": 35.0,
+                    "cluster/gpu.0.gpu/l:node-1": 88.0,
+                    "cluster/gpu.0.memoryAllocated/l:node-1": 75.0,
+                }
+                assert {key: run.tail(key, 1)[0] for key in figures} == figures
+                assert "cluster/gpu.0.memoryAllocatedBytes/l:10.0.0.1" not in run.keys
+    finally:
+        served.shutdown()
+        served.server_close()
+        thread.join(5)

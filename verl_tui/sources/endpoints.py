@@ -46,7 +46,7 @@ class Endpoint:
             NoAnswerError: There is no answer that can be used.
         """
         try:
-            page = exposition.read_page(self._client.ask(self.address))
+            page = exposition.read_page(self._body())
         except ImportError as error:
             raise NoAnswerError(exposition.MISSING) from error
         samples: dict[object, Sample] = {one.series: one for scrape in page.scrapes for one in scrape.samples}
@@ -54,6 +54,12 @@ class Endpoint:
             raise NoAnswerError("answers with a page that holds no metrics")
         self.unreadable = len(page.flaws)
         self.pages.append((now, Scrape(tuple(samples.values()), page.scrapes[0].kinds)))
+
+    def _body(self) -> bytes:
+        body = self._client.ask(self.address)
+        if len(body) > exposition.LARGEST:
+            raise NoAnswerError(f"answers with more than {exposition.LARGEST >> 20} MiB")
+        return body
 
 
 class PageRun:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,11 @@ _SAMPLE = re.compile(
     rb"(?:[ \t]+[-\d.]+)?\s*"
 )
 _TYPED = re.compile(r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+(\w{1,20})")
+_PLAIN = re.compile(
+    r'([A-Za-z_:][A-Za-z0-9_:]*)(?:\{((?:(?!__)[A-Za-z_][A-Za-z0-9_]*="[^"\\{}#]*"(?:,|(?=\})))*)\})?'
+    r"[ \t]+([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|NaN|Inf))[ \t]*"
+)
+_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
 _EXEMPLAR = re.compile(r" # \{[^\n]*$")
 
 
@@ -88,7 +94,7 @@ def read_page(data: bytes) -> Page:
         if not line.strip() or line.startswith("#"):
             continue
         try:
-            read = list(_samples(text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds=seconds))
+            read = _plain(line) or list(_odd(text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds))
         except (ValueError, IndexError, KeyError, AttributeError, OverflowError, TypeError) as error:
             flaws.append(Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)))
             continue
@@ -103,12 +109,33 @@ def read_page(data: bytes) -> Page:
     return Page(scrapes, tuple(flaws))
 
 
-def _samples(families: Iterable[object], *, seconds: bool) -> Iterator[Sample]:
+def _plain(line: str) -> list[Sample]:
+    """Return the sample of a line without escapes, times and exemplars: nearly all are such. Nothing of any other.
+
+    prometheus-client looks at every character by itself, and takes ten times as long.
+    """
+    found = _PLAIN.fullmatch(line)
+    if found is None:
+        return []
+    labels = _LABEL.findall(found[2] or "")
+    if len({name for name, _ in labels}) < len(labels):
+        return []
+    shown = sorted((_shown(name), _shown(value)) for name, value in labels)
+    return [Sample(spelled(_shown(found[1])), tuple(shown), float(found[3]))]
+
+
+def _odd(families: Iterable[object], seconds: bool) -> Iterator[Sample]:
+    """Yield the samples that prometheus-client reads."""
     for family in families:
         for sample in family.samples:  # type: ignore[attr-defined]
             time = None if sample.timestamp is None else float(sample.timestamp) * (1000.0 if seconds else 1.0)
-            labels = tuple(sorted((one_line(name, 100), one_line(value, 200)) for name, value in sample.labels.items()))
-            yield Sample(spelled(one_line(sample.name, 300)), labels, float(sample.value), time)
+            labels = tuple(sorted((_shown(name), _shown(value)) for name, value in sample.labels.items()))
+            yield Sample(spelled(_shown(sample.name)), labels, float(sample.value), time)
+
+
+@lru_cache(maxsize=16_384)
+def _shown(text: str) -> str:
+    return one_line(text, 300)
 
 
 def reader(path: Path) -> PageReader:

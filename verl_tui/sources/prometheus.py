@@ -206,7 +206,7 @@ class Server:
         """Return from when to when the steps of each run were seen."""
         every = max(self.interval, _PAST / _MOST_POINTS)
         spans: dict[tuple[tuple[str, str], ...], tuple[float, float]] = {}
-        for line in self._range(queries.steps(), now - _PAST, now, every):
+        for line in self._range(queries.steps(), now - _PAST, self._until(now), every):
             run = tuple(queries.belongs(line.labels).items())
             if line.points:
                 first, last = min(line.points) - every, max(line.points) + every
@@ -314,7 +314,7 @@ class Server:
             raise
 
     def _range(self, query: str, first: float, last: float, every: float) -> list[Line]:
-        first = math.floor(first / every) * every
+        first = last - math.floor((last - first) / every) * every  # the newest moment is always among them
         form = urlencode({"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"})
         return lines_of(self._ask(self.address.below("/api/v1/query_range"), form=form))
 
