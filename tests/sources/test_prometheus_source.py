@@ -15,6 +15,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.runs.devices import logged_devices
+from verl_tui.runs.state import State, state
 from verl_tui.sources import addresses
 from verl_tui.sources.prometheus import Server
 from verl_tui.sources.web import Client
@@ -324,3 +325,30 @@ def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:
         served.shutdown()
         served.server_close()
         thread.join(5)
+
+
+def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(tmp_path: Path) -> None:
+    end = now()
+    labels = {"project": "p", "experiment_name": "e", "job": "trainer_metrics"}
+    past = cluster(60, end)
+    for at in range(60):
+        moment = end - (59 - at) * SCRAPE
+        past.append(("rl_insight_monitor_training_global_step", labels, float(min(at, 20)), moment))
+        past.append(("rl_insight_monitor_critic_score_mean", labels, 0.5, moment))
+    with serving(tmp_path, past) as address:
+        monitor = load([address], Config(), time.time())
+    run = monitor.runs["e"]
+    assert state(run, time.time()) is State.ENDED
+    assert not [finding for finding in monitor.verdicts["e"].findings if finding.id == "hang"]
+
+
+def test_what_our_exporter_says_of_a_runs_end_is_believed(tmp_path: Path) -> None:
+    end = now()
+    past = trained("grpo", 20, end)
+    for at in range(20):
+        for word in ("running", "finished"):
+            told = {"run": "grpo", "job": "j", "instance": "n:1", "state": word}
+            past.append(("verl_run_state", told, float((word == "finished") == (at == 19)), end - (19 - at) * SCRAPE))
+    with serving(tmp_path, past) as address:
+        monitor = load([address], Config(), time.time())
+    assert state(monitor.runs["grpo"], time.time()) is State.FINISHED

@@ -171,6 +171,7 @@ class Server:
         for run in found:
             if (before := known.get(tuple(run.labels.items()))) is not None:
                 before.names |= run.names
+                before.series = max(before.series, run.series)
         new = [run for run in found if tuple(run.labels.items()) not in known]
         if new:
             spans = self._spans(now)
@@ -263,15 +264,15 @@ class Server:
         first, last = since + self.interval, self._until(now)
         if last < first:
             return
-        first = max(first, last - _MOST_POINTS * self.interval)
         before = self._client.received
         names = set().union(*(run.names for run in self.runs.values()))
         if names:
-            lines = self._range(queries.of_all_runs(names), first, last, self.interval)
+            share = _BUDGET // max(1, sum(run.series for run in self.runs.values() if run.goes_on(now)))
+            _, lines = self._past(queries.of_all_runs(names), first, last, max(_LEAST_POINTS, share))
             self._deal_out(lines, now)
         if self._shared is not None:
             for group, query in self._readings().items():
-                lines = self._range(query, first, last, self.interval)
+                _, lines = self._past(query, first, last, _READING_POINTS)
                 self._shared.gather.add(self._shared.rows.readings(lines, group))
         for run in self.runs.values():
             run.received += (self._client.received - before) // len(self.runs)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
-from verl_tui.records import Progress
+from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import loads
@@ -74,11 +74,17 @@ def lines_of(body: bytes) -> list[Line]:
     return lines
 
 
+_ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
+"""What our exporter calls runs that have ended for certain."""
+
+
 class RunRows:
     """Makes rows of the answers about one run, which come in the order of time."""
 
     def __init__(self) -> None:
         self._total: int | None = None
+        self._state: str | None = None
+        """The run's state, as our exporter says."""
         self._held: dict[str, float] = {}
         """The last value of what is logged now and then."""
         self._said: set[tuple[int | None, float, tuple[str, ...], str]] = set()
@@ -107,6 +113,7 @@ class RunRows:
             self._seen = self.told = picked[-1][0]
             yield from self._planned(lines)
             yield from self._rows(picked, steps, columns, lines)
+            yield from self._ended(lines)
         yield from self._own_devices(lines)
 
     def _planned(self, lines: Sequence[Line]) -> Iterator[Progress]:
@@ -116,6 +123,19 @@ class RunRows:
         if total is not None and total != self._total:
             self._total = total
             yield Progress(total=total)
+
+    def _ended(self, lines: Sequence[Line]) -> Iterator[Event]:
+        """Yield that the run has ended, where our exporter says so and did not before."""
+        told = {
+            line.labels.get("state", ""): max(line.points.items())
+            for line in lines
+            if line.name == prometheus_names.STATE and line.points
+        }
+        state = next((state for state, (at, on) in told.items() if at >= self._seen and _number(on) == 1.0), None)
+        if state is not None and state != self._state:
+            self._state = state
+            if (kind := _ENDS.get(state)) is not None:
+                yield Event(kind, f"the exporter of its log calls it {state}", 0, bare=kind is EventKind.FATAL)
 
     def _rows(
         self,
@@ -219,7 +239,8 @@ def _columns(lines: Iterable[Line], keys: Mapping[str, str]) -> dict[str, list[t
     """Return by key the points of its series, with what each is to be multiplied with."""
     columns: dict[str, list[tuple[Points, float]]] = {}
     for line in lines:
-        if line.name in STEP_NAMES:
+        ours = bool(keys) and line.name.startswith(prometheus_names.PREFIX)
+        if line.name in STEP_NAMES or (ours and line.name not in keys):  # its key will be known within a minute
             continue
         if line.name in keys or is_metric(line.name, known=bool(keys)):
             key, factor = key_of(line.name, keys)

@@ -196,7 +196,8 @@ class ServerSource:
             records=self._records,
             bytes_read=received,
             size=received if done or self._poller.problem else received + 1,
-            modified=self._run.rows.told,
+            # A series goes on whether its run does or not: its age shows no more than the records' own times.
+            modified=None,
             problem=self._poller.sentence,
             note=self._run.note(self._server),
             absolute=True,
