@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources import exposition
 from verl_tui.sources.addresses import NoAnswerError
-from verl_tui.sources.gather import Gather
+from verl_tui.sources.gather import Gather, joined
 from verl_tui.sources.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, place_of
 
@@ -78,7 +78,8 @@ class PageRun:
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
-        return self._scrapes.note
+        stepless = "no page tells a step: as steps pages are counted" if self._rows.stepless else None
+        return joined(self._scrapes.note, stepless)
 
     def put(self, address: str, time: float, scrape: Scrape) -> None:
         """Take a page, or the part of it that is of this run."""

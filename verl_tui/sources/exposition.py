@@ -86,27 +86,30 @@ def read_page(data: bytes) -> Page:
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     seconds = text.rstrip().endswith("# EOF")  # OpenMetrics: seconds where the text format has milliseconds
     kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
-    scrapes: list[Scrape] = []
     samples: list[Sample] = []
-    seen: set[object] = set()
     flaws: deque[Unreadable] = deque(maxlen=_MOST_TOLD)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
         try:
-            read = _plain(line) or list(_odd(text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds))
+            samples += _plain(line) or _odd(text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds)
         except (ValueError, IndexError, KeyError, AttributeError, OverflowError, TypeError) as error:
             flaws.append(Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80)))
-            continue
-        for sample in read:
-            if sample.series in seen:
-                scrapes.append(Scrape(tuple(samples), kinds))
-                samples, seen = [], set()
-            seen.add(sample.series)
-            samples.append(sample)
-    if samples:
-        scrapes.append(Scrape(tuple(samples), kinds))
-    return Page(scrapes, tuple(flaws))
+    return Page([Scrape(tuple(part), kinds) for part in _apart(samples)], tuple(flaws))
+
+
+def _apart(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """Yield pages that were saved one behind the other apart: one has no series twice."""
+    page: list[Sample] = []
+    seen: set[object] = set()
+    for sample in samples:
+        if sample.series in seen:
+            yield page
+            page, seen = [], set()
+        seen.add(sample.series)
+        page.append(sample)
+    if page:
+        yield page
 
 
 def _plain(line: str) -> list[Sample]:

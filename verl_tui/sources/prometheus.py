@@ -92,7 +92,7 @@ class ServedRun:
 
     def note(self, server: Server) -> str | None:
         """Say how exact its past is."""
-        parts = []
+        parts = [] if self.labels else ["what no run is named for: as steps minutes are counted"]
         if self.coarse is not None and self.coarse > server.interval:
             parts.append(
                 f"its past is shown by a point every {self.coarse:,.0f} s, of a scrape every {server.interval:g} s"

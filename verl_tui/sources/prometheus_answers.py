@@ -148,13 +148,7 @@ class RunRows:
         stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
         ats = [at for at, _ in picked]
         back = {i for i, at in enumerate(ats[1:], 1) if steps and steps[at] < steps[ats[i - 1]]}
-        groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
-        for key, parts in columns.items():
-            column = self._unheld(key, _column(parts, ats), back) if is_now_and_then(key) else _column(parts, ats)
-            names, group = groups.setdefault(bytes(value is not None for value in column), ([], []))
-            names.append(key)
-            group.append(column)
-        tables = [(mask, tuple(names), list(zip(*group, strict=True))) for mask, (names, group) in groups.items()]
+        tables = self._tables(columns, ats, back)
         before, self._said = self._said, set()
         for i, (at, seen) in enumerate(picked):
             step = int(steps[at]) if at in steps else None
@@ -169,6 +163,18 @@ class RunRows:
                         continue
                 number = step if step is not None else self._step_at(at)[0]
                 yield Row(number, keys, rows[i], time, progress=step is not None, reckoned=step is None)
+
+    def _tables(
+        self, columns: Mapping[str, list[tuple[Points, float]]], ats: Sequence[float], back: set[int]
+    ) -> list[tuple[bytes, tuple[str, ...], list[tuple[Any, ...]]]]:
+        """Return metrics that have values at the same times together: at which of them, their keys, a row a time."""
+        groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
+        for key, parts in columns.items():
+            column = self._unheld(key, _column(parts, ats), back) if is_now_and_then(key) else _column(parts, ats)
+            names, group = groups.setdefault(bytes(value is not None for value in column), ([], []))
+            names.append(key)
+            group.append(column)
+        return [(mask, tuple(names), list(zip(*group, strict=True))) for mask, (names, group) in groups.items()]
 
     def _unheld(self, key: str, column: list[float | None], back: set[int]) -> list[float | None]:
         """Return a column with what is said anew alone: pages hold on to the last value of a validation."""
