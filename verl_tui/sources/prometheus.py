@@ -44,8 +44,8 @@ _TOGETHER = 3_000_000
 """Points of all runs that are loaded."""
 _LEAST_POINTS = 100
 _TOO_MUCH = re.compile(r"answers with more than|gives no whole answer|cannot answer|answers with HTTP [45]")
-_READING_POINTS = 300
-"""Points of the past of each figure that is measured by the clock."""
+_READING_POINTS = 120
+"""Points of the past of each figure that is measured by the clock: as many as the GPU panel shows."""
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
 _LATE = 1.0
