@@ -42,7 +42,7 @@ VERL_KEYS = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10_000), cuts=st.sets(st.integers(1, COUNT - 1), max_size=12), verl=st.booleans())
 def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool) -> None:
     columns = _columns(seed, VERL_KEYS if verl else TUTORIAL_KEYS)
@@ -72,7 +72,7 @@ def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
     assert growing.verdict(1.0) == judge(run)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @example(seed=96, again=32, final=0.0)  # a reward that was no number for a moment
 @given(seed=st.integers(0, 10_000), again=st.integers(0, COUNT - 1), final=st.floats(0, 10))
 def test_replaced_values_count_and_old_ones_do_not(seed: int, again: int, final: float) -> None:
