@@ -70,6 +70,17 @@ def test_a_chain_ends_at_its_first_cause() -> None:
     assert causes(truncation, explosion, COLLAPSE) == ["policy-collapse", "policy-collapse", None]
 
 
+@pytest.mark.parametrize(
+    ("cause", "since"),
+    [("policy-collapse", 5000), ("entropy-collapse", 5000), ("reward-slide", 5000), ("reward-hacking", 4000)],
+)
+def test_what_responses_shrink_from(cause: str, since: int) -> None:
+    """What pays for brevity shortens responses before another score has fallen by it."""
+    collapse, short = found("length-collapse", since), found("response-short", since + 50)
+    assert causes(found(cause, 5000), collapse, short) == [None, cause, cause]
+    assert causes(collapse, short) == [None, "length-collapse"]
+
+
 def test_rules_explain_one_another_in_no_circle() -> None:
     below = {rule.id: {*rule.explains, *rule.signs} for rule in GUIDE.rules if rule.explains or rule.signs}
     known = {rule.id for rule in GUIDE.rules}

@@ -27,7 +27,7 @@ PUBLIC = {
     "repetition dead-groups component-imbalance engine-mismatch slow-phase gpu-uneven worker-errors "
     "token-mult-prob-error engine-pearson rejection-eats-batch sequence-is-saturated corrupted-requests "
     "first-step weights-not-synced entropy-explosion host-memory nothing-learns reward-slide reward-jump "
-    "component-falls",
+    "component-falls length-collapse",
     "info": "gpu-low async-idle plateau restart",
 }
 

@@ -100,6 +100,7 @@ PLANTED = {
     "weights-not-synced": ("val", "eval", "lr", "learning_rate"),
     "entropy-collapse": ("entropy", "critic/score/mean", "reward"),
     "entropy-explosion": ("entropy", "critic/score/mean", "reward", "length"),
+    "length-collapse": ("length", "critic/score/mean", "reward", "val", "eval"),
     "length-explosion": ("length", "critic/score/mean", "reward", "clip"),
     "dead-groups": ("zero_std", "reward"),
     "component-imbalance": ("rewards/", "reward"),

@@ -440,6 +440,30 @@ def _length_explosion(world: World, onset: int, chance: random.Random) -> None:
     world.change(reward, onset, lambda i, _: before * (1 - ramp(i, length, 0.0, loss)) + chance.gauss(0, 0.02))
 
 
+def scores(world: World) -> list[str]:
+    """Return the reward, its parts and validation: all of them tell of a policy that says nothing any more."""
+    known = ("critic/score", "critic/rewards", "reward", "rollout/reward_mean", "val-core", "eval")
+    return [key for key in world.columns if key.startswith(known)]
+
+
+@failure("length-collapse")
+def _length_collapse(world: World, onset: int, chance: random.Random) -> int:
+    length, left, fall = chance.randint(1, 60), chance.uniform(0.01, 0.15), chance.uniform(0.5, 0.9)
+    for key in scores(world):
+        world.change(key, onset, lambda i, known: known * ramp(i, length, 1.0, 1 - fall))
+    world.change(KEYS["length"][world.dialect], onset, lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)))
+    return onset + round(0.75 * length / (1 - left))  # there a quarter is left
+
+
+@failure("length-collapse")
+def _shrinks_for_nothing(world: World, onset: int, chance: random.Random) -> int:
+    length, left, level = chance.randint(1, 40), chance.uniform(0.005, 0.08), chance.uniform(0.05, 0.4)
+    for key in scores(world):
+        world.change(key, 1, lambda _, __: level + chance.gauss(0, 0.02))
+    world.change(KEYS["length"][world.dialect], onset, lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)))
+    return onset + round(0.85 * length / (1 - left))  # there 15 % is left
+
+
 @failure("engine-mismatch", "verl")
 def _engine_mismatch(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(2.5, 6)

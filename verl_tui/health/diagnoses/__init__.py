@@ -14,6 +14,7 @@ from verl_tui.health.diagnoses.first_step import FirstStep
 from verl_tui.health.diagnoses.gpu_uneven import GpuUneven
 from verl_tui.health.diagnoses.hang import Hang
 from verl_tui.health.diagnoses.host_memory import HostMemory
+from verl_tui.health.diagnoses.length_collapse import LengthCollapse
 from verl_tui.health.diagnoses.length_explosion import LengthExplosion
 from verl_tui.health.diagnoses.not_finite import NotFinite
 from verl_tui.health.diagnoses.nothing_learns import NothingLearns
@@ -42,6 +43,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "entropy-collapse": EntropyCollapse,
     "reward-hacking": RewardHacking,
     "length-explosion": LengthExplosion,
+    "length-collapse": LengthCollapse,
     "repetition": Repetition,
     "dead-groups": DeadGroups,
     "component-imbalance": ComponentImbalance,

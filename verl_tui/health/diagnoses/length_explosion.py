@@ -25,6 +25,8 @@ _NEAR = 0.75
 """Mean length beyond three quarters of the limit is near it: with any spread, many responses reach it."""
 _CUT = 0.1
 """Share of cut responses that counts (verl docs/perf/best_practices.rst), and by how much it must have risen."""
+_FOOT = 0.25
+"""Up to a quarter of its rise length has not begun to climb: many steps may lie before a sharp one."""
 _TREND_T = 4.0
 _FALL_T = -3.0
 _FALL = 0.1
@@ -59,7 +61,7 @@ class LengthExplosion(BlockDiagnosis):
         for lag in _LAGS:
             stretch = blocks[-lag:]
             if len(stretch) == lag and self._explodes(stretch, inputs):
-                return self._tell(stretch, inputs)
+                return self._tell(_climb(stretch), inputs)
         return None
 
     def _explodes(self, stretch: Sequence[Block], inputs: Inputs) -> bool:
@@ -102,3 +104,10 @@ class LengthExplosion(BlockDiagnosis):
             told,
             inputs.keys[0],
         )
+
+
+def _climb(stretch: Sequence[Block]) -> Sequence[Block]:
+    """Return a stretch from the last block on in which length had not begun to climb."""
+    length = column(stretch, 0)
+    foot = length[0] + _FOOT * (length[-1] - length[0])
+    return stretch[max(i for i, block in enumerate(stretch) if block.levels[0] <= foot) :]

@@ -1,0 +1,135 @@
+"""Responses that shrink to nothing, and when those that grow to the limit began to grow."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from planted import OTHER, TUTORIAL, VERL, judge, planted, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.health import Finding, Verdict
+
+COUNT = 200
+LENGTH, REWARD = "response_length/mean", "critic/score/mean"
+
+
+def ramp(
+    start: float, end: float, begin: int = 80, finish: int = 100, size: float = 0.02, seed: int = 1
+) -> list[float]:
+    """Return values that go from one level to another between two points, with noise of a share of the larger one."""
+    chance, noise = random.Random(seed), size * max(abs(start), abs(end))
+    way = (min(1.0, max(0.0, (i - begin) / (finish - begin))) for i in range(COUNT))
+    return [start + (end - start) * one + chance.gauss(0.0, noise) for one in way]
+
+
+SHRINKS, FALLS, GAINS, LEVEL = ramp(300, 10), ramp(0.6, 0.1, seed=2), ramp(0.3, 0.6, seed=3), ramp(0.3, 0.3, seed=4)
+
+
+def judged(columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL) -> Verdict:
+    return judge(planted(columns, beside))
+
+
+def collapse(columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL) -> Finding | None:
+    return next((one for one in judged(columns, beside).findings if one.id == "length-collapse"), None)
+
+
+@pytest.mark.parametrize(
+    ("length", "score", "beside"),
+    [
+        (LENGTH, REWARD, VERL),
+        ("rollout/response_length_mean", "rollout/reward_mean", TUTORIAL),
+        ("completions/mean_length", "reward", OTHER),
+        ("train/completion_length", "train/reward", OTHER),
+        ("rollout/response_len/mean", "rollout/rewards", OTHER),
+        ("mean_gen_tokens_per_sample", "reward", OTHER),
+    ],
+)
+def test_responses_that_shrink_to_nothing_as_the_reward_falls(
+    length: str, score: str, beside: Mapping[str, float]
+) -> None:
+    found = collapse({length: SHRINKS, score: FALLS}, beside)
+    assert found is not None
+    assert found.since_step is not None
+    assert 75 <= found.since_step <= 95
+    assert found.key == length
+    assert "tokens to 1" in found.message
+    assert f"{score} fell from 0.5" in found.message
+
+
+def test_responses_that_shrink_and_nothing_gains() -> None:
+    found = collapse({LENGTH: SHRINKS, REWARD: LEVEL})
+    assert found is not None
+    assert found.message.endswith("and no score gains by it")
+    # Some tasks need few words: without any loss it takes more.
+    assert collapse({LENGTH: ramp(300, 60), REWARD: LEVEL}) is None
+    assert collapse({LENGTH: ramp(300, 60), REWARD: FALLS}) is not None
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {REWARD: GAINS},
+        {REWARD: ramp(0.2, 0.6, begin=10, finish=60)},  # what it had learnt before stays
+        {REWARD: ramp(0.97, 0.97, size=0.005)},
+        {REWARD: LEVEL, "val-core/x/acc/mean@1": GAINS},
+        {REWARD: LEVEL, "critic/reward_extra_info/answer/mean": GAINS},
+        {REWARD: GAINS, "critic/reward_extra_info/steps/mean": FALLS, "val-core/x/acc/mean@1": GAINS},
+        {REWARD: ramp(-0.4, -0.1)},
+    ],
+    ids=["reward", "reward before", "solved", "validation", "part", "validation against a part", "below 0"],
+)
+def test_short_responses_that_serve_the_task(columns: Mapping[str, Sequence[float]]) -> None:
+    assert collapse({LENGTH: SHRINKS, **columns}) is None
+
+
+def test_a_part_that_falls_as_brevity_pays() -> None:
+    columns = {"reward": ramp(-0.3, -0.05), "rewards/short/mean": ramp(-0.4, -0.05), "rewards/right/mean": FALLS}
+    found = collapse({"completions/mean_length": ramp(5.5, 1.05), **columns}, OTHER)
+    assert found is not None
+    assert "rewards/right/mean fell" in found.message
+    assert found.consequence_of == "reward-hacking"
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        ramp(2.5, 0.5),  # a label from the start
+        ramp(300, 120),
+        [*ramp(300, 10)[:98], *ramp(300, 300)[98:]],  # some steps only
+        ramp(300, 10, begin=190, finish=198),  # it has only just begun
+    ],
+    ids=["tiny", "shorter", "comes back", "begins"],
+)
+def test_what_is_no_collapse_of_length(lengths: Sequence[float]) -> None:
+    assert collapse({LENGTH: lengths, REWARD: FALLS}) is None
+
+
+def test_a_collapse_of_length_that_is_over() -> None:
+    columns = {LENGTH: [*SHRINKS[:140], *ramp(300, 300)[140:]], REWARD: FALLS}
+    verdict = judged(columns)
+    (told,) = (one for one in verdict.history if one.id == "length-collapse")
+    assert told.raised_step is not None
+    assert told.raised_step <= 120
+    assert told.cleared_step is not None
+
+
+def test_a_run_of_few_points_or_without_scores_is_not_judged() -> None:
+    few = judged({LENGTH: SHRINKS[:20], REWARD: FALLS[:20]})
+    assert reason(few, "length-collapse") == "needs 31 points, has 20"
+    assert reason(judged({LENGTH: SHRINKS}), "length-collapse") == "the log has no reward"
+    assert reason(judged({REWARD: FALLS}), "length-collapse") == "the log has no response length"
+
+
+def test_a_sharp_rise_is_dated_where_it_begins() -> None:
+    columns = {
+        "completions/mean_length": ramp(200, 1000, begin=120, finish=125),
+        "completions/clipped_ratio": ramp(0.0, 0.8, begin=120, finish=125),
+        "reward": ramp(0.7, 0.1, begin=120, finish=125),
+    }
+    found = next(one for one in judged(columns, OTHER).findings if one.id == "length-explosion")
+    assert found.since_step is not None
+    assert 110 <= found.since_step <= 125

@@ -1,0 +1,171 @@
+"""Responses shrink to a small part of what they were, and no score gains by it."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from verl_tui.health.components import components, weights
+from verl_tui.health.conditions.condition import number
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column
+from verl_tui.health.finding import NotJudged
+from verl_tui.indicators import validation_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.blocks import Block
+    from verl_tui.health.moment import Moment
+
+_REWARD, _LENGTH, _SCORES = 0, 1, 2
+"""Columns: the reward, the length, from there on validation scores and the parts of the reward."""
+_MOST = 12
+"""Validation scores, and parts of the reward, looked at."""
+_OPENING = 6
+"""Blocks that show how long responses were at the beginning."""
+_TINY = 4.0
+"""Tokens below which responses were next to nothing from the start: a label, a number."""
+_LEFT, _LITTLE = 0.25, 0.15
+"""Share of the beginning down to which length has collapsed: a quarter where a score has fallen with it, less where all
+are level, because some tasks need few words. Heuristic."""
+_BACK = 0.5
+"""Share from which on responses have come back."""
+_LASTS = 3
+"""Blocks that it must have lasted: 15 points."""
+_NEAR = 0.75
+"""Down to three quarters it has not begun to fall."""
+_LEVEL = 4
+"""Points of a score, means of a block each, that make its level."""
+_GAIN, _SURE_GAIN = 0.05, 3.0
+"""A score has gained that lies a twentieth of its size and three standard errors above its beginning: heuristic."""
+_LOSS, _SURE_LOSS = 0.4, 5.0
+"""One has fallen that has lost two fifths of its size beyond doubt: where `reward-hacking` counts a part as fallen."""
+_LOOKED_AT = 60
+"""Blocks among which a score's levels are sought, and newest ones that tell how much it varies."""
+_SOLVED = 0.95
+"""A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
+
+
+class _Course(NamedTuple):
+    """How a score went with the length."""
+
+    column: int
+    first: float
+    """Its level at the run's beginning."""
+    before: float
+    """Its level before responses shrank."""
+    now: float
+    error: float
+    """Standard error of a difference between two of them."""
+
+    @property
+    def has_gained(self) -> bool:
+        """Tell whether it lies above its beginning, be it that it rose before responses shrank."""
+        gain, size = self.now - self.first, max(abs(self.first), abs(self.now))
+        return gain > 0 and gain >= max(_GAIN * size, _SURE_GAIN * self.error)
+
+    @property
+    def has_fallen(self) -> bool:
+        """Tell whether it lost much as responses shrank."""
+        loss, size = self.before - self.now, max(abs(self.before), abs(self.now))
+        return loss > 0 and loss >= max(_LOSS * size, _SURE_LOSS * self.error)
+
+
+class LengthCollapse(BlockDiagnosis):
+    """Length is down to a quarter of its beginning as a score falls, or to less while none gains."""
+
+    size: ClassVar[int] = 5
+    needs: ClassVar[int] = _OPENING
+    _long: int = 0
+    """Place of the last block in which responses were still long."""
+    _looked: int = 0
+    """Blocks in which that was looked for."""
+
+    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+        """Look at the reward, the length, and at all scores that short responses may gain or lose."""
+        reward, length = moment.indicators.get("reward"), moment.indicators.get("response_length")
+        if reward is None or length is None:
+            return NotJudged(self.rule.id, f"the log has no {'reward' if length else 'response length'}")
+        validations = validation_keys(moment.run.keys)[:_MOST]
+        parts = components(moment.run.keys, reward)
+        known = weights(moment.run, parts)
+        # What counts against the reward is meant to fall.
+        parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
+        return Inputs((reward, length, *validations, *parts), len(validations))
+
+    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+        """Compare the newest blocks with the run's beginning."""
+        opening = max(column(blocks[:_OPENING], _LENGTH), default=0.0)
+        for i in range(self._looked, len(blocks)):
+            self._long = i if blocks[i].levels[_LENGTH] >= _NEAR * opening else self._long
+        self._looked = len(blocks)
+        newest = column(blocks[-_LASTS:], _LENGTH)
+        most = _BACK if self._told is not None else _LEFT
+        if opening < _TINY or len(newest) < _LASTS or max(newest) > most * opening:
+            return None
+        scores = (_REWARD, *range(_SCORES, len(inputs.keys)))
+        courses = [one for i in scores if (one := _course(blocks, i, self._long)) is not None]
+        fallen = next((one for one in courses if one.has_fallen), None)
+        if self._is_explained(courses, fallen, inputs):
+            return None
+        if fallen is None and self._told is None and max(newest) > _LITTLE * opening:
+            return None
+        return self._tell(blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._long = self._looked = 0
+
+    def _is_explained(self, courses: Sequence[_Course], fallen: _Course | None, inputs: Inputs) -> bool:
+        """Return whether short responses serve the task: validation gains, or another score while none falls."""
+        assert isinstance(inputs.context, int)
+        validations = range(_SCORES, _SCORES + inputs.context)
+        if any(one.has_gained and not one.has_fallen for one in courses if one.column in validations):
+            return True
+        low, high = self.reach(_REWARD)
+        solved = 0.0 <= low <= high <= 1.0 and any(one.now >= _SOLVED for one in courses if one.column == _REWARD)
+        return fallen is None and (solved or any(one.has_gained for one in courses))
+
+    def _tell(
+        self,
+        blocks: Sequence[Block],
+        since: int,
+        lengths: tuple[float, float],
+        fallen: _Course | None,
+        inputs: Inputs,
+    ) -> Told:
+        opening, now = lengths
+        length, last = inputs.keys[_LENGTH], blocks[-1].last
+        fell, beside = "no score gains by it", []
+        if fallen is not None:
+            score, went = inputs.keys[fallen.column], f"from {number(fallen.before)} to {number(fallen.now)}"
+            fell, beside = f"{score} fell {went} with them", [f"{score}: {went} since step {since}"]
+        return Told(
+            since,
+            f"shrank from {number(opening)} to {number(now)} tokens, and {fell}",
+            f"responses shrank from {number(opening)} tokens to {number(now)} ({now / opening:.0%}) from step {since} "
+            f"on, and {fell}",
+            (f"{length}: {number(opening)} at the beginning, {number(now)} at step {last} (means of points)", *beside),
+            length,
+        )
+
+
+def _course(blocks: Sequence[Block], i: int, long: int) -> _Course | None:
+    """Return how a score went, None where too little of it is known before responses shrank, or since.
+
+    Args:
+        blocks: All blocks so far.
+        i: Column of the score.
+        long: Place of the last block in which responses were still long.
+    """
+    first = column(blocks[: min(long + 1, _LOOKED_AT)], i)[:_LEVEL]
+    before = column(blocks[max(0, long + 1 - _LOOKED_AT) : long + 1], i)[-_LEVEL:]
+    since = column(blocks[max(long + 1, len(blocks) - _LOOKED_AT) :], i)[-_LEVEL:]
+    steps = [abs(b - a) for a, b in pairwise(column(blocks[-_LOOKED_AT:], i))]
+    if not first or not before or not since or len(steps) < _LEVEL:
+        return None
+    noise = 1.4826 * median(steps) / math.sqrt(2)
+    error = noise * math.sqrt(1 / min(len(first), len(before)) + 1 / len(since))
+    return _Course(i, fmean(first), fmean(before), fmean(since), error)
