@@ -290,7 +290,7 @@ class _Unbought:
 def _level(values: Collection[float]) -> _Level:
     count = len(values)
     mean = sum(values) / count
-    return _Level(mean, sum((value - mean) * (value - mean) for value in values) / (count - 1))
+    return _Level(mean, sum([(value - mean) * (value - mean) for value in values]) / (count - 1))
 
 
 _MAKERS: Mapping[str, Callable[[float], Callable[[float, float], float]]] = {

@@ -82,7 +82,7 @@ class Slide(Condition):
 
     def _follow(self, step: int) -> None:
         level, foot = self._fallen or (0.0, 0.0)
-        now = fmean(block.mean for block in [*self._blocks][-2:])
+        now = fmean([block.mean for block in [*self._blocks][-2:]])
         if now > foot + _BACK * (level - foot):
             self._fallen = None
             self._blocks.clear()
@@ -97,7 +97,7 @@ class Slide(Condition):
                 return
             stretch = blocks[-count:]
             third = count // 3
-            first, middle, last = (fmean(b.mean for b in stretch[at * third : (at + 1) * third]) for at in range(3))
+            first, middle, last = (fmean([b.mean for b in stretch[at * third : (at + 1) * third]]) for at in range(3))
             fall = first - last
             size = self._share * max(abs(first), first - self._lowest)
             if fall <= _LESS * size:
@@ -118,7 +118,7 @@ class Slide(Condition):
             return None
         level, foot = self._fallen
         since, (step, last) = self._first(), self._last
-        now = fmean(block.mean for block in [*self._blocks][-2:])
+        now = fmean([block.mean for block in [*self._blocks][-2:]])
         message = f"{words.title} has fallen since step {since}, from {number(level)} to {number(now)}"
         evidence = f"the level before: {number(level)}; lowest since {number(foot)} (means of {2 * _SIZE} points)"
         return Report(message, since, (f"{evidence}; newest {number(last)} at step {step}",))

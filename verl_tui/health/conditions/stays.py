@@ -143,7 +143,7 @@ class Stays(Condition):
             self._end(step)
 
     def _mean(self) -> float:
-        return fmean(value for _, value in self._ring)
+        return fmean([value for _, value in self._ring])
 
     def _consider(self) -> None:
         mean = self._mean()

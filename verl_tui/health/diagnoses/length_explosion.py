@@ -65,10 +65,11 @@ class LengthExplosion(BlockDiagnosis):
         return None
 
     def _explodes(self, stretch: Sequence[Block], inputs: Inputs) -> bool:
-        length, reward, cut = (column(stretch, i) for i in range(3))
-        if len(length) < 4 or len(reward) < 4 or length[-1] < _CLIMB * length[0]:
+        length = column(stretch, 0)
+        if len(length) < 4 or length[-1] < _CLIMB * length[0] or course(stretch, 0).t < _TREND_T:
             return False
-        if course(stretch, 0).t < _TREND_T:
+        reward, cut = column(stretch, 1), column(stretch, 2)
+        if len(reward) < 4:
             return False
         limit = inputs.context
         near = isinstance(limit, float) and length[-1] >= _NEAR * limit

@@ -50,7 +50,7 @@ _WARM = 0.5
 """Over its first half the learning rate must have been at half of its highest: else it is only just warming up."""
 _HUGE = 1e100
 """Squares of larger numbers overflow; broken runs do log such."""
-_OFTEN = 40
+_OFTEN = 20
 """Blocks up to which it is looked at each; later at every second, third … one: the run's length makes the evidence."""
 _NEWEST = 3
 """Blocks in which a gain shows that is not there over all: lately, or for a time."""
@@ -213,7 +213,7 @@ def _level(blocks: Sequence[Block], line: _Line) -> bool:
 def _gained(blocks: Sequence[Block], line: _Line) -> bool:
     """Return whether a reward has gained: over all, for a time, lately, or at once with its first points."""
     levels = column(blocks, 0)
-    best = max(fmean(levels[at : at + _NEWEST]) for at in range(_FIRST, len(levels) - _NEWEST + 1))
+    best = max(math.fsum(levels[at : at + _NEWEST]) for at in range(_FIRST, len(levels) - _NEWEST + 1)) / _NEWEST
     hump = best - fmean(levels[:_FIRST]) > _HUMP * line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
     if hump or line.change >= _GAINS * line.alone:
         return True
