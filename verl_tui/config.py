@@ -53,6 +53,10 @@ class Config:
     """Seconds between two repaints at least. Where nothing is new, nothing is painted."""
     gpu_interval: float = _option(2.0, least=0.2)
     """Seconds between two readings of this machine's GPUs."""
+    scrape_engines: bool = False
+    """Whether to ask the engines (vLLM, SGLang) that a run's console names for their figures, at
+    `http://HOST:PORT/metrics`. verl has them with `rollout.disable_log_stats=false`. Off, nothing is asked that you do
+    not name yourself."""
     theme: str = "textual-dark"
     """Colours, by the name of a theme; the command palette (ctrl+p) lists them. The one chosen there holds at the next
     starts, too, until this says something else. `colour-blind-dark` and `colour-blind-light` tell good, bad and curves

@@ -123,13 +123,15 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
         now: Seconds since the epoch.
     """
     monitor = Monitor(config)
-    feed = Feed(specs)
+    feed = Feed(specs, scrape_engines=config.scrape_engines)
     feed.settle()
     discovery = feed.scan()
     monitor.apply(discovery, now)
     for batch in feed.read():
         monitor.apply(batch, now)
     for batch in feed.finish():
+        monitor.apply(batch, now)
+    for batch in feed.ask_engines(now):
         monitor.apply(batch, now)
     for batch in feed.look(now):
         monitor.apply(batch, now)

@@ -52,11 +52,13 @@ class Reading:
         specs: Sequence[str],
         *,
         gpu_interval: float,
+        scrape_engines: bool = False,
         clock: Callable[[], float],
         notify: Callable[[], object],
     ) -> None:
         self._specs = tuple(specs)
         self._gpu_interval = gpu_interval
+        self._scrape_engines = scrape_engines
         self._clock = clock
         self._notify = notify
         self._queue: Queue[News] = Queue(_WAITING)
@@ -84,7 +86,7 @@ class Reading:
         return not self._queue.empty()
 
     def _follow(self) -> None:
-        Feed(self._specs).follow(self._stop, self._deliver, self._clock)
+        Feed(self._specs, scrape_engines=self._scrape_engines).follow(self._stop, self._deliver, self._clock)
 
     def _poll(self) -> None:
         GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
@@ -104,7 +106,6 @@ def looks(
     monitor: Monitor,
     *,
     between: float,
-    gpu_interval: float,
     clock: Callable[[], float],
     stop: threading.Event,
 ) -> Generator[None, None, None]:
@@ -114,12 +115,18 @@ def looks(
         specs: Paths, directories and globs; runs that appear later are followed, too.
         monitor: Takes what is read.
         between: Seconds from one look to the next; a signal is heeded within them.
-        gpu_interval: Seconds from one reading of the GPUs to the next.
         clock: Seconds since the epoch.
         stop: Ends it.
     """
     news = threading.Event()
-    reading = Reading(specs, gpu_interval=gpu_interval, clock=clock, notify=news.set)
+    config = monitor.config
+    reading = Reading(
+        specs,
+        gpu_interval=config.gpu_interval,
+        scrape_engines=config.scrape_engines,
+        clock=clock,
+        notify=news.set,
+    )
     reading.start()
     looked = monotonic() - between
     try:

@@ -260,6 +260,8 @@ class SourceStatus:
     """Whether the times that its records state count from the epoch, so that no zone is in doubt."""
     program: str | None = None
     """What wrote it, where its format is that of several programs: `TRL console`."""
+    engines: tuple[str, ...] = ()
+    """Where the engines can be asked that it names."""
 
     @property
     def title(self) -> str:

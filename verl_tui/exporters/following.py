@@ -41,7 +41,7 @@ def follow(
     """
     monitor = Monitor(config)
     due, written = monotonic(), 0
-    for _ in looks(specs, monitor, between=_BETWEEN, gpu_interval=config.gpu_interval, clock=clock, stop=stop):
+    for _ in looks(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
         if monotonic() >= due and (always or monitor.revision != written):
             write(monitor)
             due, written = monotonic() + interval, monitor.revision

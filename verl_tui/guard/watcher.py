@@ -227,7 +227,7 @@ def follow(
         stop: Ends the watching.
     """
     guard = Guard(Monitor(config), orders)
-    following = looks(specs, guard.monitor, between=_BETWEEN, gpu_interval=config.gpu_interval, clock=clock, stop=stop)
+    following = looks(specs, guard.monitor, between=_BETWEEN, clock=clock, stop=stop)
     with closing(following):
         for _ in following:
             for event in guard.tick(clock()):

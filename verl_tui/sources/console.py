@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.records import EventKind, Progress, Pulse
-from verl_tui.sources import console_blocks, console_dicts, console_events, console_settings
+from verl_tui.sources import console_blocks, console_dicts, console_engines, console_events, console_settings
 from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
+from verl_tui.sources.console_engines import EngineReader
 from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.console_settings import SettingsReader
 from verl_tui.sources.console_tables import TableBlock
@@ -52,7 +53,8 @@ _WHOLE_BAR = re.compile(rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30}
 """A bar with what tqdm says behind it; bounded, as a line of millions of bars may lack every end."""
 _CLEARED = 10
 """Spaces at least that clear a bar."""
-_ENDS = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.TRACEBACK, EventKind.FATAL}
+_LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
+_ENDS = {*_LAST, EventKind.TRACEBACK}
 _STAMP = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _COUNTERS = re.compile(rb"[.,\d]*\]?:? ?(?P<said>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$")
 """What verl's trainer of 0.9 counts once a minute while it waits (`ppo/v1/replay_buffer.py`)."""
@@ -69,7 +71,7 @@ _KNOWN = (b"step:", b"(TaskRunner", b"(main_task", b"(WorkerDict", b"Training Pr
           b"Started a local Ray instance", b"Total training steps", b"validation generation end")  # fmt: skip
 _WORTH_A_LOOK = any_of(
     (*console_events.WORDS, *console_settings.WORDS, *console_blocks.WORDS, *console_dicts.WORDS,
-     "%|", "Total training", "Total optimization", "Size of train", "epoch ")
+     *console_engines.WORDS, "%|", "Total training", "Total optimization", "Size of train", "epoch ")
 )  # fmt: skip
 """Finds the lines that say anything, but for those of samples and tables, and for times: most are noise."""
 _ENOUGH = 3
@@ -101,6 +103,7 @@ class ConsoleDecoder:
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._events = EventReader()
+        self._engines = EngineReader()
         self._settings = SettingsReader()
         self._sample = SampleBlock()
         self._table = TableBlock()
@@ -152,6 +155,11 @@ class ConsoleDecoder:
     def program(self) -> str | None:
         """Return whose console it is, once that shows: verl's has step lines."""
         return self._dicts.program.name if not self._schemas else None
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Return where the engines can be asked that it names."""
+        return self._engines.addresses
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet can be decoded: those up to its last bar."""
@@ -240,6 +248,7 @@ class ConsoleDecoder:
                 return
             self._sample.notice(part)
             self._bar(out, part)
+            self._engines.read(prefix, part)
             self._happened(out, prefix, part, number)
         self._pulse(out, part)
 
@@ -250,6 +259,8 @@ class ConsoleDecoder:
                 self._settings.begin(number)
             elif event.kind in _ENDS:
                 self._take(out, self._dicts.settle())  # it was printed before, and is to be told before
+            if event.kind in _LAST:
+                self._engines.forget()
             out.append(event)
 
     def _step_line(self, out: list[Row | Record], found: re.Match[bytes], *, inside: bool) -> bool:

@@ -12,10 +12,11 @@ from verl_tui.sources.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from verl_tui.records import Record
     from verl_tui.sources.addresses import Address
+    from verl_tui.sources.scrapes import Figures
     from verl_tui.sources.web import Client
 
 INTERVAL = 5.0
@@ -99,11 +100,20 @@ class PageRun:
             self._moment()
         return self._gather.take()
 
+    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+        """Return what the pages of one moment come to.
+
+        Args:
+            pages: By address.
+            times: When each was asked for, in seconds since the epoch.
+        """
+        return self._scrapes.take(pages, times)
+
     def _moment(self) -> None:
         """Take the next page of each worker that has one."""
         pages = {address: waiting.popleft() for address, waiting in self.workers.items() if waiting}
         times = {address: time for address, (time, _) in pages.items()}
-        figures = self._scrapes.take({address: scrape for address, (_, scrape) in pages.items()}, times)
+        figures = self.figures({address: scrape for address, (_, scrape) in pages.items()}, times)
         records = list(self._rows.take(figures, max(times.values())))
         if records:
             self.modified = max(times.values())

@@ -12,6 +12,7 @@ from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
 from verl_tui.sources.dumps import DumpSource
+from verl_tui.sources.engines import Engines, EngineSource
 from verl_tui.sources.grouping import is_events, log_of
 from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
@@ -62,7 +63,7 @@ class _Reader:
         """How it was when it was asked last."""
         self.caught_up = False
         """Whether everything that lay there at the start has been read: what follows is live."""
-        self.served = isinstance(source, PageSource | ServerSource)
+        self.served = isinstance(source, PageSource | ServerSource | EngineSource)
         """Whether it is asked over a network: then its records state when they were, whenever they come."""
         self.told: SourceStatus | None = None
         self.finished_at = -1
@@ -122,12 +123,13 @@ class _Reader:
 class Feed:
     """All sources behind the paths a user named."""
 
-    def __init__(self, specs: Sequence[str], watch: WriterWatch | None = None) -> None:
+    def __init__(self, specs: Sequence[str], watch: WriterWatch | None = None, *, scrape_engines: bool = False) -> None:
         """Look for nothing yet.
 
         Args:
             specs: Paths, directories, globs and addresses.
             watch: Knows who writes the files.
+            scrape_engines: Whether to ask the engines that consoles name for their figures.
         """
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served([spec for spec in specs if addresses.is_meant(spec)])
@@ -137,6 +139,7 @@ class Feed:
         self._shared: dict[tuple[str, str], int] = {}
         """Places among a run's sources that several files of one log share."""
         self._watch = watch or WriterWatch()
+        self._engines = Engines() if scrape_engines else None
 
     def scan(self) -> Discovery:
         """Look for new runs and files; a run keeps the name under which it was first told."""
@@ -168,12 +171,40 @@ class Feed:
         while waiting:
             again = []
             for reader in waiting:
-                batch, more = reader.read()
+                batch, more = self._next(reader)
                 if batch is not None:
                     yield batch
                 if more:
                     again.append(reader)
             waiting = again
+
+    def ask_engines(self, now: float) -> Iterator[Batch]:
+        """Ask the engines that consoles name once, where that is wanted, and yield what they say."""
+        if self._engines is None:
+            return
+        found = [self._engine_reader(run, source) for run, source in self._engines.found(now)]
+        self._engines.ask_once()
+        yield from (batch for batch, _ in map(_Reader.read, found) if batch is not None)
+
+    def _start_engines(self, now: float) -> None:
+        """Begin to ask the engines that consoles have named since the last call."""
+        for run, source in self._engines.found(now) if self._engines is not None else ():
+            self._engine_reader(run, source)
+            source.start()
+
+    def _engine_reader(self, run: str, source: EngineSource) -> _Reader:
+        status = source.status()
+        reader = self._readers[run, Path(f"engine {status.path}")] = _Reader(
+            run, source, status.path, status.format, self._watch
+        )
+        return reader
+
+    def _next(self, reader: _Reader) -> tuple[Batch | None, bool]:
+        """Read a little of a source, and heed which engines it names."""
+        batch, more = reader.read()
+        if self._engines is not None and batch is not None and not reader.served:
+            self._engines.heed(batch)
+        return batch, more
 
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end, for a look that nobody repeats."""
@@ -217,6 +248,7 @@ class Feed:
                     deliver(discovery)
                 next_scan = clock() + _RESCAN
                 self._deliver(stop, deliver, clock(), list(self._readers.values()))
+                self._start_engines(clock())
                 if changed:
                     deliver(replace(discovery, read=True))
                 self._want(clock())
@@ -226,6 +258,8 @@ class Feed:
                 self._deliver(stop, deliver, clock(), self._warm(clock()))
                 if clock() >= next_scan:
                     break
+        if self._engines is not None:
+            self._engines.end()
 
     def _rescanned(self, told: Discovery | None) -> Discovery:
         """Look for new runs; whatever goes wrong is told, and what has been found goes on."""
@@ -241,7 +275,7 @@ class Feed:
         while readers and not stop.is_set():
             again = []
             for reader in readers:
-                batch, more = reader.read()
+                batch, more = self._next(reader)
                 if batch is not None:
                     deliver(batch)
                 if more:

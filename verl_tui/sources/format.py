@@ -68,6 +68,11 @@ class PatientDecoder(Decoder, Protocol):
         """What wrote the file, where the format is that of several programs."""
         ...
 
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Where the engines can be asked that it names."""
+        ...
+
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet mean the same whatever follows."""
         ...

@@ -39,6 +39,11 @@ class LineReader:
         """What wrote the file, where its format is that of several programs."""
         return self._patient.program if self._patient is not None else None
 
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Where the engines can be asked that it names."""
+        return self._patient.engines if self._patient is not None else ()
+
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
         first = self._line + 1

@@ -19,7 +19,7 @@ from verl_tui.sources.prometheus import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.records import Record
     from verl_tui.sources.addresses import Address
@@ -36,11 +36,11 @@ _METRICS = "/metrics"
 class Poller:
     """Asks at one address, again and again."""
 
-    def __init__(self, address: Address, clock: Callable[[], float] = time) -> None:
+    def __init__(self, address: Address, clock: Callable[[], float] = time, *, login: bool = True) -> None:
         from verl_tui.sources.web import Client  # 40 ms, for who names an address
 
         self.address = address
-        self.client = Client(address)
+        self.client = Client(address, login=login)
         self.asked: Server | Endpoint | None = None
         """What it has turned out to be, once it has answered."""
         self.problem: str | None = None
@@ -121,6 +121,16 @@ class Poller:
         endpoint = Endpoint(address, self.client)
         endpoint.ask(now)
         return endpoint
+
+
+def settle(pollers: Iterable[Poller]) -> None:
+    """Ask everything once, and wait for what comes of it, but not for ever."""
+    threads = [threading.Thread(target=poller.ask_once, daemon=True) for poller in pollers]
+    for thread in threads:
+        thread.start()
+    end = monotonic() + _PATIENCE
+    for thread in threads:
+        thread.join(max(0.0, end - monotonic()))
 
 
 class PageSource:
@@ -230,12 +240,7 @@ class Served:
 
     def settle(self) -> None:
         """Ask everything once, and wait for what comes of it, but not for ever."""
-        threads = [threading.Thread(target=poller.ask_once, daemon=True) for poller in self.pollers]
-        for thread in threads:
-            thread.start()
-        end = monotonic() + _PATIENCE
-        for thread in threads:
-            thread.join(max(0.0, end - monotonic()))
+        settle(self.pollers)
 
     @property
     def awaited(self) -> bool:

@@ -116,6 +116,7 @@ class FileSource:
             note=joined(self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None),
             absolute=getattr(self.format, "absolute", False),
             program=getattr(self._reader, "program", None),
+            engines=getattr(self._reader, "engines", ()),
         )
 
     def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:

@@ -50,8 +50,19 @@ _REASONS = {
 class Client:
     """Asks one server; a connection that stays open is used again. Used by one thread at a time."""
 
-    def __init__(self, address: Address, *, deadline: float = _DEADLINE, limit: int = _LIMIT) -> None:
+    def __init__(
+        self, address: Address, *, deadline: float = _DEADLINE, limit: int = _LIMIT, login: bool = True
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            address: Of the server.
+            deadline: Seconds that a question may take in all.
+            limit: Bytes of an answer at most.
+            login: Whether the user's login may go there.
+        """
         self.address = address
+        self._login = login
         self.received = 0
         """Bytes of all answers."""
         self._deadline = deadline
@@ -122,7 +133,9 @@ class Client:
         watchdog.start()
         try:
             connection = self._connected()
-            headers = {"User-Agent": f"verl-tui/{__version__}", "Accept": "*/*", **_login(address.host)}
+            headers = {"User-Agent": f"verl-tui/{__version__}", "Accept": "*/*"}
+            if self._login:
+                headers |= _login(address.host)
             if form is not None:
                 headers["Content-Type"] = "application/x-www-form-urlencoded"
             connection.request("GET" if form is None else "POST", address.path, form, headers)
