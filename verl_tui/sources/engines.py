@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import re
 import threading
-from pathlib import Path
+from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.records import SourceStatus
-from verl_tui.sources import addresses, exposition
+from verl_tui.sources import addresses
 from verl_tui.sources.endpoints import Endpoint, PageRun
 from verl_tui.sources.gather import joined
 from verl_tui.sources.scrapes import Scrape
-from verl_tui.sources.served import Poller, settle
+from verl_tui.sources.served import PageSource, Poller, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from verl_tui.records import Batch, Record
+    from verl_tui.records import Batch, SourceStatus
     from verl_tui.sources.scrapes import Figures
 
 MOST = 16
@@ -59,60 +58,28 @@ class EngineRun(PageRun):
         return super().figures(own, times)._replace(step=self.step, total=None, stepped=None, metrics={})
 
 
-class EngineSource:
-    """One engine as a source of a run. The records of all of a run's engines come through the first."""
+class EngineSource(PageSource):
+    """One engine as a source of a run, until the log names it no longer."""
 
-    def __init__(self, run: EngineRun, poller: Poller, collect: Callable[[], list[str]] | None) -> None:
-        self.path = Path(poller.address.text)
-        self.poller = poller
+    kind = "engines"
+
+    def __init__(self, run: PageRun, poller: Poller, sort: Callable[[], Sequence[str]], *, leads: bool) -> None:
+        super().__init__(run, poller, sort, leads=leads)
         self.stop = threading.Event()
         """Set where it is not asked any more."""
-        self._run = run
-        self._collect = collect
-        self._records = 0
-
-    @property
-    def leads(self) -> bool:
-        """Whether the records of all engines come through it."""
-        return self._collect is not None
 
     def start(self) -> None:
-        """Begin to ask, in a thread of its own."""
-        threading.Thread(target=self.poller.run, args=(self.stop,), name=self.poller.address.place, daemon=True).start()
-
-    def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what the newest pages say."""
-        if self._collect is None:
-            return (), False
-        records = self._run.take(self._collect())
-        self._records += sum(len(getattr(record, "steps", ())) for record in records)
-        return records, False
-
-    def finish(self) -> tuple[Record, ...]:
-        """Nothing waits."""
-        return ()
+        """Begin to ask."""
+        self.poller.start(self.stop)
 
     def status(self) -> SourceStatus:
-        """Return how the source is doing."""
-        received = self.poller.client.received
-        ended = self.stop.is_set()
-        return SourceStatus(
-            path=self.poller.address.text,
-            format=exposition.name,
-            rank=exposition.rank,
-            records=self._records,
-            bytes_read=received,
-            size=received,
-            # An engine answers whether training goes on or not.
-            modified=None,
-            problem=None if ended else self.poller.sentence,
-            note="not asked any more: the log names it no longer, or has fallen silent" if ended else self._note(),
-        )
-
-    def _note(self) -> str | None:
-        if self.poller.rounds == 0:
-            return "no answer so far"
-        return self._run.note if self._collect is not None else "taken together with the run's other engines"
+        """Return how the source is doing: an engine answers whether training goes on or not."""
+        status = super().status()
+        status = replace(status, bytes_read=status.size, modified=None, absolute=False)
+        if self.stop.is_set():
+            gone = "not asked any more: the log names it no longer, or has fallen silent"
+            return replace(status, problem=None, note=gone)
+        return replace(status, note="no answer so far") if self.poller.rounds == 0 else status
 
 
 class Engines:
@@ -171,7 +138,7 @@ class Engines:
         run = self._runs.setdefault(name, EngineRun(name))
         run.step = self._reached.get(name, (0.0, 0))[1]
         poller = Poller(addresses.read(address), self._clock, login=False)
-        return EngineSource(run, poller, (lambda: self._collect(name)) if leads else None)
+        return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
 
     def _collect(self, name: str) -> list[str]:
         """Give the pages that wait to their run; return the addresses that do not answer."""

@@ -52,8 +52,11 @@ class Poller:
         self._clock = clock
         self._failures = 0
 
-    def run(self, stop: threading.Event) -> None:
-        """Ask until `stop` is set."""
+    def start(self, stop: threading.Event) -> None:
+        """Begin to ask until `stop` is set, in a thread of its own."""
+        threading.Thread(target=self._go_on, args=(stop,), name=self.address.place, daemon=True).start()
+
+    def _go_on(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self.ask()
             stop.wait(self._pause())
@@ -136,17 +139,28 @@ def settle(pollers: Iterable[Poller]) -> None:
 class PageSource:
     """One endpoint as a source of one run. The records of all of a run's endpoints come through the first."""
 
+    kind = "endpoints"
+    """What the others are called that belong to the run."""
+
     def __init__(self, run: PageRun, poller: Poller, sort: Callable[[], Sequence[str]], *, leads: bool) -> None:
+        """Read nothing yet.
+
+        Args:
+            run: What the pages are of.
+            poller: Asks for them.
+            sort: Gives pages to their runs, and returns the addresses that do not answer.
+            leads: Whether the records of all of the run's endpoints come through this one.
+        """
         self.path = Path(poller.address.text)
+        self.poller = poller
+        self.leads = leads
         self._run = run
-        self._poller = poller
         self._sort = sort
-        self._leads = leads
         self._records = 0
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return what the newest pages say."""
-        if not self._leads:
+        if not self.leads:
             return (), False
         records = self._run.take(self._sort())
         self._records += sum(len(getattr(record, "steps", ())) for record in records)
@@ -158,17 +172,17 @@ class PageSource:
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
-        received = self._poller.client.received
+        received = self.poller.client.received
         return SourceStatus(
-            path=self._poller.address.text,
+            path=self.poller.address.text,
             format=exposition.name,
             rank=exposition.rank,
             records=self._records,
-            bytes_read=received if self._records or not self._leads else 0,
+            bytes_read=received if self._records or not self.leads else 0,
             size=received,
             modified=self._run.modified,
-            problem=self._poller.sentence,
-            note=self._run.note if self._leads else "taken together with the run's other endpoints",
+            problem=self.poller.sentence,
+            note=self._run.note if self.leads else f"taken together with the run's other {self.kind}",
             absolute=True,
         )
 
@@ -236,7 +250,7 @@ class Served:
     def start(self, stop: threading.Event) -> None:
         """Begin to ask, each address in a thread of its own."""
         for poller in self.pollers:
-            threading.Thread(target=poller.run, args=(stop,), name=poller.address.place, daemon=True).start()
+            poller.start(stop)
 
     def settle(self) -> None:
         """Ask everything once, and wait for what comes of it, but not for ever."""
