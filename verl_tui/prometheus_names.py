@@ -42,6 +42,8 @@ STATE = "verl_run_state"
 """1 for the state that a run is in and 0 for the others, by `run` and `state`."""
 LAST_STEP = "verl_last_step_timestamp_seconds"
 """When the newest record of training was made, in seconds since the epoch."""
+LAST_VALIDATION = "verl_last_validation_step"
+"""The step of the newest validation: two that came out alike are two."""
 TOTAL_STEPS = "verl_training_steps_planned"
 """Steps that the whole run will take, where it is known."""
 SOURCE_UP = "verl_source_up"
@@ -55,7 +57,7 @@ LEFT_OUT = "verl_exporter_left_out"
 OWN = frozenset(
     (
         *(STEPS, GENERATION, GPU_MEMORY, REWARD, INFO, INDICATOR, BAND, FINDING, FOLLOWS, STATE),
-        *(LAST_STEP, TOTAL_STEPS),
+        *(LAST_STEP, LAST_VALIDATION, TOTAL_STEPS),
         *(SOURCE_UP, SOURCE_RECORDS, SOURCE_UNREADABLE, SOURCE_CHANGED, LEFT_OUT),
     )
 )

@@ -78,6 +78,14 @@ def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor: 
     assert back["verl_actor_ppo_kl"] == "actor/ppo_kl"
 
 
+def test_the_newest_validation_has_its_step(monitor: Monitor) -> None:
+    feed(monitor, "a", {"critic/score/mean": [0.1, 0.2, 0.3]})
+    assert "verl_last_validation_step" not in scraped(monitor)
+    validation = Rows(("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,))
+    monitor.apply(Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)), NOW)
+    assert scraped(monitor)["verl_last_validation_step"] == {of(run="a"): 2}
+
+
 def test_no_series_has_a_step_for_a_label(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.5, 0.02], "step": [1, 2]})
     assert not any(name == "step" for series in scraped(monitor).values() for labels in series for name, _ in labels)

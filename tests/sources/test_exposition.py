@@ -203,10 +203,11 @@ def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
         ("verl_training_steps_total", {"run": "r"}, 3),
         ("verl_training_steps_planned", {"run": "r"}, 30),
         ("verl_last_step_timestamp_seconds", {"run": "r"}, 1000.5),
+        ("verl_last_validation_step", {"run": "r"}, 2),
     )
     figures = Scrapes().take({"": page}, {})
     assert figures.metrics == {"timing_per_token_ms/gen": pytest.approx(3.5)}
-    assert (figures.step, figures.total, figures.stepped) == (3, 30, 1000.5)
+    assert (figures.step, figures.total, figures.stepped, figures.validated) == (3, 30, 1000.5, 2)
 
 
 @pytest.mark.parametrize("name", ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"])

@@ -59,6 +59,7 @@ _KINDS = {
     names.FOLLOWS: ("gauge", "1 while a finding holds that only follows from another one, its cause."),
     names.STATE: ("gauge", "1 for the state that a run is in, 0 for the others."),
     names.LAST_STEP: ("gauge", "When the newest record of training was made."),
+    names.LAST_VALIDATION: ("gauge", "The step of the newest validation."),
     names.TOTAL_STEPS: ("gauge", "Steps that the whole run will take."),
     names.SOURCE_UP: ("gauge", "1 while all sources of a format can be read, 0 otherwise."),
     names.SOURCE_RECORDS: ("counter", "Records read, by format."),
@@ -203,7 +204,13 @@ def _labelled(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
 
 
 def _progress(out: _Samples, run: Run, label: str, now: float) -> None:
-    told = {names.STEPS: run.step, names.TOTAL_STEPS: run.total_steps, names.LAST_STEP: run.last_record}
+    validation = run.present(run.indicators.get("validation"))
+    told = {
+        names.STEPS: run.step,
+        names.TOTAL_STEPS: run.total_steps,
+        names.LAST_STEP: run.last_record,
+        names.LAST_VALIDATION: validation.steps[-1] if validation is not None else None,
+    }
     for name, value in told.items():
         if value is not None:
             out.add(name, value, run=label)

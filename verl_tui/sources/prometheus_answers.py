@@ -13,7 +13,7 @@ from verl_tui.sources.gather import Row
 from verl_tui.sources.jsonl import loads
 from verl_tui.sources.machines import device_figures, node_of
 from verl_tui.sources.prometheus_queries import STEP_NAMES
-from verl_tui.sources.scraped_rows import is_now_and_then
+from verl_tui.sources.scraped_rows import held, is_now_and_then
 from verl_tui.sources.scrapes import is_metric, key_of
 from verl_tui.text import one_line, safe
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Record
+    from verl_tui.sources.scraped_rows import Held
 
 Points = dict[float, str]
 """Time -> value as it is written: most are never looked at."""
@@ -85,8 +86,8 @@ class RunRows:
         self._total: int | None = None
         self._state: str | None = None
         """The run's state, as our exporter says."""
-        self._held: dict[str, float] = {}
-        """The last value of what is logged now and then."""
+        self._held: dict[str, Held] = {}
+        """What was said last of what is logged now and then."""
         self._said: set[tuple[int | None, float, tuple[str, ...], str]] = set()
         """What the last rows said."""
         self._times: list[float] = []
@@ -148,7 +149,8 @@ class RunRows:
         stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
         ats = [at for at, _ in picked]
         back = {i for i, at in enumerate(ats[1:], 1) if steps and steps[at] < steps[ats[i - 1]]}
-        tables = self._tables(columns, ats, back)
+        validated = _highest(line.points for line in lines if line.name == prometheus_names.LAST_VALIDATION)
+        tables = self._tables(columns, ats, back, [validated.get(at) for at in ats])
         before, self._said = self._said, set()
         for i, (at, seen) in enumerate(picked):
             step = int(steps[at]) if at in steps else None
@@ -165,26 +167,34 @@ class RunRows:
                 yield Row(number, keys, rows[i], time, progress=step is not None, reckoned=step is None)
 
     def _tables(
-        self, columns: Mapping[str, list[tuple[Points, float]]], ats: Sequence[float], back: set[int]
+        self,
+        columns: Mapping[str, list[tuple[Points, float]]],
+        ats: Sequence[float],
+        back: set[int],
+        validated: Sequence[float | None],
     ) -> list[tuple[bytes, tuple[str, ...], list[tuple[Any, ...]]]]:
         """Return metrics that have values at the same times together: at which of them, their keys, a row a time."""
         groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
         for key, parts in columns.items():
-            column = self._unheld(key, _column(parts, ats), back) if is_now_and_then(key) else _column(parts, ats)
+            column = _column(parts, ats)
+            column = self._unheld(key, column, back, validated) if is_now_and_then(key) else column
             names, group = groups.setdefault(bytes(value is not None for value in column), ([], []))
             names.append(key)
             group.append(column)
         return [(mask, tuple(names), list(zip(*group, strict=True))) for mask, (names, group) in groups.items()]
 
-    def _unheld(self, key: str, column: list[float | None], back: set[int]) -> list[float | None]:
+    def _unheld(
+        self, key: str, column: Sequence[float | None], back: set[int], validated: Sequence[float | None]
+    ) -> list[float | None]:
         """Return a column with what is said anew alone: pages hold on to the last value of a validation."""
         out: list[float | None] = []
         for i, value in enumerate(column):
             if i in back:
                 self._held.pop(key, None)
-            out.append(value if value is not None and self._held.get(key) != value else None)
-            if value is not None:
-                self._held[key] = value
+            said = held(key, value, validated[i]) if value is not None else None
+            out.append(value if self._held.get(key) != said else None)
+            if said is not None:
+                self._held[key] = said
         return out
 
     def readings(self, lines: Sequence[Line], group: str) -> Iterator[Row]:

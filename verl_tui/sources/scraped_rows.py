@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.scrapes import Figures, Sample
 
-_NOW_AND_THEN = frozenset({"timing_s/testing", "timing_s/save_checkpoint"})
+_TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 """Metrics besides those of validations that a trainer logs now and then: in between, pages hold the last value."""
+
+
+Held = tuple[float, float | None]
+"""A value, and the step of the validation that it is of, see `held`."""
 
 
 class ScrapedRows:
@@ -35,8 +39,8 @@ class ScrapedRows:
         self._total: int | None = None
         self._said: tuple[object, ...] = ()
         """What the last row of metrics said: a page says it again and again."""
-        self._held: dict[str, float] = {}
-        """The last value of what is logged now and then."""
+        self._held: dict[str, Held] = {}
+        """What was said last of what is logged now and then."""
         self._number = 0
 
     @property
@@ -61,7 +65,7 @@ class ScrapedRows:
         number, self._number = self._number, self._number + 1
         stated = self._step is not None
         step = self._step if self._step is not None else number
-        metrics = self._logged(figures.metrics)
+        metrics = self._logged(figures)
         reached = figures.stepped or self._since if stated else time
         said = (step, reached, *metrics, *map(repr, metrics.values()))
         if metrics and said != self._said:
@@ -71,21 +75,37 @@ class ScrapedRows:
             keys, values = tuple(figures.readings), tuple(figures.readings.values())
             yield Row(step, keys, values, time, mean=True, progress=False, reckoned=not stated)
 
-    def _logged(self, metrics: Mapping[str, float]) -> dict[str, float]:
+    def _logged(self, figures: Figures) -> dict[str, float]:
         """Return metrics without the values of validations long past."""
         out = {}
-        for key, value in metrics.items():
+        for key, value in figures.metrics.items():
             if is_now_and_then(key):
-                if self._held.get(key) == value:
+                said = held(key, value, figures.validated)
+                if self._held.get(key) == said:
                     continue
-                self._held[key] = value
+                self._held[key] = said
             out[key] = value
         return out
 
 
 def is_now_and_then(key: str) -> bool:
     """Tell whether a metric is logged with some steps only."""
-    return key in _NOW_AND_THEN or describe(key).group == "validation"
+    return key == _SAVING or _is_validated(key)
+
+
+def held(key: str, value: float, validated: float | None) -> Held:
+    """Return what tells one value of what is logged now and then from the next.
+
+    Args:
+        key: Of the metric.
+        value: Which pages hold on to.
+        validated: The step of the newest validation, None where nothing tells: then two that came out alike are one.
+    """
+    return value, validated if _is_validated(key) else None
+
+
+def _is_validated(key: str) -> bool:
+    return key == _TESTING or describe(key).group == "validation"
 
 
 def run_of(labels: Mapping[str, str]) -> tuple[str, str]:

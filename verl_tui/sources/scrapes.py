@@ -59,6 +59,8 @@ class Figures(NamedTuple):
     """What training says of its step."""
     readings: Mapping[str, float]
     """What is measured by the clock: engines, queues, machines, and all rates and quantiles."""
+    validated: float | None = None
+    """The step of the newest validation, as our exporter says it."""
 
 
 STEPS = re.compile(
@@ -87,7 +89,7 @@ _BY_CLOCK = re.compile(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:
 """What engines, queues and machines say: their figures go on whether training does or not."""
 _SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
 """What our exporter says once more under the tutorials' names."""
-_PROGRESS = {prometheus_names.LAST_STEP, prometheus_names.TOTAL_STEPS}
+_PROGRESS = {prometheus_names.LAST_STEP, prometheus_names.LAST_VALIDATION, prometheus_names.TOTAL_STEPS}
 _MOST_PARTS = 32
 _MOST_KEYS = 2000
 _MOST_READINGS = 20_000
@@ -150,7 +152,8 @@ class Scrapes:
         readings |= {**device_figures(rest), **self._hosts.take(rest)}
         self._left_out = max(self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS)
         self._since_start = self._totals and told.whole
-        return Figures(told.step, told.total, told.stepped, _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS))
+        metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
+        return Figures(told.step, told.total, told.stepped, metrics, readings, told.validated)
 
 
 _MACHINES = frozenset((*DEVICES, *HOSTS))
@@ -206,6 +209,7 @@ class _Told:
         self.step: int | None = None
         self.total: int | None = None
         self.stepped: float | None = None
+        self.validated: float | None = None
         self.whole = False
         """Whether something was told that is of all the time since a process began."""
         self._before = before
@@ -238,6 +242,9 @@ class _Told:
         """Take what tells how far training is; tell whether it was that."""
         if name == prometheus_names.LAST_STEP:
             self.stepped = max(self.stepped or 0.0, value)
+            return True
+        if name == prometheus_names.LAST_VALIDATION:
+            self.validated = value
             return True
         planned = name == prometheus_names.TOTAL_STEPS
         if not planned and STEPS.fullmatch(name) is None:
