@@ -133,6 +133,7 @@ def looks(
         while not stop.is_set():
             news.wait(between)
             news.clear()
+            monitor.awake(clock())
             until = monotonic() + between
             for one in reading.take():
                 monitor.apply(one, clock())

@@ -52,7 +52,7 @@ def options(parser: Parser) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="with --textfile: go on until ctrl+c (a port always does)"
     )
-    every = "between two looks at the runs (default: %(default)g)"
+    every = "between two pages at most; one with news comes at once (default: %(default)g)"
     parser.add_argument("--interval", type=seconds, default=10.0, metavar="SECONDS", help=every)
     parser.add_argument(
         "--runs", type=count, default=100, metavar="N", help="at most, the newest (default: %(default)d)"
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
             config,
             lambda monitor: _write(told.page(monitor), options.textfile),
             interval=options.interval,
-            always=True,
+            newest=True,
         )
     return _once(options.textfile, paths, config, told)
 
@@ -95,7 +95,6 @@ class _Told:
     def page(self, monitor: Monitor) -> Page:
         """Judge, and return what is known now."""
         now = time.time()
-        monitor.awake(now)
         monitor.judge(now)
         page = self._pages.page(monitor, now)
         tell(sentence for sentence in page.left_out if sentence not in self._said)
@@ -155,7 +154,7 @@ def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, to
     complain(f"metrics are at {endpoint.address}")
     try:
         return write_until_stopped(
-            paths, config, lambda monitor: endpoint.show(told.page(monitor)), interval=options.interval, always=True
+            paths, config, lambda monitor: endpoint.show(told.page(monitor)), interval=options.interval, newest=True
         )
     finally:
         endpoint.close()

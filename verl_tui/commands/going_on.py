@@ -22,7 +22,7 @@ def write_until_stopped(
     write: Callable[[Monitor], None],
     *,
     interval: float,
-    always: bool = False,
+    newest: bool = False,
 ) -> int:
     """Follow runs and write what is new; return the exit code.
 
@@ -31,7 +31,7 @@ def write_until_stopped(
         config: The user's configuration.
         write: Writes.
         interval: Seconds between two writings.
-        always: Write at each interval, news or none.
+        newest: Whether only the newest values are written, see `verl_tui.exporters.following.follow`.
     """
     from verl_tui.exporters.following import follow
     from verl_tui.sources.feed import Feed
@@ -43,5 +43,5 @@ def write_until_stopped(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    follow(paths, config, write, interval=interval, clock=time.time, stop=stop, always=always)
+    follow(paths, config, write, interval=interval, clock=time.time, stop=stop, newest=newest)
     return 0

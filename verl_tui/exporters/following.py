@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _BETWEEN = 0.5
 """Seconds between two looks at what was read: a signal is heeded within them."""
+_SOONEST = 1.0
+"""Seconds between two writings of the newest values, however soon they follow each other: no scrape comes as often."""
+_SHARE = 0.1
+"""The part of the time that such writings take at most."""
 
 
 def follow(
@@ -26,7 +30,7 @@ def follow(
     interval: float,
     clock: Callable[[], float],
     stop: threading.Event,
-    always: bool = False,
+    newest: bool = False,
 ) -> None:
     """Write all there is once it has been read, then what is new at intervals, and once more at the end.
 
@@ -37,13 +41,19 @@ def follow(
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
         stop: Ends it.
-        always: Write at each interval, news or none: what is written depends on the time as well.
+        newest: Whether only the newest values are written. What is not written before the next step is lost then, so
+            it is written soon after it was read; and at each interval in any case, since it depends on the time.
     """
     monitor = Monitor(config)
-    due, written = monotonic(), 0
+    due = soon = monotonic()
+    written, told = 0, -1
     for _ in looks(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
-        if monotonic() >= due and (always or monitor.revision != written):
+        began, said = monotonic(), sum(run.revision for run in monitor.runs.values())
+        if began < due and not (newest and began >= soon and said != told):
+            continue
+        if newest or monitor.revision != written:
             write(monitor)
-            due, written = monotonic() + interval, monitor.revision
+            due, written, told = monotonic() + interval, monitor.revision, said
+            soon = monotonic() + max(_SOONEST, (monotonic() - began) / _SHARE)
     if monitor.revision != written:
         write(monitor)

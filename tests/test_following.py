@@ -1,0 +1,92 @@
+"""Runs that are followed without a screen: for exports that go on, and for the guard."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verl_tui.config import Config
+from verl_tui.exporters.following import follow
+from verl_tui.monitor import Monitor
+from verl_tui.reading import looks
+from verl_tui.runs.state import State, state
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = 1_800_000_000.0
+PATIENCE = 30.0
+"""Seconds after which what has not come will not."""
+
+
+class Clock:
+    """Stands still until it is moved on."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A run whose newest step is a second old."""
+    path = tmp_path / "run.jsonl"
+    append(path, *range(1, 21))
+    return path
+
+
+def append(path: Path, *steps: int) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        for step in steps:
+            record = {"step": step, "data": {"critic/score/mean": step / 100, "timing_s/step": 2.0}}
+            file.write(json.dumps(record) + "\n")
+    os.utime(path, (NOW - 1, NOW - 1))
+
+
+@pytest.mark.parametrize(("each", "found"), [(5.0, State.ENDED), (3600.0, State.RUNNING)])
+def test_silence_counts_only_while_somebody_looks(log: Path, each: float, found: State) -> None:
+    clock, monitor = Clock(), Monitor(Config())
+    following = looks([str(log)], monitor, between=0.0, clock=clock, stop=threading.Event())
+    next(following)
+    while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
+        clock.now += each
+        next(following)
+    following.close()
+    (run,) = monitor.runs.values()
+    assert state(run, clock.now) is found
+
+
+def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(log: Path) -> None:
+    stop = threading.Event()
+    seen: list[int | None] = []
+
+    def write(monitor: Monitor) -> None:
+        (run,) = monitor.runs.values()
+        seen.append(run.step)
+        if run.step is None or run.step >= 23:
+            stop.set()
+        else:
+            append(log, run.step + 1)
+
+    with late(stop):
+        follow([str(log)], Config(), write, interval=3600.0, clock=Clock(), stop=stop, newest=True)
+    assert seen == [20, 21, 22, 23]
+
+
+class late:  # noqa: N801 - reads as a statement
+    """Sets an event where something does not come."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self._timer = threading.Timer(PATIENCE, event.set)
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
