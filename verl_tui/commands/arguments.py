@@ -117,13 +117,13 @@ def size(text: str) -> tuple[int, int]:
 
 
 def seconds(text: str) -> float:
-    """Return a duration above 0."""
+    """Return a duration above 0, of an hour at most."""
     try:
         duration = float(text)
     except ValueError:
         duration = -1
-    if not 0 < duration < 3600:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    if not 0 < duration <= 3600:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0, 3600 at most")
     return duration
 
 
