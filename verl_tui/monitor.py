@@ -125,8 +125,7 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     monitor = Monitor(config)
     feed = Feed(specs, scrape_engines=config.scrape_engines)
     feed.settle()
-    discovery = feed.scan()
-    monitor.apply(discovery, now)
+    monitor.apply(feed.scan(), now)
     for batch in feed.read():
         monitor.apply(batch, now)
     for batch in feed.finish():
@@ -135,6 +134,6 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
         monitor.apply(batch, now)
     for batch in feed.look(now):
         monitor.apply(batch, now)
-    monitor.apply(replace(discovery, read=True), now)
+    monitor.apply(replace(feed.discovery, read=True), now)
     monitor.judge(now)
     return monitor

@@ -262,6 +262,8 @@ class SourceStatus:
     """What wrote it, where its format is that of several programs: `TRL console`."""
     engines: tuple[str, ...] = ()
     """Where the engines can be asked that it names."""
+    reported: tuple[str, ...] = ()
+    """The ids of the runs at W&B that it says it reports to, in their order."""
 
     @property
     def title(self) -> str:

@@ -158,11 +158,14 @@ def test_failing_and_resumed(train: Callable[..., Training]) -> None:
     assert "RuntimeError: reward endpoint answered 503" in crash["message"]
     resumed = train("--steps", STEPS, "--resume").finish()
     assert resumed.process.returncode == 0, (resumed.directory / "train.log").read_text()[-2000:]
-    # W&B has a run for each start, which are told apart beside the log.
-    path = resumed.directory / "train.log" if resumed.trainer.tracker == "wandb" else resumed.directory
-    run = check(path)
+    run = check(resumed.directory)
     assert (run["state"], run["step"]) == ("finished", STEPS)
-    holds(path, resumed)
+    holds(resumed.directory, resumed)
+    holds(resumed.directory / "train.log", resumed)
+    kept = [path for path in read_run(resumed.directory).paths if path.endswith(".wandb")]
+    assert len(kept) == (2 if resumed.trainer.tracker == "wandb" else 0), "W&B begins a run at each start"
+    (begun,) = (one for one in run["findings"] if one["id"] == "restart")
+    assert begun["step"] == SAVED + 1
 
 
 def test_killed(train: Callable[..., Training]) -> None:

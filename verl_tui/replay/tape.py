@@ -157,7 +157,7 @@ class Tape:
         """
         feed = Feed(specs)
         feed.settle()
-        discovery = feed.scan()
+        feed.scan()
         batches: list[Batch] = []
         known: dict[tuple[str, str], SourceStatus] = {}
         done = size = 0
@@ -169,7 +169,7 @@ class Tape:
             size += batch.status.size - (before.size if before is not None else 0)
             if told is not None:
                 told(done, size)
-        return cls(discovery, batches)
+        return cls(feed.discovery, batches)
 
     @property
     def empty(self) -> bool:

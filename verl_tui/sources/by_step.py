@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from verl_tui.sources.folders import FoundFile
     from verl_tui.sources.format import Format
-    from verl_tui.sources.grouping import FoundFile
     from verl_tui.sources.probing import Probe
 
 

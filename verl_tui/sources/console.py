@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.records import EventKind, Progress, Pulse
-from verl_tui.sources import console_blocks, console_dicts, console_engines, console_events, console_settings
+from verl_tui.sources import (
+    console_blocks,
+    console_dicts,
+    console_engines,
+    console_events,
+    console_settings,
+    console_wandb,
+)
 from verl_tui.sources.console_blocks import SampleBlock
 from verl_tui.sources.console_dicts import DictReader, elapsed, hinted
 from verl_tui.sources.console_engines import EngineReader
 from verl_tui.sources.console_events import EventReader
 from verl_tui.sources.console_settings import SettingsReader
 from verl_tui.sources.console_tables import TableBlock
-from verl_tui.sources.gather import Row
+from verl_tui.sources.gather import Row, joined
 from verl_tui.sources.lines import LineReader
 from verl_tui.sources.trainer_state import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.sources.words import any_of
@@ -108,6 +115,7 @@ class ConsoleDecoder:
         self._sample = SampleBlock()
         self._table = TableBlock()
         self._dicts = DictReader()
+        self._reported: dict[str, None] = {}
         self._step: int | None = None
         self._from_zero = False
         """Whether steps are counted from 0 where other files of the run count from 1."""
@@ -122,15 +130,8 @@ class ConsoleDecoder:
     def note(self) -> str | None:
         """Return what is to be said of steps that are estimated or shifted, and of rewards that were added up."""
         counted = self._dicts.counted
-        said = [f"the steps of {counted:,} records are estimated: the console states none, they were counted"]
-        return (
-            "; ".join(
-                filter(
-                    None, [*(said if counted else ()), FROM_ZERO_NOTE if self._from_zero else None, self._table.note]
-                )
-            )
-            or None
-        )
+        said = f"the steps of {counted:,} records are estimated: the console states none, they were counted"
+        return joined(said if counted else None, FROM_ZERO_NOTE if self._from_zero else None, self._table.note)
 
     def restart(self) -> Sequence[Row | Record]:
         """Forget everything but the key names."""
@@ -160,6 +161,11 @@ class ConsoleDecoder:
     def engines(self) -> tuple[str, ...]:
         """Return where the engines can be asked that it names."""
         return self._engines.addresses
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """Return the ids of the runs at W&B that it says it reports to, in their order."""
+        return tuple(self._reported)
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet can be decoded: those up to its last bar."""
@@ -249,6 +255,8 @@ class ConsoleDecoder:
             self._sample.notice(part)
             self._bar(out, part)
             self._engines.read(prefix, part)
+            if part.startswith(b"wandb: ") and (found := console_wandb.reports_to(part)) is not None:
+                self._reported[found] = None
             self._happened(out, prefix, part, number)
         self._pulse(out, part)
 

@@ -24,25 +24,25 @@ from verl_tui.sources import (
 )
 from verl_tui.sources.checkpoints import HOMES, checkpoint_step, homes, is_home
 from verl_tui.sources.compressed import head, plain
-from verl_tui.sources.grouping import WANDB, Folder, FoundFile, FoundRun, grouped, log_of, named, stem, wandb_id
+from verl_tui.sources.entries import entries_of, is_bookkeeping, leads_within, listed, may_tell, skipped
+from verl_tui.sources.folders import Folder, FoundFile, FoundRun, log_of, stem
+from verl_tui.sources.grouping import grouped, named
 from verl_tui.sources.owned import Home, around, shared_out
 from verl_tui.sources.passed import PassedOver, some
 from verl_tui.sources.paths import is_file, is_folder
 from verl_tui.sources.probing import MOST_ODD, Name, Probe, deserves_a_word, kind, why
 from verl_tui.sources.settings import NAMES as SETTINGS
 from verl_tui.sources.trackio import RunNames
+from verl_tui.sources.wandb_copies import Copies
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
 """Directories looked at below one path: beyond, somebody has named a whole disk."""
-_EXPORTED = re.compile(r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui")
-"""What was written here: samples, tables, the screen as text, event files. Read only where it is named."""
-_SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
+        self._copies = Copies()
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
         self._trackio = RunNames()
@@ -78,9 +79,15 @@ class Finder:
         self._homes: list[Home] = []
         """Directories with checkpoints."""
 
-    def scan(self) -> Discovery:
-        """Look at the file system once."""
+    @property
+    def undecided(self) -> bool:
+        """Whether runs were left out at the last look that another look may tell apart."""
+        return self._copies.left
+
+    def scan(self, reported: Mapping[Path, Sequence[str]] | None = None) -> Discovery:
+        """Look at the file system once; `reported`: see `verl_tui.sources.wandb_copies.Copies.begin`."""
         self._probe.begin()
+        self._copies.begin(reported)
         self.directories = set()
         self._homes = []
         folders: list[Folder] = []
@@ -153,6 +160,7 @@ class Finder:
         self._unknown.clear()
         known = len(self._homes)
         found = self._walk(path, path, 0)
+        self._unknown |= self._copies.stepless
         if len(self._entered) >= MOST_DIRECTORIES:
             problems.append(f"{name}: more than {MOST_DIRECTORIES:,} directories, only so many were looked at")
         for folder in found:
@@ -220,7 +228,7 @@ class Finder:
     def _beside(self, file: FoundFile) -> list[FoundFile]:
         """Return settings and dumps that lie beside a file the user named."""
         extras: list[FoundFile] = []
-        for entry in _entries(file.path.parent):
+        for entry in entries_of(file.path.parent):
             path = Path(entry.path)
             if entry.name in SETTINGS:
                 extras.append(self._settings(path))
@@ -228,7 +236,9 @@ class Finder:
                 extras.extend(self._hydra(path))
             elif is_folder(entry) and not entry.name.startswith("."):
                 extras.extend(self._dumps(path))
-        alone = sum(is_file(e) and self._probe.known(Path(e.path)) is not None for e in _entries(file.path.parent)) == 1
+        alone = (
+            sum(is_file(e) and self._probe.known(Path(e.path)) is not None for e in entries_of(file.path.parent)) == 1
+        )
         return [extra for extra in extras if extra.format is None or alone]
 
     def _walk(self, top: Path, directory: Path, depth: int) -> list[Folder]:
@@ -240,7 +250,7 @@ class Finder:
         here = Folder(directory, relative, extras=self._dumps(directory))
         below: list[Folder] = []
         try:
-            entries = [entry for entry in _listed(directory) if not (entry.is_symlink() and _leads_within(entry, top))]
+            entries = [entry for entry in listed(directory) if not (entry.is_symlink() and leads_within(entry, top))]
         except OSError as error:
             entries = []
             self._probe.note(directory, error)
@@ -250,7 +260,7 @@ class Finder:
             self._keep_home(directory, top)
         dumped = bool(here.extras)
         taken = {file.path for file in here.extras}
-        for entry in filter(_may_tell, entries):
+        for entry in filter(may_tell, entries):
             if is_folder(entry):
                 below.extend(self._folder(top, entry, depth, here))
             else:
@@ -259,7 +269,7 @@ class Finder:
         if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
             here.anchors.append(FoundFile(state, trainer_state))
         self._leave_unsure(here, below)
-        return grouped(here, below)
+        return grouped(here, below, self._copies)
 
     def _keep_home(self, home: Path, top: Path) -> None:
         self._homes.append(Home(home, top))
@@ -275,7 +285,7 @@ class Finder:
         elif entry.name in HOMES:
             for home in homes(path):
                 self._keep_home(home, top)
-        elif depth < _DEEPEST and not _skipped(entry.name) and not _wandb_own(path):
+        elif depth < _DEEPEST and not skipped(entry.name) and not is_bookkeeping(path):
             return self._walk(top, path, depth + 1)
         return []
 
@@ -287,7 +297,7 @@ class Finder:
         if entry.name in SETTINGS:
             here.extras.append(self._settings(path))
             return
-        if _wandb_own(path) or ranks.is_of_ray(path) or (dumped and by_step.is_of_a_step(entry.name)):
+        if is_bookkeeping(path) or ranks.is_of_ray(path) or (dumped and by_step.is_of_a_step(entry.name)):
             return
         written, path = path, path.parent / (rotated.base(entry.name) or entry.name)
         if path in taken:
@@ -337,51 +347,10 @@ class Finder:
 
     def _dumps(self, directory: Path) -> list[FoundFile]:
         """Return a directory as one source where it holds dumps or tables; the first that can be read tells."""
-        formats = by_step.formats(directory, [entry.name for entry in _entries(directory)], self._probe)
+        formats = by_step.formats(directory, [entry.name for entry in entries_of(directory)], self._probe)
         if formats:
             self.directories.add(directory)
         return [FoundFile(directory, format) for format in formats]
-
-
-def _entries(directory: Path) -> list[os.DirEntry[str]]:
-    try:
-        return _listed(directory)
-    except OSError:
-        return []
-
-
-def _listed(directory: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(directory) as entries:
-        # What is there goes before links to it: a run is called what it is called, not `latest`.
-        logs = (entry for entry in entries if not _EXPORTED.fullmatch(entry.name))
-        return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
-
-
-def _may_tell(entry: os.DirEntry[str]) -> bool:
-    """Tell from its name whether something may belong to a run; paths of all that does not are never made."""
-    return entry.name in SETTINGS or kind(entry.name) is not Name.OTHER or is_folder(entry)
-
-
-def _leads_within(link: os.DirEntry[str], top: Path) -> bool:
-    """Tell whether a link leads to what is looked at anyway, or to a checkpoint, or round to where one comes from."""
-    try:
-        target = Path(link.path).resolve()
-    except (OSError, RuntimeError):
-        return False
-    whole = top.resolve()
-    within = whole in target.parents and not any(part.startswith(".") for part in target.relative_to(whole).parts)
-    return within or target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
-
-
-def _skipped(name: str) -> bool:
-    return name.startswith(".") or name in _SKIPPED or checkpoint_step(name) is not None
-
-
-def _wandb_own(path: Path) -> bool:
-    """Tell whether a path is W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
-    own = path.name.startswith("debug") and path.suffix == ".log" and path.parent.name == WANDB
-    own = own or (path.name in ("wandb-summary.json", "wandb-metadata.json") and path.parent.name == "files")
-    return own or (path.name == "logs" and wandb_id(path.parent) is not None)
 
 
 def _first_half(path: Path) -> Path:

@@ -13,7 +13,7 @@ from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
 from verl_tui.sources.dumps import DumpSource
 from verl_tui.sources.engines import Engines, EngineSource
-from verl_tui.sources.grouping import is_events, log_of
+from verl_tui.sources.folders import is_events, log_of
 from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.served import PageSource, Served, ServerSource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.sources.grouping import FoundFile, FoundRun
+    from verl_tui.sources.folders import FoundFile, FoundRun
 
 _POLL = 1.0
 """Seconds between looks at the files' sizes: network file systems send no notices."""
@@ -140,20 +140,23 @@ class Feed:
         """Places among a run's sources that several files of one log share."""
         self._watch = watch or WriterWatch()
         self._engines = Engines() if scrape_engines else None
+        self.discovery = Discovery((), (), ())
+        """What the last look has found."""
 
     def scan(self) -> Discovery:
         """Look for new runs and files; a run keeps the name under which it was first told."""
-        discovery = self._finder.scan()
+        discovery = self._finder.scan({one.file: one.status.reported for one in self._readers.values() if one.file})
         for run in discovery.runs:
             self._add(run)
         for name, source in self._served.sources():
             address = source.status().path
             self._readers[name, Path(address)] = _Reader(name, source, address, source.status().format, self._watch)
-        return replace(
+        self.discovery = replace(
             discovery,
             problems=(*discovery.problems, *self._served.problems),
             waiting=(*discovery.waiting, *self._served.waiting),
         )
+        return self.discovery
 
     def settle(self) -> None:
         """Ask at all addresses once, and wait for the answers: for a look that nobody repeats."""
@@ -162,9 +165,16 @@ class Feed:
     def read(self) -> Iterator[Batch]:
         """Yield what has been appended since the last call, a little of each source in turn.
 
-        Standard input is read to its end.
+        Standard input is read to its end. Where the consoles tell which files belong together, these are looked for
+        once more.
         """
-        waiting = list(self._readers.values())
+        yield from self._read_all(list(self._readers.values()))
+        if self._finder.undecided:
+            known = set(self._readers)
+            self.scan()
+            yield from self._read_all([reader for key, reader in self._readers.items() if key not in known])
+
+    def _read_all(self, waiting: list[_Reader]) -> Iterator[Batch]:
         for reader in waiting:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()

@@ -73,6 +73,11 @@ class PatientDecoder(Decoder, Protocol):
         """Where the engines can be asked that it names."""
         ...
 
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The ids of the runs at W&B that it says it reports to, in their order."""
+        ...
+
     def early(self, line: bytes) -> int:
         """Return how many bytes of a line that has no end yet mean the same whatever follows."""
         ...

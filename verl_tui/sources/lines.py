@@ -44,6 +44,11 @@ class LineReader:
         """Where the engines can be asked that it names."""
         return self._patient.engines if self._patient is not None else ()
 
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The ids of the runs at W&B that it says it reports to, in their order."""
+        return self._patient.reported if self._patient is not None else ()
+
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return the records of the lines that these bytes complete."""
         first = self._line + 1

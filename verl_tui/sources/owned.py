@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.sources import naming
 from verl_tui.sources.checkpoints import HOMES, homes
-from verl_tui.sources.grouping import stem, wandb_id
+from verl_tui.sources.folders import stem, wandb_id
 from verl_tui.sources.paths import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.sources.grouping import FoundRun
+    from verl_tui.sources.folders import FoundRun
 
 _HIGHEST = 4
 """Directories gone up to where a run's logs and its checkpoints lie side by side."""

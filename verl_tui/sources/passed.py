@@ -28,6 +28,7 @@ _DIGITS = re.compile(r"\d+")
 
 UNKNOWN = "of no known format"
 UNSURE = "holds no step, unlike the log beside it"
+NO_STEP = "has no step so far, and no log beside it is said to be of it"
 NO_LOG = "no log in it"
 
 

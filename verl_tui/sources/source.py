@@ -117,6 +117,7 @@ class FileSource:
             absolute=getattr(self.format, "absolute", False),
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),
+            reported=getattr(self._reader, "reported", ()),
         )
 
     def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.grouping import FoundFile, FoundRun
+    from verl_tui.sources.folders import FoundFile, FoundRun
 
 name = "trackio database"
 rank = 4

@@ -55,6 +55,9 @@ _EXIT_CODE = 1  # RunExitRecord
 
 _STEPS = ("train/global_step", "global_step", "trainer/global_step", "training/global_step", "eval/global_step")
 """Names of the trainer's step: TRL and Hugging Face, OpenRLHF, Lightning, verl."""
+_TIMED = "profiling/"
+"""TRL's time of a function, logged as it returns: in the midst of a step, and at step 0 before it has resumed
+(trl/extras/profiling.py)."""
 _WORDS = {
     b"true": 1.0,
     b"false": 0.0,
@@ -137,7 +140,7 @@ class RecordDecoder:
         kept = {key: value for key, value in numbers.items() if not key.startswith("_")}
         yield from (Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws)
         if kept and self._step is not None:
-            yield self._row(kept, "", time, measured=False)
+            yield self._row(kept, "", time, progress=_is_made(kept))
             yield from histograms(parts.found, self._step)
 
     def _stats(self, data: bytes, span: _Span) -> Iterator[Row]:
@@ -152,9 +155,11 @@ class RecordDecoder:
                 if (known := _number(value)) is not None:
                     values[path[0]] = known
         if values and self._step is not None:
-            yield self._row(values, "system/", time, measured=True)
+            yield self._row(values, "system/", time, measured=True, progress=False)
 
-    def _row(self, values: Mapping[str, float], prefix: str, time: float | None, *, measured: bool) -> Row:
+    def _row(
+        self, values: Mapping[str, float], prefix: str, time: float | None, *, measured: bool = False, progress: bool
+    ) -> Row:
         """Return a row whose keys stand in the order in which the first such row had them."""
         assert self._step is not None
         names = frozenset(values)
@@ -165,7 +170,7 @@ class RecordDecoder:
                 self._schemas[names] = known
         order, keys = known
         row = tuple([values[key] for key in order])
-        return Row(self._step, keys, row, time, mean=measured, progress=not measured)
+        return Row(self._step, keys, row, time, mean=measured, progress=progress)
 
     def _config(self, data: bytes, span: _Span) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
@@ -203,6 +208,13 @@ class RecordDecoder:
         """Yield where the run runs."""
         if values := _texts(data, span, _ENVIRONMENT_TEXTS):
             yield Settings(flatten_settings({"wandb": values}), self._origin)
+
+
+def _is_made(keys: Iterable[str]) -> bool:
+    """Tell whether a record of the history is of a step that was made, not of a part of one."""
+    return any(not key.startswith(_TIMED) and key not in _STEPS for key in keys) or not any(
+        key.startswith(_TIMED) for key in keys
+    )
 
 
 def _exit(data: bytes, span: _Span, number: int) -> Event:
