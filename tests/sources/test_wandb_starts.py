@@ -234,6 +234,13 @@ def test_a_run_without_a_step_that_no_log_names_is_told(tree):
     assert "run-abc.wandb: has no step so far" in sentence
 
 
+def test_the_copy_of_the_console_that_w_and_b_keeps_deserves_no_word(tree):
+    copy = f"wandb/{directory('abc')}/files/output.log"
+    bar = "  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\n"
+    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7)), copy: bar})
+    assert load([str(top)], Config(), NOW).sentences == ()
+
+
 # -- as it happens ----------------------------------------------------------------------------------------------------
 
 

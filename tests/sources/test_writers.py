@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.sources.writers import Held, Writers, WriterWatch, fresh, mounts
+from verl_tui.sources.mounts import mounts
+from verl_tui.sources.writers import Held, Writers, WriterWatch, fresh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,22 @@ def test_a_writer_that_is_killed_is_gone_at_the_next_look(log: Path, trainer: su
     with log.open("a") as file:
         file.write("step:2 - a:1\n")
     assert writers.unknown([log]) == [log], "somebody else has taken it up"
+
+
+def test_a_log_that_goes_on_when_its_writer_is_gone_is_looked_at_at_once_and_once(
+    log: Path, trainer: subprocess.Popen[bytes]
+) -> None:
+    writers = Writers()
+    writers.scan([log])
+    assert not writers.revived()
+    trainer.kill()
+    trainer.wait()
+    assert writers.refresh()
+    assert not writers.revived()
+    for first in (True, False):
+        with log.open("a") as file:
+            file.write("importing torch\n")
+        assert writers.revived() is first
 
 
 def test_a_dead_child_that_nobody_has_waited_for_is_gone(log: Path, trainer: subprocess.Popen[bytes]) -> None:

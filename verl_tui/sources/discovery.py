@@ -25,7 +25,7 @@ from verl_tui.sources import (
 from verl_tui.sources.checkpoints import HOMES, checkpoint_step, homes, is_home
 from verl_tui.sources.compressed import head, plain
 from verl_tui.sources.entries import entries_of, is_bookkeeping, leads_within, listed, may_tell, skipped
-from verl_tui.sources.folders import Folder, FoundFile, FoundRun, log_of, stem
+from verl_tui.sources.folders import Folder, FoundFile, FoundRun, log_of, stem, wandb_id
 from verl_tui.sources.grouping import grouped, named
 from verl_tui.sources.owned import Home, around, shared_out
 from verl_tui.sources.passed import PassedOver, some
@@ -322,7 +322,8 @@ class Finder:
                 file for file in folder.anchors if not file.sure and not {log_of(file), passed.shape(file.path)} & alike
             ]
             folder.anchors = [file for file in folder.anchors if file not in left]
-            self._unknown |= {file.path: passed.UNSURE for file in left}
+            # W&B's copy of the console says all again.
+            self._unknown |= {file.path: passed.UNSURE for file in left if wandb_id(file.path) is None}
 
     def _enter(self, directory: Path) -> bool:
         """Note that a directory is looked at; return whether it is new and there are not too many."""

@@ -12,12 +12,12 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Writer
 from verl_tui.sources.authors import Authors, sees_all
+from verl_tui.sources.mounts import mount
 from verl_tui.sources.processes import Processes
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ _LAUNCHERS = frozenset(("nohup", "script", "timeout", "srun", "env", "stdbuf", "
 _OUTLIVING = frozenset(("wandb-core", "wandb-service", "gpu_stats"))
 """W&B's own, which go on for a while after the trainer's end."""
 _BESIDE = _SHELLS | _FILTERS | _LAUNCHERS | _OUTLIVING
-_LOCAL = frozenset(("btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs"))
-"""File systems of which no other host writes a file."""
 
 
 class Held(NamedTuple):
@@ -80,6 +78,8 @@ class _Known:
     writer: Writer
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
+    revived: bool = False
+    """Whether the file has grown since."""
     stops: list[int] = field(default_factory=list)
     """Of those of its processes that were stopped at the last look, how often they had been switched to and from."""
 
@@ -136,6 +136,17 @@ class Writers:
         told = self._authors.look(living, time.time()) if living else {}
         self._began |= told
         return lost or any(one.gone for one in told.values())
+
+    def revived(self) -> bool:
+        """Tell whether a file whose writer is gone has grown for the first time since: a trainer was started again."""
+        grown = [
+            known
+            for path, known in self._known.items()
+            if known.writer.gone and not known.revived and known.size != _size(path)
+        ]
+        for known in grown:
+            known.revived = True
+        return bool(grown)
 
     def may_stand(self) -> bool:
         """Tell whether a process that writes is stopped just now: a second look tells for how long."""
@@ -296,8 +307,8 @@ class Writers:
         A network's file may be written elsewhere. In a container only its own root is nobody else's: a volume may be
         written by another one's processes, or the host's.
         """
-        place = _mount(path)
-        if place is None or place.kind not in _LOCAL:
+        place = mount(path)
+        if place is None or not place.local:
             return False
         return place.root or place.kind == "overlay" or sees_all(self._root)
 
@@ -338,9 +349,9 @@ class WriterWatch:
         next_scan = 0.0
         while not stop.wait(_POLL):
             wanted, begun = self._wanted, time.monotonic()
-            lost = self._writers.refresh()
+            changed = self._writers.refresh() | self._writers.revived()
             missing = self._writers.unknown(wanted)
-            if missing and (lost or begun >= next_scan):
+            if missing and (changed or begun >= next_scan):
                 self._writers.scan(missing, pause=0.002)
                 took = time.monotonic() - begun
                 next_scan = begun + max(_RESCAN, _SHARE * took)
@@ -365,34 +376,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return -1
-
-
-class _Mount(NamedTuple):
-    """The file system that a file lies on."""
-
-    kind: str
-    root: bool
-    """Whether it is the root of all."""
-
-
-def _mount(path: Path) -> _Mount | None:
-    try:
-        place = str(path.resolve())
-    except OSError:
-        return None
-    for mount, kind in mounts():
-        if place == mount or place.startswith(mount.rstrip("/") + "/"):
-            return _Mount(kind, mount == "/")
-    return None
-
-
-@lru_cache(maxsize=1)
-def mounts() -> list[tuple[str, str]]:
-    """Return where file systems are mounted and of which kind they are, the deepest first."""
-    import psutil  # 15 ms, only where a log has no writer
-
-    try:
-        mounted = psutil.disk_partitions(all=True)  # type: ignore[no-untyped-call]
-    except OSError:
-        return []
-    return sorted(((one.mountpoint, one.fstype) for one in mounted), key=lambda one: -len(one[0]))
