@@ -154,6 +154,29 @@ def test_a_fresh_error_is_told_at_once_and_withdrawn_when_steps_go_on() -> None:
     assert (state(run, T + 1), found(run, T + 1)) == (State.RUNNING, {})
 
 
+def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() -> None:
+    error = Event(EventKind.TRACEBACK, "ValueError: x", 9)
+    run = run_of(steps(5), error, live=True)
+    assert state(run, T + 30) is State.RUNNING
+    take(run, status=replace(STATUS, modified=T + 30, bytes_read=1), live=True, now=T + 30)
+    assert state(run, T + 40) is State.RUNNING, "the trainer may have caught it and go on printing"
+    assert state(run, T + 100) is State.CRASHED
+    later = replace(STATUS, modified=T + 200, bytes_read=2)
+    take(run, status=later, live=True, now=T + 200)
+    assert state(run, T + 201) is State.CRASHED
+    take(run, steps(1, first=6), status=later, live=True, now=T + 202)
+    assert state(run, T + 203) is State.RUNNING
+    take(run, error, status=replace(STATUS, modified=T + 210), live=True, now=T + 210)
+    assert state(run, T + 211) is State.RUNNING, "an older silence says nothing of a later error"
+
+
+def test_a_start_revives_a_crashed_run() -> None:
+    run = run_of(steps(5), Event(EventKind.TRACEBACK, "ValueError: x", 9), live=True)
+    later = replace(STATUS, modified=T + 200)
+    take(run, Event(EventKind.STARTED, "Started a local Ray instance", 12), status=later, live=True, now=T + 200)
+    assert state(run, T + 201) is State.WAITING
+
+
 def test_an_error_whose_process_is_gone_is_a_crash_at_once() -> None:
     error = Event(EventKind.TRACEBACK, "RuntimeError: judge endpoint returned 503", 42)
     run = run_of(steps(20), error, status=replace(STATUS, writer=replace(ALIVE, gone=True)))

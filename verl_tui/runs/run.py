@@ -81,6 +81,8 @@ class Run:
         """The newest record of training, and at which revision it was: it is asked for often."""
         self.gpus: GpuReading | None = None
         """The newest reading of this machine's GPUs, None where nobody looked at them."""
+        self.hushed = 0.0
+        """For how many seconds at most nothing was written since something told how it ended, while we watched."""
         self._lost: tuple[float | None, float] = (None, 0.0)
         """Time of a record, and the seconds since then in which no further one could be made."""
         self._stopped: float | None = None
@@ -284,6 +286,7 @@ class Run:
             batch: The records, with the state of their source.
             now: Time of arrival in seconds since the epoch; the time of records that were appended as we watched.
         """
+        self._note_hush(batch)
         state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
         if batch.live and batch.status.bytes_read > state.status.bytes_read:
             state.life.grew = now
@@ -298,9 +301,17 @@ class Run:
             else:
                 self._take(state, record, arrival)
         self._note_stop(now)
+        if self.hushed and self.outcome is None:
+            self.hushed = 0.0
         self.revision += 1
         if len(self.sources) > 1:
             self._behind = {id(before) for before, _ in continued(self.sources.values())}
+
+    def _note_hush(self, batch: Batch) -> None:
+        """Note for how long nothing was written before what has just been appended."""
+        if batch.live and self.outcome is not None:
+            before = max((state.status.modified or 0.0 for state in self.sources.values()), default=0.0)
+            self.hushed = max(self.hushed, (batch.status.modified or 0.0) - before)
 
     def _note_stop(self, now: float) -> None:
         """Note when its process is stopped, and when it goes on."""

@@ -37,7 +37,7 @@ _OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
 """Formats of what may lie beside an evaluation."""
 _CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
 _QUIET_CRASH = 60.0
-"""A traceback alone may be harmless; with this much silence after it the run is called crashed."""
+"""A traceback alone may be harmless; with this much silence after it the run is called crashed, until it goes on."""
 
 
 class State(Enum):
@@ -101,7 +101,7 @@ def state(run: Run, now: float) -> State:
     outcome, holder = run.outcome, writer(run)
     written = last_write(run)
     idle = max(0.0, now - written) if written is not None else silence(run, now)
-    if outcome is not None and (_let_go(run) or (idle is not None and idle > _QUIET_CRASH)):
+    if outcome is not None and (_let_go(run) or max(idle or 0.0, run.hushed) > _QUIET_CRASH):
         return State.CRASHED
     if is_evaluation(run):
         gone = holder is not None and holder.gone
