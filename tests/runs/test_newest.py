@@ -42,6 +42,16 @@ def test_they_are_those_of_the_series(files: list[list[tuple[int, bool]]], count
         assert list(run.tail(key, count)) == told
 
 
+@given(st.lists(ROWS, max_size=3), st.integers(0, 31), st.booleans())
+def test_those_since_a_step_are_those_of_the_series(files: list[list[tuple[int, bool]]], step: int, mean: bool) -> None:
+    run = filled(files, mean=mean)
+    for key in ("loss", "acc", "none"):
+        told = list(run.since(key, step).items())
+        series = run.series(key)
+        assert told == (list(series.since(step).items()) if series is not None else [])
+        assert list(run.since(key, step).items()) == told
+
+
 def test_after_a_restart_they_are_of_the_newest_segment() -> None:
     run = filled([[(step, step == 9) for step in (*range(1, 10), *range(4, 7))]])
     assert (run.step, run.end) == (6, 6)
@@ -56,4 +66,5 @@ def test_after_a_restart_they_are_of_the_newest_segment() -> None:
 def test_no_series_is_made_where_steps_ascend() -> None:
     run = filled([[(step, step % 5 == 0) for step in range(1, 30)]])
     assert list(run.tail("loss", 3)) == [260.0, 270.0, 280.0]
+    assert run.since("loss", 28) == {28: 270.0, 29: 280.0}
     assert not run._series

@@ -219,9 +219,9 @@ def phase(run: Run) -> str | None:
 def _timer(run: Run) -> str | None:
     """Name the longest timed part of the last step: what waits is mostly one that takes long."""
     parts = [
-        (series.values[-1], key)
+        (newest[-1], key)
         for key in run.keys
-        if key.startswith("timing_s/") and key != "timing_s/step" and (series := run.present(key)) is not None
+        if key.startswith("timing_s/") and key != "timing_s/step" and (newest := run.tail(key, 1))
     ]
     seconds, key = max(parts, default=(0.0, ""))
     return f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s" if seconds > 0 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = No
         count: Steps at most.
         end: The last step that counts, None where all do.
     """
-    mixed = len({table.reckoned for table, _ in tables}) > 1
-    if count < 1 or mixed or any(table.mean or not table.ascending for table, _ in tables):
+    if count < 1 or not _plain(tables):
         return [] if count < 1 else None
     # Each table holds a step once: before its last `count` rows none of its steps is among the last `count`.
     found: dict[int, tuple[int, float]] = {}
@@ -32,6 +31,31 @@ def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = No
             if step not in found or order >= found[step][0]:
                 found[step] = (order, value)
     return [found[step][1] for step in sorted(found)[-count:]]
+
+
+def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] | None:
+    """Return the values from a step on, by step, ascending; None where only the whole series can tell.
+
+    Args:
+        tables: Each table with the index of the metric's column.
+        first: The first step that counts.
+    """
+    if not _plain(tables):
+        return None
+    found: dict[int, tuple[int, float]] = {}
+    for table, column in tables:
+        part = slice(bisect_left(table.steps, first), None)
+        rows = zip(table.steps[part], table.orders[part], table.columns[column][part], strict=True)
+        for step, order, value in rows:
+            if step not in found or order >= found[step][0]:
+                found[step] = (order, value)
+    return {step: found[step][1] for step in sorted(found)}
+
+
+def _plain(tables: Sequence[tuple[Table, int]]) -> bool:
+    """Tell whether of two values for a step one holds as it is, so that the newest rows tell the newest values."""
+    mixed = len({table.reckoned for table, _ in tables}) > 1
+    return not mixed and all(table.ascending and not table.mean for table, _ in tables)
 
 
 def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:

@@ -27,7 +27,7 @@ from verl_tui.records import (
 from verl_tui.runs.histograms import Histograms
 from verl_tui.runs.last_record import LastRecord, last_record
 from verl_tui.runs.moments import Moments
-from verl_tui.runs.newest import measured, newest
+from verl_tui.runs.newest import measured, newest, since
 from verl_tui.runs.planned import planned_steps
 from verl_tui.runs.remember import while_unchanged
 from verl_tui.runs.resumes import SLACK, RestartMark, continued, marks, starts
@@ -229,6 +229,13 @@ class Run:
         found = newest(self._tables.get(key, ()), count, self.end) if key not in self._series else None
         series = self.present(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
+
+    def since(self, key: str, step: int) -> Mapping[int, float]:
+        """Return the values from a step on, by step; unlike `series` it makes none where it can do without."""
+        key = self._spellings.known(key)
+        found = since(self._tables.get(key, ()), step) if key not in self._series else None
+        series = self.series(key) if found is None else None
+        return series.since(step) if series is not None else found or {}
 
     def measured(self, key: str, count: int) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured: of several in one step each."""

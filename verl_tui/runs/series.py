@@ -109,6 +109,11 @@ class Series:
         i = bisect_left(self.steps, step + 1) - 1
         return Point(self.steps[i], self.values[i]) if i >= 0 else None
 
+    def since(self, step: int) -> dict[int, float]:
+        """Return the values from a step on, by step, ascending."""
+        at = bisect_left(self.steps, step)
+        return dict(zip(self.steps[at:], self.values[at:], strict=True))
+
     def until(self, step: int | None) -> Series:
         """Return the series up to a step, itself where it has nothing beyond."""
         stop = len(self) if step is None else bisect_right(self.steps, step)

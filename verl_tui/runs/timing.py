@@ -181,7 +181,10 @@ def breakdown(run: Run, window: int = WINDOW) -> Breakdown | None:
     steps = _window(timed, list(parts.values()), window)
     own = _within(step, steps[0]) if step is not None else {}
     seconds = {name: _within(series, steps[0]) for name, series in parts.items()}
-    apart = _apart(step, parts) if step is not None else set()
+    apart = set()
+    if step is not None:
+        since = _compared(step)
+        apart = _apart(_within(step, since), {name: _within(series, since) for name, series in parts.items()})
     taken = {name: sum(found.values()) / len(steps) for name, found in seconds.items()}
     known = [own[at] for at in steps if at in own]
     mean = _average(known) if known else sum(taken.values())
@@ -239,8 +242,12 @@ def beside(run: Run) -> list[Series]:
     """Return the timers of what the step's own time leaves out, such as validation since verl v0.6."""
     whole, names = _timers(run)
     step = run.series(whole) if whole is not None else None
-    parts = {name: series for name, key in names.items() if (series := run.series(key)) is not None}
-    return [parts[name] for name in _apart(step, parts)] if step is not None else []
+    if step is None:
+        return []
+    since = _compared(step)
+    # There may be a hundred timers: those within the step need no series.
+    outside = _apart(_within(step, since), {name: _durations(run.since(key, since)) for name, key in names.items()})
+    return [series for name in outside if (series := run.series(names[name])) is not None]
 
 
 def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
@@ -257,16 +264,25 @@ def _window(timed: Series, parts: Sequence[Series], least: int) -> list[int]:
 
 def _within(series: Series, since: int) -> dict[int, float]:
     """Return a timer's values from a step on."""
-    at = bisect_left(series.steps, since)
-    pairs = zip(series.steps[at:], series.values[at:], strict=True)
-    return {step: value for step, value in pairs if 0 <= value < math.inf}
+    return _durations(series.since(since))
 
 
-def _apart(step: Series, parts: Mapping[str, Series]) -> set[str]:
-    """Return the parts that the step's own time leaves out: where they happen it is no longer than usual."""
-    since = step.steps[max(0, len(step) - _LONGEST)]
-    own = _within(step, since)
-    seconds = {name: _within(series, since) for name, series in parts.items()}
+def _durations(values: Mapping[int, float]) -> dict[int, float]:
+    return {step: value for step, value in values.items() if 0 <= value < math.inf}
+
+
+def _compared(step: Series) -> int:
+    """Return the first of the steps that tell what lies beside them."""
+    return step.steps[max(0, len(step) - _LONGEST)]
+
+
+def _apart(own: Mapping[int, float], seconds: Mapping[str, Mapping[int, float]]) -> set[str]:
+    """Return the parts that the step's own time leaves out: where they happen it is no longer than usual.
+
+    Args:
+        own: Seconds of each step.
+        seconds: Seconds of each part, by its name and step.
+    """
     rare = {name: found for name, found in seconds.items() if found and _is_rare(name, len(found), len(own))}
     if not rare:
         return set()
