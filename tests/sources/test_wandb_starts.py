@@ -333,3 +333,13 @@ def test_the_thread_that_follows_joins_a_start_as_well(tree):
         stop.set()
         thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_run_that_w_and_b_itself_resumed_stays_one_while_one_watches(tree):
+    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
+    watched = Watched(top)
+    append(top / "train.log", starts("abc", 1, range(5, 8), 0.5))
+    append(top / "wandb" / directory("abc", 1) / "run-abc.wandb", log(range(5, 8), 0.5, began=T0 + 1000))
+    assert watched.look() == [["abc", "abc"]]
+    (run,) = watched.monitor.runs.values()
+    assert values(run, "actor/loss") == {n: float(n) for n in range(1, 5)} | {5: 5.5, 6: 6.5, 7: 7.5}
