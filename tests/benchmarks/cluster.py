@@ -8,16 +8,19 @@ What the server takes for the same questions is measured beside it, with the ans
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from prometheus_server import SCRAPE, serving
+from terminal import Terminal
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.addresses import Address
 
 RUNS, METRICS, NODES, DEVICES, POINTS = 20, 150, 16, 8, 240
+STARTS = 4
 
 
 def past(end: float) -> Iterator[Sample]:
@@ -114,6 +118,31 @@ def watched(address: str) -> tuple[float, float, Monitor]:
     return first, last, monitor
 
 
+def painted(*paths: str | Path) -> float:
+    """Return the seconds until curves of a run are on the screen of a terminal, the fastest of some starts."""
+    times = []
+    for _ in range(STARTS):
+        terminal = Terminal([sys.executable, "-m", "verl_tui", *paths], (140, 45), VERL_TUI_STATE="")
+        assert terminal.read(30, partial(curves, terminal)), "no curve came"
+        times.append(time.perf_counter() - terminal.started)
+        terminal.close()
+    return min(times)
+
+
+def curves(terminal: Terminal) -> bool:
+    """Tell whether something is drawn in Braille's dots, as charts are."""
+    return any("\u2801" <= sign <= "\u28ff" for line in terminal.lines for sign in line)
+
+
+def local(directory: Path) -> Path:
+    """Return a log with the figures of one of the runs."""
+    log = directory / "run-00.jsonl"
+    rows = [{f"extra/metric_{key}": math.sin(at / 20 + key) for key in range(METRICS)} for at in range(POINTS)]
+    lines = [json.dumps({"step": at, "data": {**row, "critic/score/mean": at / POINTS}}) for at, row in enumerate(rows)]
+    log.write_text("\n".join(lines) + "\n")
+    return log
+
+
 def devices(monitor: Monitor) -> int:
     """Return how many devices are known."""
     return sum(len(logged_devices(run)[0]) for run in list(monitor.runs.values()))
@@ -133,6 +162,8 @@ def main() -> None:
         every = f"all {len(monitor.runs)} and {devices(monitor)} devices after {last:.2f} s"
         print(f"first run there after {first:.2f} s, {every}")
         print(f"{points:,} points")
+        begin, start = painted(address), painted(local(Path(directory)))
+        print(f"first curves on the screen after {begin:.2f} s; those of one local log after {start:.2f} s")
 
 
 if __name__ == "__main__":
