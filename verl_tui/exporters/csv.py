@@ -6,7 +6,7 @@ import csv
 import math
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -132,5 +132,9 @@ def _replacing(path: Path) -> Iterator[TextIO]:
         with temporary.open("w", encoding="utf-8", newline="") as file:
             yield file
         temporary.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # nobody has heard of the temporary one
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
