@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from verl_tui.records import Record
     from verl_tui.sources.folders import FoundFile
 
 _SAME_END = 120.0
@@ -42,26 +43,27 @@ class _Beginning:
         """Whether it had been looked at before."""
         self._looked = False
         self._path = path
-        self._reader = wandb.reader(path)
+        self._reader: wandb.WandbReader | None = wandb.reader(path)
+        """None once the step is known."""
         self._at = 0
 
     def look(self) -> None:
         """Look how far it has got."""
         self.before, self.seen, self._looked = self.step is not None, self._looked, True
-        if self.before:
-            return
         try:
             with opened(self._path) as file:
-                while self.step is None and (data := os.pread(file.fileno(), wandb.BLOCK, self._at)):
+                while self._reader is not None and (data := os.pread(file.fileno(), wandb.BLOCK, self._at)):
                     self._at += len(data)
-                    self.step = min(self._made(data), default=None)
+                    self.step = min(_made(self._reader.feed(data)), default=None)
+                    self._reader = self._reader if self.step is None else None
         except OSError:
             return
 
-    def _made(self, data: bytes) -> Iterable[int]:
-        """Return the steps that some bytes tell of; before the first many trainers validate, and call that 0."""
-        told = (record for record in self._reader.feed(data) if isinstance(record, Rows) and record.progress)
-        return (step for rows in told for step in rows.steps if step > 0)
+
+def _made(records: Iterable[Record]) -> Iterable[int]:
+    """Return the steps that records tell of; before the first many trainers validate, and call that 0."""
+    told = (record for record in records if isinstance(record, Rows) and record.progress)
+    return (step for rows in told for step in rows.steps if step > 0)
 
 
 class Copies:
@@ -108,11 +110,11 @@ class Copies:
         """Give runs to the log that names them and no other; return the logs and the runs that are left."""
         copies = [run for run in (*units, *kept) if wandb_id(run.directory) is not None]
         there = {one for copy in copies for one in _all_ids(copy)}
+        named = [(unit, ids) for unit in units if (ids := self._named_by(unit) & there)]
         given: set[int] = set()
         for copy in copies:
             mine = _all_ids(copy)
-            named = {id(unit): {one for file in consoles(unit) for one in self._ids(file)} & there for unit in units}
-            owners = [unit for unit in units if unit is not copy and named[id(unit)] and named[id(unit)] <= mine]
+            owners = [unit for unit, ids in named if unit is not copy and ids <= mine]
             if len(owners) == 1:
                 merged(owners[0], [copy])
                 given.add(id(copy))
@@ -120,22 +122,27 @@ class Copies:
 
     def by_time(self, units: list[Folder], kept: list[Folder]) -> list[Folder]:
         """Give W&B's runs to the logs that ended when they did; those that none can be told for are runs themselves."""
-        ends = {id(unit): unit.changed for unit in units}
-        for copy in kept:
-            end = copy.changed
-            logs = [unit for unit in units if id(unit) in ends and abs(ends[id(unit)] - end) <= _SAME_END]
-            near = [log for log in logs if whole([log, reduced(copy)]) and not self.is_foreign(log, copy)]
-            rivals = [other for other in kept if abs(other.changed - end) <= _SAME_END]
-            if len(near) == 1 and len(rivals) == 1:
+        logs = [(unit, unit.changed) for unit in units]
+        ends = [(copy, copy.changed) for copy in kept]
+        for copy, end in ends:
+            rivals = sum(abs(at - end) <= _SAME_END for _, at in ends)
+            near = [log for log, at in logs if rivals == 1 and abs(at - end) <= _SAME_END and self._may_be(log, copy)]
+            if len(near) == 1:
                 merged(near[0], [copy])
             else:
                 units = [*units, copy]
         return units
 
+    def _may_be(self, log: Folder, copy: Folder) -> bool:
+        return whole([log, reduced(copy)]) and not self.is_foreign(log, copy)
+
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Tell whether a log says that it reports to other runs than this one."""
-        said = {one for file in consoles(log) for one in self._ids(file)}
+        said = self._named_by(log)
         return bool(said) and not said & _all_ids(copy)
+
+    def _named_by(self, log: Folder) -> set[str]:
+        return {one for file in consoles(log) for one in self._ids(file)}
 
     def _ids(self, file: FoundFile) -> Sequence[str]:
         return (self._said or {}).get(file.path, ())
