@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
@@ -17,7 +17,9 @@ from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.runs.devices import logged_devices
 from verl_tui.runs.state import State, state
 from verl_tui.sources import addresses
+from verl_tui.sources.exposition import read_page
 from verl_tui.sources.prometheus import Server
+from verl_tui.sources.scrapes import Scrapes
 from verl_tui.sources.web import Client
 
 if TYPE_CHECKING:
@@ -292,6 +294,79 @@ def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
             tokens.labels(number, "m").inc(1000)
 
     return registry, go_on
+
+
+RANKS = [
+    {"model_name": "m", "engine_type": "unified", "tp_rank": "0", "pp_rank": "0", "dp_rank": rank} for rank in "01"
+]
+"""Labels of SGLang's schedulers; its tokeniser manager has no ranks."""
+LATENCIES = ("e2e_request_latency", "time_to_first_token", "inter_token_latency")
+
+
+def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
+    """Return what two of SGLang's schedulers and a tokeniser manager write, and what lets them go on."""
+    registry, ranks, model = CollectorRegistry(), list(RANKS[0]), ["model_name"]
+    levels = {"num_running_reqs": 4, "num_queue_reqs": 1, "token_usage": 0.5, "cache_hit_rate": 0.25}
+    for name, value in {**levels, "gen_throughput": 800, "num_retracted_reqs": 1}.items():
+        gauge = Gauge(f"sglang:{name}", "of a scheduler", ranks, registry=registry)
+        for labels in RANKS:
+            gauge.labels(**labels).set(value)
+    retracted = Counter("sglang:num_retracted_requests_total", "of a scheduler", ranks, registry=registry)
+    retracted.labels(**RANKS[0]).inc(3)
+    counters = [
+        Counter(f"sglang:{name}_tokens_total", "", model, registry=registry) for name in ("prompt", "generation")
+    ]
+    waits = [
+        Histogram(f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0)) for name in LATENCIES
+    ]
+
+    def go_on() -> None:
+        for tokens in counters:
+            tokens.labels("m").inc(1500)
+        for wait in waits:
+            wait.labels("m").observe(1.5)
+
+    return registry, go_on
+
+
+SGLANG = {
+    "sglang:num_running_reqs": 8.0,
+    "sglang:num_queue_reqs": 2.0,
+    "sglang:token_usage": 0.5,
+    "sglang:cache_hit_rate": 0.25,
+    "sglang:gen_throughput": 1600.0,
+    "sglang:num_retracted_reqs": 2.0,
+    "sglang:num_retracted_requests_total": 3.0,
+    **{f"sglang:{name}_seconds/p95": pytest.approx(1.95) for name in LATENCIES},
+    **{f"sglang:{name}_tokens_per_second": pytest.approx(100.0) for name in ("prompt", "generation")},
+}
+
+
+def test_sglangs_figures_are_those_of_the_run_that_goes_on(tmp_path: Path) -> None:
+    end = now()
+    registry, go_on = sglang()
+    past = trained("grpo", 20, end)
+    for at in range(20):
+        go_on()
+        samples = [sample for family in registry.collect() for sample in family.samples]
+        past += [
+            (one.name, {**one.labels, "job": "rollout", "instance": "n:30000"}, one.value, end - (19 - at) * SCRAPE)
+            for one in samples
+            if not one.name.endswith("_created")
+        ]
+    with serving(tmp_path, past) as address:
+        (run,) = load([address], Config(), time.time()).runs.values()
+    assert {key: run.tail(key, 1)[0] for key in SGLANG} == SGLANG
+
+
+def test_sglangs_own_page_is_read() -> None:
+    registry, go_on = sglang()
+    scrapes = Scrapes()
+    for at in range(2):
+        go_on()
+        (page,) = read_page(generate_latest(registry)).scrapes
+        figures = scrapes.take({"http://n:30000/metrics": page}, {"http://n:30000/metrics": SCRAPE * at})
+    assert {key: figures.readings[key] for key in SGLANG} == SGLANG
 
 
 def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:

@@ -45,17 +45,21 @@ _ENGINES: Mapping[str, tuple[str, str]] = {
     "sglang:token_usage": (_MEAN, "sglang:token_usage"),
     "sglang:cache_hit_rate": (_MEAN, "sglang:cache_hit_rate"),
     "sglang:gen_throughput": (_SUM, "sglang:gen_throughput"),
-    "sglang:num_retractions_total": (_SUM, "sglang:num_retractions_total"),
+    "sglang:num_retracted_reqs": (_SUM, "sglang:num_retracted_reqs"),
+    "sglang:num_retracted_requests_total": (_SUM, "sglang:num_retracted_requests_total"),
     "sglang:prompt_tokens_total": (_RATE, "sglang:prompt_tokens_per_second"),
     "sglang:generation_tokens_total": (_RATE, "sglang:generation_tokens_per_second"),
     "sglang:e2e_request_latency_seconds_bucket": (_P95, "sglang:e2e_request_latency_seconds/p95"),
+    "sglang:time_to_first_token_seconds_bucket": (_P95, "sglang:time_to_first_token_seconds/p95"),
+    "sglang:inter_token_latency_seconds_bucket": (_P95, "sglang:inter_token_latency_seconds/p95"),
     "tq_partition_production_progress": ("avg by (task_name) ({})", "tq_partition_production_progress"),
     "tq_partition_consumption_progress": ("avg by (task_name) ({})", "tq_partition_consumption_progress"),
     "tq_storage_utilization_ratio": (_MEAN, "tq_storage_utilization_ratio"),
     "tq_storage_memory_rss_bytes": (_SUM, "tq_storage_memory_rss_bytes"),
     "tq_controller_request_total": (_RATE, "tq_controller_request_per_second"),
 }
-"""Name -> how its series are taken together, and the key of what comes of it: vLLM, SGLang, TransferQueue 0.1.10."""
+"""Name -> how its series are taken together, and the key of what comes of it: vLLM, SGLang
+(`sglang/srt/observability/metrics_collector.py`), TransferQueue 0.1.10."""
 _WAITS = 'sum by (instance) (rate({}{{mode=~"idle|iowait"}}[{window}s]))'
 _HOSTS: Mapping[str, tuple[str, str]] = {
     "node_cpu_seconds_total": (f"100 * (1 - {_WAITS} / sum by (instance) (rate({{}}[{{window}}s])))", "cluster/cpu"),
