@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 from itertools import pairwise
@@ -13,9 +14,12 @@ from hypothesis import strategies as st
 from log_reading import read_run
 from prometheus_client.parser import text_string_to_metric_families
 
+from verl_tui.config import Config
+from verl_tui.monitor import load
 from verl_tui.records import Rows, Unreadable
 from verl_tui.runs.devices import logged_devices
 from verl_tui.sources import FORMATS, exposition
+from verl_tui.sources.discovery import Finder
 from verl_tui.sources.machines import HostFigures, device_figures, node_of
 from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, quantile
 from verl_tui.text import one_line
@@ -124,11 +128,57 @@ def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
     assert found == {"tokens_per_second": 30.0}
 
 
-def test_of_several_runs_in_a_file_one_is_shown_and_the_rest_is_said() -> None:
+SEVERAL = b"""# TYPE r gauge
+r{run="a"} 1
+r{run="b/../c"} 2
+r{project="p",experiment_name="grpo"} 3
+r{project="q",experiment_name="grpo"} 4
+# TYPE DCGM_FI_DEV_GPU_UTIL gauge
+DCGM_FI_DEV_GPU_UTIL{gpu="0",Hostname="node-1"} 88
+# TYPE verl_exporter_left_out gauge
+verl_exporter_left_out{kind="runs"} 0
+"""
+
+
+def test_of_several_runs_on_standard_input_one_is_shown_and_the_rest_is_said() -> None:
     reader = exposition.reader(Path("nowhere.prom"))
     reader.feed(b'# TYPE r gauge\nr{run="a"} 1\nr{run="b"} 2\nshared 5\n')
     assert values(list(reader.finish())) == {"r": 1.0, "shared": 5.0}
-    assert "tells of 2 runs, of which a is shown" in (reader.note or "")
+    assert "tells of 2 runs, of which the first is shown" in (reader.note or "")
+
+
+@pytest.mark.parametrize("named", ["", "node.prom", "node.prom.gz"])
+def test_each_run_of_a_file_is_a_run(tmp_path: Path, named: str) -> None:
+    path = tmp_path / (named or "node.prom")
+    path.write_bytes(gzip.compress(SEVERAL) if path.suffix == ".gz" else SEVERAL)
+    monitor = load([str(tmp_path / named)], Config(), 1000.0)
+    assert monitor.sentences == ()
+    machines = monitor.runs.keys() - {"a", "b/../c", "p/grpo", "q/grpo"}
+    shown = {name: list(run.tail("r", 1)) for name, run in monitor.runs.items() if name not in machines}
+    assert shown == {"a": [1.0], "b/../c": [2.0], "p/grpo": [3.0], "q/grpo": [4.0]}
+    (nobodys,) = machines
+    assert [one.gpu.utilization for one in logged_devices(monitor.runs[nobodys])[0]] == [88.0]
+
+
+def test_of_several_runs_that_called_as_the_log_beside_it_belongs_to_this(tmp_path: Path) -> None:
+    (tmp_path / "node.prom").write_bytes(b'# TYPE r gauge\nr{run="grpo"} 1\nr{run="b"} 2\n')
+    (tmp_path / "grpo.jsonl").write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
+    monitor = load([str(tmp_path)], Config(), 1000.0)
+    (run,) = (run for name, run in monitor.runs.items() if name != "b")
+    assert (list(run.tail("r", 1)), list(run.tail("critic/score/mean", 1))) == ([1.0], [0.5])
+    assert list(monitor.runs["b"].tail("r", 1)) == [2.0]
+
+
+def test_a_run_that_a_page_begins_to_tell_of_is_found_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "node.prom"
+    path.write_bytes(b'# TYPE r gauge\nr{run="a"} 1\n')
+    finder = Finder([str(path)])
+    assert [run.name for run in finder.scan().runs] == ["a"]
+    path.write_bytes(b'# TYPE r gauge\nr{run="b"} 2\nr{run="a"} 11\n')
+    assert {(run.name, str(file.path)) for run in finder.scan().runs for file in run.files} == {
+        ("a", f"{path}/a"),
+        ("b", f"{path}/b"),
+    }
 
 
 def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

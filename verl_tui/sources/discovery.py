@@ -28,6 +28,7 @@ from verl_tui.sources.entries import entries_of, is_bookkeeping, leads_within, l
 from verl_tui.sources.folders import Folder, FoundFile, FoundRun, log_of, stem, wandb_id
 from verl_tui.sources.grouping import grouped, named
 from verl_tui.sources.owned import Home, around, shared_out
+from verl_tui.sources.page_runs import PageRuns
 from verl_tui.sources.passed import PassedOver, some
 from verl_tui.sources.paths import is_file, is_folder
 from verl_tui.sources.probing import MOST_ODD, Name, Probe, deserves_a_word, kind, why
@@ -70,6 +71,7 @@ class Finder:
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
         self._trackio = RunNames()
+        self._pages = PageRuns()
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories looked at below the path that is being looked at."""
         self._walked: dict[Path, bool] = {}
@@ -110,7 +112,7 @@ class Finder:
                     over += self._passed_over(path, folders)
                 except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
                     problems.append(f"{one_line(str(path))}: {why(error)}")
-        runs = shared_out(list(self._trackio.apart(named(folders))), self._homes)
+        runs = shared_out(list(self._pages.apart(self._trackio.apart(named(folders)))), self._homes)
         shown = {str(file.path) for run in runs for file in run.files}
         over = [one for one in dict.fromkeys(over) if one.path not in shown]
         return Discovery(tuple(runs), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(waiting)), tuple(over))

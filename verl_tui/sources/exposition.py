@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Unreadable
 from verl_tui.sources.gather import Gather, joined
+from verl_tui.sources.paths import is_file
 from verl_tui.sources.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, spelled
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -32,6 +33,8 @@ anchor = True
 MISSING = "needs prometheus-client to be read: pip install 'verl-tui[prometheus]'"
 LARGEST = 32 * 2**20
 """Bytes of a page; Prometheus itself takes what is given, exporters of large clusters write some MB."""
+NOBODYS = "-"
+"""Stands for what a page of several runs says of none."""
 _MOST_TOLD = 100
 """Lines of a page that are told one by one where they cannot be read."""
 _TYPE = re.compile(rb"# TYPE [A-Za-z_:][\w:.]{0,300} (?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?")
@@ -46,6 +49,7 @@ _PLAIN = re.compile(
 )
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
 _EXEMPLAR = re.compile(r" # \{[^\n]*$")
+_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 
 class Page(NamedTuple):
@@ -141,6 +145,44 @@ def _shown(text: str) -> str:
     return one_line(text, 300)
 
 
+def place_of(path: Path) -> tuple[Path, str | None]:
+    """Return the file in which a run lies, and the part of its page; the path itself where it names no part."""
+    above = path.parent
+    return (above, path.name) if above.name and is_file(above) else (path, None)
+
+
+@lru_cache(maxsize=2)
+def parts_of(data: bytes) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
+    """Return what a page says by the part: of each run, and of none; and the lines that nobody understands.
+
+    All runs of a page are read from the same bytes, so that they are gone through once.
+
+    Args:
+        data: The page, or some that were saved one behind the other.
+
+    Raises:
+        ImportError: prometheus-client is not installed.
+    """
+    page = read_page(data)
+    return [_parts(scrape) for scrape in page.scrapes], page.flaws
+
+
+def _parts(scrape: Scrape) -> dict[str, Scrape]:
+    found = runs_in(scrape)
+    shared = found.pop(("", ""), None)
+    if len(found) < 2:
+        return {_part(*run, found): scrape for run in found} or {NOBODYS: scrape}
+    parts = {_part(*run, found): part for run, part in found.items()}
+    return parts if shared is None else {**parts, NOBODYS: shared}
+
+
+def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
+    """Return the name of a run's part: with its project where another one has its name."""
+    alone = sum(run == other for other, _ in found) == 1
+    name = (run if alone or not project else f"{project}/{run}").translate(_ESCAPED)
+    return name if name.strip(".") not in ("", NOBODYS) else "".join(f"%{ord(sign):02X}" for sign in name)
+
+
 def reader(path: Path) -> PageReader:
     """Return a reader for one file."""
     return PageReader(path)
@@ -150,13 +192,12 @@ class PageReader:
     """Waits for the whole page; each page that takes the place of the one before is one more scrape."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._part = place_of(path)
         self._data = bytearray()
         self._lines = 0
         """Lines of the pages before."""
-        self._run: tuple[str, str] | None = None
         self._others = 0
-        """Runs besides that one that the page tells of."""
+        """Runs besides the one shown, where nothing tells which is meant."""
         self._scrapes = Scrapes(totals=True)
         self._rows = ScrapedRows()
         self._gather = Gather()
@@ -165,8 +206,8 @@ class PageReader:
     @property
     def note(self) -> str | None:
         """Return what a page cannot tell, or what is missing to read it."""
-        others = f"tells of {self._others + 1} runs, of which {self._run[0]} is shown" if self._run else None
-        return MISSING if self._missing else joined(self._scrapes.note, others if self._others > 0 else None)
+        others = f"tells of {self._others + 1} runs, of which the first is shown" if self._others > 0 else None
+        return MISSING if self._missing else joined(self._scrapes.note, others)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Take bytes; only their end tells that the page is whole."""
@@ -184,17 +225,18 @@ class PageReader:
         data = bytes(self._data)
         self._data.clear()
         try:
-            page = read_page(data)
+            pages, flaws = parts_of(data)
         except ImportError:
             self._missing = True
             return (Unreadable(1, MISSING, ""),)
         before, self._lines = self._lines, self._lines + data.count(b"\n")
-        time = self._time() if len(page.scrapes) == 1 else None
-        for scrape in page.scrapes:
-            figures = self._scrapes.take({"": self._of_one(scrape)}, {"": time} if time is not None else {})
-            self._gather.add(self._rows.take(figures, time))
-        flaws = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in page.flaws]
-        return (*flaws, *self._gather.take())
+        time = self._time() if len(pages) == 1 else None
+        for parts in pages:
+            if (scrape := self._own(parts)) is not None:
+                figures = self._scrapes.take({"": scrape}, {"": time} if time is not None else {})
+                self._gather.add(self._rows.take(figures, time))
+        told = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws]
+        return (*told, *self._gather.take())
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
         """Take what follows for a further page: node_exporter's textfiles are replaced as a whole."""
@@ -202,16 +244,15 @@ class PageReader:
         self._lines, self._too_large = 0, False
         return ()
 
-    def _of_one(self, scrape: Scrape) -> Scrape:
-        """Return what a page says of one run and of none: a file is of one."""
-        parts = runs_in(scrape)
-        runs = [run for run in parts if run[0]]
-        self._run = self._run or (runs[0] if runs else None)
-        self._others = len(runs) - 1
-        if self._others < 1 or self._run is None:
-            return scrape
-        shared = (parts[key].samples for key in (("", ""), self._run) if key in parts)
-        return Scrape(tuple(chain.from_iterable(shared)), scrape.kinds)
+    def _own(self, parts: Mapping[str, Scrape]) -> Scrape | None:
+        """Return what a page says of the run meant; where nothing tells which, of the first, and of none."""
+        if self._part is not None:
+            return parts.get(self._part)
+        self._others = len(parts.keys() - {NOBODYS}) - 1
+        wanted = dict.fromkeys((*list(parts)[:1], NOBODYS))
+        shown = [parts[part] for part in wanted if part in parts]
+        samples = tuple(chain.from_iterable(one.samples for one in shown))
+        return Scrape(samples, shown[0].kinds) if shown else None
 
     def _time(self) -> float | None:
         try:

@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import addresses, by_step, console, filelogger, parquet, pipe, rollouts, wandb
+from verl_tui.sources import addresses, by_step, console, exposition, filelogger, parquet, pipe, rollouts, wandb
 from verl_tui.sources.checkpoints import CheckpointSource
 from verl_tui.sources.compressed import plain
 from verl_tui.sources.discovery import Discovery, Finder
 from verl_tui.sources.dumps import DumpSource
 from verl_tui.sources.engines import Engines, EngineSource
 from verl_tui.sources.folders import is_events, log_of
+from verl_tui.sources.page_runs import is_page
 from verl_tui.sources.paths import is_folder
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.served import PageSource, Served, ServerSource
 from verl_tui.sources.settings import SettingsSource
-from verl_tui.sources.source import FileSource, Source
+from verl_tui.sources.source import FileSource, Source, follower
 from verl_tui.sources.tables import TableFolder
 from verl_tui.sources.trackio import is_trackio
 from verl_tui.sources.trackio_runs import TrackioSource
@@ -385,6 +386,8 @@ def _source(file: FoundFile, ordinal: int) -> Source:
         return TrackioSource(file.path, ordinal)
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
+    if is_page(file):
+        return FileSource(file.path, file.format, ordinal, tail=follower(exposition.place_of(file.path)[0]))
     return FileSource(file.path, file.format, ordinal)
 
 

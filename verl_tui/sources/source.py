@@ -76,7 +76,7 @@ class FileSource:
         self.format = format
         self.ordinal = ordinal
         self._chunk = chunk
-        self._tail = tail or _tail(path)
+        self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
         self._figures = Figures()
         self._records = 0
@@ -133,7 +133,7 @@ class FileSource:
         return self._figures.complete(kept)
 
 
-def _tail(path: Path) -> Follower:
+def follower(path: Path) -> Follower:
     """Return what follows a file."""
     if plain(path) != path:
         return CompressedTail(path)
