@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
+    from verl_tui.sources.addresses import Unreached
     from verl_tui.sources.passed import PassedOver
 
 _NEARLY = 0.99
@@ -43,6 +44,8 @@ class Monitor:
         self.gpu_history = DeviceHistory()
         self.problems: tuple[str, ...] = ()
         self.waiting: tuple[str, ...] = ()
+        self.unreached: tuple[Unreached, ...] = ()
+        """Addresses that nothing has come from so far."""
         self.passed: tuple[PassedOver, ...] = ()
         """What lies below the paths and is not shown."""
         self.revision = 0
@@ -71,6 +74,7 @@ class Monitor:
                 run.gpus = news
         else:
             self.problems, self.waiting, self.passed = news.problems, news.waiting, news.passed
+            self.unreached = news.unreached
             self._read = news.read
 
     def judge(self, now: float) -> bool:
@@ -96,7 +100,8 @@ class Monitor:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was not found, what is waited for and what is passed over, a sentence each."""
-        return (*self.problems, *self.waiting, *sentences(self.passed))
+        unreached = (one.sentence for one in self.unreached)
+        return (*self.problems, *unreached, *self.waiting, *sentences(self.passed))
 
     def loaded(self) -> float:
         """Return how much of what lies on disk has been read, 0..1."""

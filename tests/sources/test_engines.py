@@ -151,6 +151,7 @@ def test_at_most_sixteen_of_a_run_are_asked() -> None:
     assert list(engines.found(NOW)) == []
     engines.ask_once()
     assert "3 further engines are not asked" in (found[0][1].status().note or "")
+    assert found[1][1].status().note is None, "nothing of it is taken together with the others"
 
 
 def test_engines_of_a_console_that_fell_silent_are_not_asked() -> None:

@@ -257,6 +257,8 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: P
     assert [run.step for run in monitor.runs.values()] == [1]
     (sentence,) = monitor.sentences
     assert sentence.startswith("http://127.0.0.1:1/: refuses the connection: nothing listens there (since ")
+    assert [(one.address, one.since is not None) for one in monitor.unreached] == [("http://127.0.0.1:1/", True)]
+    assert monitor.waiting == ()
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
     assert up.problem is None
     assert (down.problem or "").startswith("closes the connection without an answer (since ")
     assert down.modified == 1000.0
-    assert served.waiting == ()  # its source says it
+    assert (served.waiting, served.unreached) == ((), ())  # its source says it
 
 
 def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:

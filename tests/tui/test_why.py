@@ -29,8 +29,8 @@ def run_of(*statuses: SourceStatus) -> Run:
 
 
 def view_of(run: Run | None, **more: Any) -> View:
-    said = {"problems": ("x: gone",), "waiting": ("y: nothing matches yet",)}
-    return View(cast("Monitor", SimpleNamespace(runs={}, verdicts={}, passed=(), **said)), run, NOW, **more)
+    monitor = SimpleNamespace(runs={}, verdicts={}, sentences=("x: gone", "y: nothing matches yet"))
+    return View(cast("Monitor", monitor), run, NOW, **more)
 
 
 def test_without_a_run_what_was_looked_for() -> None:

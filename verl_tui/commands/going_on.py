@@ -37,8 +37,8 @@ def write_until_stopped(
     from verl_tui.sources.feed import Feed
 
     found = Feed(paths).scan()
-    tell((*found.problems, *found.waiting))
-    if not found.runs and not found.waiting:
+    tell((*found.problems, *found.pending))
+    if not found.runs and not found.pending:
         return EXIT_NOTHING
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

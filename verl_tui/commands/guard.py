@@ -58,8 +58,8 @@ def run(options: argparse.Namespace) -> int:
     if options.command and shutil.which(options.command[0]) is None:
         raise CommandError(f"{options.command[0]}: no such command, or not executable")
     found = Feed(paths).scan()
-    tell((*found.problems, *found.waiting))
-    if not found.runs and not found.waiting:
+    tell((*found.problems, *found.pending))
+    if not found.runs and not found.pending:
         return EXIT_NOTHING
     stop, caught = threading.Event(), []
 

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     with reading() as told:
         tape = Tape.read(paths, told)
-    tell((*tape.discovery.problems, *tape.discovery.waiting))
+    tell((*tape.discovery.problems, *tape.discovery.pending))
     if tape.empty:
         why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)

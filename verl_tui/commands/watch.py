@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     found = Feed(paths).scan()
     tell(found.problems)
-    if not found.runs and not found.waiting:
+    if not found.runs and not found.pending:
         return EXIT_NOTHING
     from verl_tui.tui import watch
 

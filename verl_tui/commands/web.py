@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
     found = Feed(paths).scan()
     tell(found.problems)
-    if not found.runs and not found.waiting:
+    if not found.runs and not found.pending:
         return EXIT_NOTHING
     server = WebServer(_command(options, paths), options.bind, options.port, options.public_url.rstrip("/"))
     try:

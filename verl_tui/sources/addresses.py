@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from time import localtime, strftime
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from verl_tui.text import one_line
 
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
+
+
+class Unreached(NamedTuple):
+    """An address that nothing has come from so far."""
+
+    address: str
+    reason: str
+    since: float | None
+    """When it was asked first without an answer, None where it is still being asked for the first time."""
+
+    @property
+    def sentence(self) -> str:
+        """What headless commands say."""
+        return f"{self.address}: {self.reason}{asked_again(self.since)}"
+
+
+def asked_again(since: float | None) -> str:
+    """Return what is added to a reason for which nothing comes."""
+    return "" if since is None else f" (since {strftime('%H:%M:%S', localtime(since))}; it is asked again)"
 
 
 @dataclass(frozen=True, slots=True)

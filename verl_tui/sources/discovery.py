@@ -40,6 +40,8 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from verl_tui.sources.addresses import Unreached
+
 
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000
@@ -59,6 +61,13 @@ class Discovery:
     """What lies below the paths and is not shown: unknown logs, what may not be read, folders without a log."""
     read: bool = False
     """Whether all that lay there when it was found has been read and handed on."""
+    unreached: tuple[Unreached, ...] = ()
+    """Addresses that nothing has come from so far."""
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """All that may lead to something later, one sentence each."""
+        return (*(one.sentence for one in self.unreached), *self.waiting)
 
 
 class Finder:

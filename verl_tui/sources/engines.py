@@ -79,7 +79,9 @@ class EngineSource(PageSource):
         if self.stop.is_set():
             gone = "not asked any more: the log names it no longer, or has fallen silent"
             return replace(status, problem=None, note=gone)
-        return replace(status, note="no answer so far") if self.poller.rounds == 0 else status
+        if self.poller.rounds == 0:
+            return replace(status, note="no answer so far")
+        return replace(status, note=None) if self.poller.asked is None and not self.leads else status
 
 
 class Engines:

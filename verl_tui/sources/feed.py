@@ -156,6 +156,7 @@ class Feed:
             discovery,
             problems=(*discovery.problems, *self._served.problems),
             waiting=(*discovery.waiting, *self._served.waiting),
+            unreached=self._served.unreached,
         )
         return self.discovery
 
@@ -398,4 +399,4 @@ def _is_text(path: Path) -> bool:
 
 def explain(discovery: Discovery) -> str:
     """Return what was not found and what is waited for, a sentence a line."""
-    return one_line("; ".join((*discovery.problems, *discovery.waiting)), 2000)
+    return one_line("; ".join((*discovery.problems, *discovery.pending)), 2000)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from http import HTTPStatus
 from pathlib import Path
-from time import localtime, monotonic, strftime, time
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from verl_tui.records import SourceStatus
 from verl_tui.sources import addresses, endpoints, exposition, prometheus
-from verl_tui.sources.addresses import NoAnswerError
+from verl_tui.sources.addresses import NoAnswerError, Unreached, asked_again
 from verl_tui.sources.endpoints import Endpoint, Endpoints
 from verl_tui.sources.prometheus import Server
 from verl_tui.text import one_line
@@ -88,7 +88,7 @@ class Poller:
         """Why nothing comes from there, and since when; None while something does."""
         if self.problem is None or self.since is None:
             return None
-        return f"{self.problem} (since {strftime('%H:%M:%S', localtime(self.since))}; it is asked again)"
+        return f"{self.problem}{asked_again(self.since)}"
 
     def _fail(self, problem: str, now: float) -> None:
         self.problem = problem
@@ -278,11 +278,15 @@ class Served:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Addresses that nothing has come from so far, and why."""
+        """What servers that answer have nothing of, or more than is shown, a sentence each."""
+        return tuple(self._empty())
+
+    @property
+    def unreached(self) -> tuple[Unreached, ...]:
+        """Addresses that nothing has come from so far."""
         told = {address for _, address in self._known}
         silent = [one for one in self.pollers if one.asked is None or (one.problem and one.address.text not in told)]
-        sentences = [f"{one.address.text}: {one.sentence or 'no answer so far'}" for one in silent]
-        return (*sentences, *self._empty())
+        return tuple(Unreached(one.address.text, one.problem or "no answer so far", one.since) for one in silent)
 
     def _empty(self) -> Iterator[str]:
         for one in self.pollers:

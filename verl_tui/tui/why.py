@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import passed
 from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.tui.widgets.words import size_text
@@ -13,7 +12,6 @@ from verl_tui.tui.widgets.words import size_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.tui.view import View
@@ -26,7 +24,7 @@ def nothing_yet(view: View) -> str:
     """Return why there is no chart, a sentence a line."""
     monitor, run = view.monitor, view.run
     if run is None:
-        told = [one_line(sentence, 400) for sentence in sentences(monitor)]
+        told = [one_line(sentence, 400) for sentence in monitor.sentences]
         return "\n".join(["looking for logs …" if view.loading else "no run yet", *told])
     statuses = _told(run)
     first = "no step yet" if run.step is None else "no metrics: the log only counts steps"
@@ -36,16 +34,17 @@ def nothing_yet(view: View) -> str:
     return "\n".join(lines)
 
 
-def sentences(monitor: Monitor) -> tuple[str, ...]:
-    """Return what was not found, what is waited for and what is passed over, a sentence each."""
-    return (*monitor.problems, *monitor.waiting, *passed.sentences(monitor.passed))
-
-
 def passed_over(view: View) -> str:
     """Return how many paths are named or lie below those named and are not shown, empty where there are none."""
     monitor = view.monitor
     count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
     return f"{count:,} passed over (i)" if count else ""
+
+
+def not_reached(view: View) -> str:
+    """Return how many addresses do not answer, empty where all do or are still being asked for the first time."""
+    count = sum(one.since is not None for one in view.monitor.unreached)
+    return f"{count:,} not reached (i)" if count else ""
 
 
 def _told(run: Run) -> list[SourceStatus]:

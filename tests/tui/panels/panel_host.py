@@ -113,8 +113,10 @@ def make_view(
         problems=more.pop("problems", ()),
         passed=more.pop("passed", ()),
         waiting=more.pop("waiting", ()),
+        unreached=more.pop("unreached", ()),
         loaded=lambda: 0.45,
     )
+    monitor.sentences = (*monitor.problems, *monitor.waiting)
     return View(**{"monitor": cast("Monitor", monitor), "run": runs[0] if runs else None, "now": NOW, **more})
 
 

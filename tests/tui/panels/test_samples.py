@@ -91,7 +91,7 @@ def steps_of_three(*steps: int) -> Run:
 
 
 def view_of(run: Run | None, **more: Any) -> View:
-    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=(), passed=()))
+    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=(), unreached=(), passed=()))
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 

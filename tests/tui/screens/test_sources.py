@@ -14,9 +14,11 @@ from textual.app import App
 
 from verl_tui.records import Batch, Rows, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
+from verl_tui.sources.addresses import Unreached
 from verl_tui.sources.passed import PassedOver
 from verl_tui.tui.screens.sources import SourcesScreen, source_rows
 from verl_tui.tui.view import View
+from verl_tui.tui.why import not_reached, passed_over
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -44,9 +46,11 @@ def view_of(
     problems: tuple[str, ...] = (),
     waiting: tuple[str, ...] = (),
     passed: tuple[PassedOver, ...] = (),
+    unreached: tuple[Unreached, ...] = (),
     **more: Any,
 ) -> View:
-    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=problems, waiting=waiting, passed=passed))
+    said = {"problems": problems, "waiting": waiting, "passed": passed, "unreached": unreached}
+    monitor = cast("Monitor", SimpleNamespace(verdicts={}, **said))
     return View(monitor, run, NOW, **more)
 
 
@@ -58,6 +62,21 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
         "/data/runs/c  no log in it",
         "",
     ]
+
+
+def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
+    unreached = (
+        Unreached("http://head:9090/", "refuses the connection: nothing listens there", NOW - 130),
+        Unreached("http://node1:8000/metrics", "no answer so far", None),
+    )
+    view = view_of(grpo(), unreached=unreached)
+    assert texts(view, 120)[:4] == [
+        "not reached: 2",
+        "http://head:9090/: refuses the connection: nothing listens there, for 2m; it is asked again",
+        "http://node1:8000/metrics: no answer so far",
+        "",
+    ]
+    assert (passed_over(view), not_reached(view)) == ("", "1 not reached (i)")
 
 
 def texts(view: View, width: int) -> list[str]:

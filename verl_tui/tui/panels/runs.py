@@ -15,7 +15,7 @@ from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.run_entries import Told, figures, ranked, selected, steps_told, wordless
 from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
 from verl_tui.tui.selection import LETTERS
-from verl_tui.tui.why import passed_over
+from verl_tui.tui.why import not_reached, passed_over
 from verl_tui.tui.widgets import palette
 from verl_tui.tui.widgets.entries import Entries
 from verl_tui.tui.widgets.lazy import LazyStrips
@@ -233,8 +233,7 @@ class RunsPanel(TextPanel):
             words.append(f"by {self._order}")
         if selected := len(view.selected):
             words.append(f"{selected} selected")
-        if passed := passed_over(view):
-            words.append(passed)
+        words += [said for said in (passed_over(view), not_reached(view)) if said]
         text = (" - " if view.ascii else " · ").join(words)
         room = self.size.width - 4
         return next((said for said in (text, *words[-1:]) if len(said) <= room), "")
@@ -307,7 +306,8 @@ class RunsPanel(TextPanel):
 
     def _nothing(self, view: View, width: int) -> list[Pieces]:
         monitor = view.monitor
-        lines = [(line, "dim") for line in ("" if view.loading else "no run yet", *monitor.waiting)]
+        silent = (one.sentence for one in monitor.unreached)
+        lines = [(line, "dim") for line in ("" if view.loading else "no run yet", *silent, *monitor.waiting)]
         told = (*monitor.problems, *sentences(monitor.passed))
         lines += [(f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in told]
         return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]

@@ -14,7 +14,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.runs.rates import steps_per_minute
 from verl_tui.runs.state import State, remaining, silence, state
 from verl_tui.times import age, duration
-from verl_tui.tui.why import passed_over, standing
+from verl_tui.tui.why import not_reached, passed_over, standing
 from verl_tui.tui.widgets.columns import trend
 from verl_tui.tui.widgets.labels import ASCII, UNICODE
 from verl_tui.tui.widgets.numbers import compact, exact_step, percent_done
@@ -145,6 +145,8 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
                Form(14, ((age(quiet), "dim"),))]  # fmt: skip
     if passed := passed_over(view):
         yield [Form(52, ((passed, "warning"),))]
+    if silent := not_reached(view):
+        yield [Form(52, ((silent, "warning"),))]
     if told := list(standing(run)):
         fine = all(role == "dim" for _, role in told)
         yield [Form(8 if fine else 62, tuple((words.strip(), role) for words, role in told))]

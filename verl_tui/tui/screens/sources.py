@@ -102,6 +102,7 @@ class SourcesScreen(Overlay[None]):
 def source_rows(view: View, width: int) -> list[Row]:
     """Return everything the screen says, as rows of at most `width` cells: pieces, each a text and its role."""
     parts = [_sentences("problems", view.monitor.problems, "down", width)]
+    parts.append(list(_unreached(view, width)))
     parts.append(_sentences("waiting for", view.monitor.waiting, "warning", width))
     parts.append(list(_passed(view.monitor.passed, width, ascii=view.ascii)))
     if view.run is None:
@@ -123,6 +124,18 @@ def _sentences(heading: str, sentences: Sequence[str], role: str, width: int) ->
         return []
     lines = [line for sentence in sentences for line in wrap(one_line(sentence, 1000), width)]
     return [_heading(heading, width), *([(line, role)] for line in lines)]
+
+
+def _unreached(view: View, width: int) -> Iterator[Row]:
+    """Return the addresses that nothing has come from, each with the reason and since when."""
+    if not view.monitor.unreached:
+        return
+    yield _heading(f"not reached: {len(view.monitor.unreached):,}", width)
+    for one in view.monitor.unreached:
+        quiet = age(view.now - one.since) if one.since is not None else ""
+        since = f", for {quiet}; it is asked again" if quiet not in ("", "now") else ""
+        for line in wrap(one_line(f"{one.address}: {one.reason}{since}", 1000), width):
+            yield [(line, "warning")]
 
 
 def _passed(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> Iterator[Row]:

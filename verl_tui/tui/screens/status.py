@@ -8,7 +8,6 @@ from rich.cells import cell_len
 
 from verl_tui.text import one_line
 from verl_tui.tui.screens.glance import glance
-from verl_tui.tui.why import sentences
 from verl_tui.tui.widgets.words import middle
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
         left += glance(view, room, alone=alone)
-    elif told := sentences(view.monitor):
+    elif told := view.monitor.sentences:
         sentence = one_line("; ".join(told), 400)
         left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
     elif view.loading:
