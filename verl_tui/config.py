@@ -53,6 +53,9 @@ class Config:
     """Seconds between two repaints at least. Where nothing is new, nothing is painted."""
     gpu_interval: float = _option(2.0, least=0.2)
     """Seconds between two readings of this machine's GPUs."""
+    poll_interval: float | None = _option(None, example="30", least=1.0)
+    """Seconds between two questions to an address (`http://…`) or an engine. Not set: 5 for a `/metrics` page, and
+    for a Prometheus server the shortest of its scrape intervals; more often than that it is never asked."""
     scrape_engines: bool = False
     """Whether to ask the engines (vLLM, SGLang) that a run's console names for their figures, at
     `http://HOST:PORT/metrics`. verl has them with `rollout.disable_log_stats=false`. Off, nothing is asked that you do
@@ -179,10 +182,12 @@ def _is_keys(value: object) -> bool:
 
 
 _TRUTH = _Kind("true or false", lambda value: isinstance(value, bool))
+_SECONDS = _Kind("a number of seconds", _is_number, float)
 _KINDS: Mapping[Any, _Kind] = {
     tuple[str, ...]: _Kind("a list of texts", _is_words, tuple),
     int | None: _Kind("a whole number", _is_count),
-    float: _Kind("a number of seconds", _is_number, float),
+    float: _SECONDS,
+    float | None: _SECONDS,
     str: _Kind("a text", lambda value: isinstance(value, str)),
     bool | None: _TRUTH,
     bool: _TRUTH,

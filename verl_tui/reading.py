@@ -52,12 +52,14 @@ class Reading:
         specs: Sequence[str],
         *,
         gpu_interval: float,
+        poll_interval: float | None = None,
         scrape_engines: bool = False,
         clock: Callable[[], float],
         notify: Callable[[], object],
     ) -> None:
         self._specs = tuple(specs)
         self._gpu_interval = gpu_interval
+        self._poll_interval = poll_interval
         self._scrape_engines = scrape_engines
         self._clock = clock
         self._notify = notify
@@ -86,7 +88,8 @@ class Reading:
         return not self._queue.empty()
 
     def _follow(self) -> None:
-        Feed(self._specs, scrape_engines=self._scrape_engines).follow(self._stop, self._deliver, self._clock)
+        feed = Feed(self._specs, poll_interval=self._poll_interval, scrape_engines=self._scrape_engines)
+        feed.follow(self._stop, self._deliver, self._clock)
 
     def _poll(self) -> None:
         GpuSource().poll(self._stop, self._deliver, self._gpu_interval, self._clock)
@@ -123,6 +126,7 @@ def looks(
     reading = Reading(
         specs,
         gpu_interval=config.gpu_interval,
+        poll_interval=config.poll_interval,
         scrape_engines=config.scrape_engines,
         clock=clock,
         notify=news.set,

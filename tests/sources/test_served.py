@@ -289,6 +289,20 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     assert len(poller.asked.pages) == 2  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(("every", "pauses"), [(None, [5.0, 10.0]), (30.0, [30.0, 60.0]), (2.0, [2.0, 4.0])])
+def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_silent(
+    every: float | None, pauses: list[float]
+) -> None:
+    replies = [answer(PAGE % (b"1", b"1")), b""]
+    with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
+        poller = Poller(addresses.read(f"{address}/metrics"), every=every)
+        found = []
+        for _ in range(2):
+            poller.ask_once()
+            found.append(poller.pause)
+    assert found == pauses
+
+
 def test_a_source_that_went_away_says_since_when_and_why() -> None:
     replies = [answer(PAGE % (b"1", b"1")), b""]
     clock = iter((1000.0, 1010.0))

@@ -87,8 +87,9 @@ class EngineSource(PageSource):
 class Engines:
     """The engines of all runs. Nothing is asked that no console names."""
 
-    def __init__(self, clock: Callable[[], float] = time) -> None:
+    def __init__(self, clock: Callable[[], float] = time, *, every: float | None = None) -> None:
         self._clock = clock
+        self._every = every
         self._runs: dict[str, EngineRun] = {}
         self._sources: dict[str, dict[str, EngineSource]] = {}
         """By run and address."""
@@ -139,7 +140,7 @@ class Engines:
     def _source(self, name: str, address: str, *, leads: bool) -> EngineSource:
         run = self._runs.setdefault(name, EngineRun(name))
         run.step = self._reached.get(name, (0.0, 0))[1]
-        poller = Poller(addresses.read(address), self._clock, login=False)
+        poller = Poller(addresses.read(address), self._clock, login=False, every=self._every)
         return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
 
     def _collect(self, name: str) -> list[str]:

@@ -124,23 +124,31 @@ class _Reader:
 class Feed:
     """All sources behind the paths a user named."""
 
-    def __init__(self, specs: Sequence[str], watch: WriterWatch | None = None, *, scrape_engines: bool = False) -> None:
+    def __init__(
+        self,
+        specs: Sequence[str],
+        watch: WriterWatch | None = None,
+        *,
+        poll_interval: float | None = None,
+        scrape_engines: bool = False,
+    ) -> None:
         """Look for nothing yet.
 
         Args:
             specs: Paths, directories, globs and addresses.
             watch: Knows who writes the files.
+            poll_interval: Seconds between two questions to an address, None for what suits it.
             scrape_engines: Whether to ask the engines that consoles name for their figures.
         """
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
-        self._served = Served([spec for spec in specs if addresses.is_meant(spec)])
+        self._served = Served([spec for spec in specs if addresses.is_meant(spec)], every=poll_interval)
         self._readers: dict[tuple[str, Path], _Reader] = {}
         self._names: dict[Path, str] = {}
         """The run that a file was first found to be of, by its name."""
         self._shared: dict[tuple[str, str], int] = {}
         """Places among a run's sources that several files of one log share."""
         self._watch = watch or WriterWatch()
-        self._engines = Engines() if scrape_engines else None
+        self._engines = Engines(every=poll_interval) if scrape_engines else None
         self.discovery = Discovery((), (), ())
         """What the last look has found."""
 

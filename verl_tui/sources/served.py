@@ -36,7 +36,22 @@ _METRICS = "/metrics"
 class Poller:
     """Asks at one address, again and again."""
 
-    def __init__(self, address: Address, clock: Callable[[], float] = time, *, login: bool = True) -> None:
+    def __init__(
+        self,
+        address: Address,
+        clock: Callable[[], float] = time,
+        *,
+        login: bool = True,
+        every: float | None = None,
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            address: Where.
+            clock: Seconds since the epoch.
+            login: Whether the user's login may go there.
+            every: Seconds between two questions, None for what suits what is there.
+        """
         from verl_tui.sources.web import Client  # 40 ms, for who names an address
 
         self.address = address
@@ -50,6 +65,7 @@ class Poller:
         self.rounds = 0
         """How often it has been asked to the end, with an answer or without."""
         self._clock = clock
+        self._every = every
         self._failures = 0
 
     def start(self, stop: threading.Event) -> None:
@@ -59,7 +75,7 @@ class Poller:
     def _go_on(self, stop: threading.Event) -> None:
         while not stop.is_set():
             self.ask()
-            stop.wait(self._pause())
+            stop.wait(self.pause)
         self.client.close()
 
     def ask(self) -> None:
@@ -95,8 +111,12 @@ class Poller:
         self.since = self.since if self.since is not None else now
         self._failures += 1
 
-    def _pause(self) -> float:
+    @property
+    def pause(self) -> float:
+        """Seconds until it is asked again: ever more while it does not answer."""
         interval = self.asked.interval if self.asked is not None else endpoints.INTERVAL
+        if self._every is not None:
+            interval = max(self._every, interval) if isinstance(self.asked, Server) else self._every
         return min(max(_LONGEST_WAIT, interval), interval * 2.0 ** min(self._failures, 10))
 
     def _meet(self, now: float) -> Server | Endpoint:
@@ -231,8 +251,9 @@ class ServerSource:
 class Served:
     """All addresses that a user named."""
 
-    def __init__(self, specs: Sequence[str], clock: Callable[[], float] = time) -> None:
+    def __init__(self, specs: Sequence[str], clock: Callable[[], float] = time, *, every: float | None = None) -> None:
         self._clock = clock
+        self._every = every
         self.pollers: list[Poller] = []
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
@@ -243,7 +264,7 @@ class Served:
 
     def _name(self, spec: str) -> None:
         try:
-            self.pollers.append(Poller(addresses.read(spec), self._clock))
+            self.pollers.append(Poller(addresses.read(spec), self._clock, every=self._every))
         except ValueError as error:
             self.problems += (f"{addresses.shown(spec)}: {error}",)
 

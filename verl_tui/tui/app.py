@@ -173,6 +173,7 @@ class VerlApp(TerminalApp):
         return Reading(
             self._specs,
             gpu_interval=self.config.gpu_interval,
+            poll_interval=self.config.poll_interval,
             scrape_engines=self.config.scrape_engines,
             clock=self._clock,
             notify=lambda: self.post_message(self.News()),
