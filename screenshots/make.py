@@ -1,4 +1,5 @@
-"""Draws the pictures of the README from the real app on the demo's logs, one of them a recording of its replay.
+"""Draws the pictures of the README from the real app on the demo's logs, one of them a recording of
+its replay.
 
     python screenshots/make.py            draws them
     python screenshots/make.py --check    tells whether they are stale, by their text (exit code 1)
@@ -30,7 +31,7 @@ from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Player, Tape
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.frame import screen_svg, settled
-from verl_tui.tui.replaying import ReplayApp
+from verl_tui.tui.replay_app import ReplayApp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +135,9 @@ def draw(directory: Path) -> Iterator[tuple[str, str]]:
 
 
 def watched(directory: Path, specs: list[str], devices: int) -> Monitor:
-    """Read the logs while they are held open, as whoever trains holds them, on a machine with some GPUs."""
+    """Read the logs while they are held open, as whoever trains holds them, on a machine with some
+    GPUs.
+    """
     with ExitStack() as held:
         for path in directory.rglob("*"):
             if path.is_file():
@@ -178,19 +181,30 @@ async def _frame(app: VerlApp, picture: Picture) -> str:
 
 
 def gpus(count: int, ago: int) -> tuple[Gpu, ...]:
-    """Return devices for the pictures, as they were some seconds ago: most machines that draw them have none."""
+    """Return devices for the pictures, as they were some seconds ago: most machines that draw them
+    have none.
+    """
     gib = 2**30
     busy = [92.0 - 3 * i - 30 * ((ago // 6 + i // 4) % 5 == 0) for i in range(count)]
     return tuple(
         Gpu(
-            str(i), "NVIDIA H100 80GB HBM3", share, (58 + i) * gib, 80 * gib, 58 + i + share / 20, 90 + 5 * share, 700.0
+            str(i),
+            "NVIDIA H100 80GB HBM3",
+            share,
+            (58 + i) * gib,
+            80 * gib,
+            58 + i + share / 20,
+            90 + 5 * share,
+            700.0,
         )
         for i, share in enumerate(busy)
     )
 
 
 def words(svg: str) -> list[str]:
-    """Return the text of a picture: colours and positions may change with the libraries that draw it."""
+    """Return the text of a picture: colours and positions may change with the libraries that draw
+    it.
+    """
     text = "".join(html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
     return text.replace("\xa0", " ").replace("\u2800", " ").split()
 

@@ -1,4 +1,5 @@
-"""Frames of the screen as one moving picture: an SVG that plays by its styles alone, small enough for a README.
+"""Frames of the screen as one moving picture: an SVG that plays by its styles alone, small enough
+for a README.
 
 A row of the screen that several frames share is in the file once, and so is a colour.
 """
@@ -13,9 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _PITCH, _RISE = 24.4, 20.0
-"""Units from row to row, and from the top of a row to the line that its letters stand on, as Rich draws them."""
+"""Units from row to row, and from the top of a row to the line that its letters stand on, as Rich
+draws them.
+"""
 _STYLE = re.compile(r"\.terminal-\d+-(r\d+) \{ (.*?);? \}")
-_RECT = re.compile(r'<rect fill="([^"]+)" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="24.65"')
+_RECT = re.compile(
+    r'<rect fill="([^"]+)" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="24.65"'
+)
 _TEXT = re.compile(
     r'<text class="terminal-\d+-(r\d+)" x="([\d.]+)" y="[\d.]+" textLength="([\d.]+)" clip-path="[^"]*line-(\d+)\)">'
     r"([^<]*)</text>"
@@ -91,7 +96,9 @@ def _rows(svg: str, colours: dict[str, str]) -> Iterator[tuple[float, str]]:
     found: dict[int, list[str]] = {}
     for fill, x, y, width in _merged(_RECT.findall(svg)):
         row = round((y - 1.5) / _PITCH)
-        found.setdefault(row, []).append(f'<rect fill="{fill}" x="{x:g}" y="1.5" width="{width:g}" height="24.65"/>')
+        found.setdefault(row, []).append(
+            f'<rect fill="{fill}" x="{x:g}" y="1.5" width="{width:g}" height="24.65"/>'
+        )
     for style, x, length, row, text in _TEXT.findall(svg):
         if not _BLANK.fullmatch(text) or "underline" in styles[style]:
             colour = colours.setdefault(styles[style], f"c{len(colours)}")
@@ -108,7 +115,12 @@ def _merged(rects: list[tuple[str, str, str, str]]) -> Iterator[tuple[str, float
     last: tuple[str, float, float, float] | None = None
     for fill, *numbers in rects:
         x, y, width = map(float, numbers)
-        if last is not None and last[0] == fill and last[2] == y and abs(last[1] + last[3] - x) < 0.1:
+        if (
+            last is not None
+            and last[0] == fill
+            and last[2] == y
+            and abs(last[1] + last[3] - x) < 0.1
+        ):
             last = fill, last[1], y, last[3] + width
             continue
         if last is not None:

@@ -25,7 +25,11 @@ COMES = 90.0
 
 def chromium() -> str:
     """Return the browser, or skip the test."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     return found or pytest.skip("no Chromium here: Debian's package `chromium` brings it")
 
 
@@ -76,12 +80,16 @@ class Page:
     async def click(self, x: int, y: int) -> None:
         """Click somewhere, in pixels."""
         for kind in ("mousePressed", "mouseReleased"):
-            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            await self.call(
+                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+            )
 
     async def press(self, key: str) -> None:
         """Press a key that writes a letter; the page hears keys once it has been clicked."""
         for kind in ("keyDown", "keyUp"):
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
+            await self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else ""
+            )
 
     async def _hear(self, enough: Callable[[], bool]) -> None:
         async def listen() -> None:
@@ -98,7 +106,10 @@ class Page:
             kind, *values = json.loads(params["response"]["payloadData"])
             if kind == "resize":
                 self._screen.resize(values[0]["height"], values[0]["width"])
-        elif message["method"] == "Network.webSocketFrameReceived" and params["response"]["opcode"] == 2:
+        elif (
+            message["method"] == "Network.webSocketFrameReceived"
+            and params["response"]["opcode"] == 2
+        ):
             self._stream.feed(base64.b64decode(params["response"]["payloadData"]))
         elif message["method"] == "Network.responseReceived":
             self.asked_for.add(params["response"]["url"])
@@ -110,9 +121,16 @@ class Page:
 async def page(url: str) -> AsyncIterator[Page]:
     """Open a page; the browser is gone afterwards."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        command = [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+        command = [
+            chromium(),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-port=0",
+        ]
         browser = subprocess.Popen(
-            [*command, f"--user-data-dir={home}", "--window-size=1200,700", "about:blank"], stderr=subprocess.DEVNULL
+            [*command, f"--user-data-dir={home}", "--window-size=1200,700", "about:blank"],
+            stderr=subprocess.DEVNULL,
         )
         try:
             port = await _port(Path(home) / "DevToolsActivePort")

@@ -7,14 +7,17 @@ import os
 
 from hypothesis import settings
 
-# How long an example takes says how busy the machine is, not whether the code is right. And a build must not fail by
-# chance: there the same examples are tried each time, and not too many; elsewhere new ones.
+# How long an example takes says how busy the machine is, not whether the code is right. And a build
+# must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
+# new ones.
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage only among what tests make, not among all the modules and tests again and again."""
+    """Look for garbage only among what tests make, not among all the modules and tests again and
+    again.
+    """
     gc.collect()
     gc.freeze()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.format import Format
+    from verl_tui.sources.formats.format import Format
 
 NOW = 1_800_000_000.0
 

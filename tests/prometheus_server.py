@@ -1,4 +1,6 @@
-"""A real Prometheus for tests, on loopback and a free port, with a past that is put in before it starts."""
+"""A real Prometheus for tests, on loopback and a free port, with a past that is put in before it
+starts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ MISSING = "needs the programs prometheus and promtool, which Debian's package pr
 Sample = tuple[str, dict[str, str], float, float]
 """Name, labels, value, and time in seconds since the epoch."""
 
-needs_prometheus = pytest.mark.skipif(not (shutil.which("prometheus") and shutil.which("promtool")), reason=MISSING)
+needs_prometheus = pytest.mark.skipif(
+    not (shutil.which("prometheus") and shutil.which("promtool")), reason=MISSING
+)
 
 
 def openmetrics(samples: Iterable[Sample]) -> str:
@@ -34,7 +38,10 @@ def openmetrics(samples: Iterable[Sample]) -> str:
         words = ",".join(f'{key}="{_escaped(text)}"' for key, text in sorted(labels.items()))
         number = "NaN" if math.isnan(value) else repr(value).replace("inf", "Inf")
         by_name[name].append(f"{name}{{{words}}} {number} {at:.3f}\n")
-    return "".join(f"# TYPE {name} unknown\n{''.join(lines)}" for name, lines in by_name.items()) + "# EOF\n"
+    return (
+        "".join(f"# TYPE {name} unknown\n{''.join(lines)}" for name, lines in by_name.items())
+        + "# EOF\n"
+    )
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""Looking into samples: pages fill by themselves, and nothing is read where somebody waits for it."""
+"""Looking into samples: pages fill by themselves, and nothing is read where somebody waits for
+it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui import browsing, worker
-from verl_tui.browsing import Browser, Hits, Page
+from verl_tui.on_demand import sample_browser, worker
+from verl_tui.on_demand.sample_browser import Browser, Hits, Page
 from verl_tui.records import Dump, Sample
 from verl_tui.runs.samples import Place, Samples
 
@@ -50,7 +52,9 @@ class Screen:
 
     def known(self, place: Place = PLACE) -> Page:
         """Return the page once all is known of it."""
-        page: Page = self.until(lambda page: page.complete and len(page.facts) == page.count and page, place)
+        page: Page = self.until(
+            lambda page: page.complete and len(page.facts) == page.count and page, place
+        )
         return page
 
     def hits(self, query: Any, place: Place = PLACE) -> Hits:
@@ -65,7 +69,9 @@ class Screen:
     def note(self, path: Path, *, validation: bool = False) -> Place:
         stat = path.stat()
         step = int(path.stem)
-        self.samples.add_dump(Dump(step, str(path), validation, stat.st_size, modified=stat.st_mtime_ns / 1e9))
+        self.samples.add_dump(
+            Dump(step, str(path), validation, stat.st_size, modified=stat.st_mtime_ns / 1e9)
+        )
         return Place(step, validation)
 
 
@@ -77,11 +83,18 @@ def screen() -> Iterator[Screen]:
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
-    return {"input": f"question {number // 4}", "output": f"Answer {number}", "score": float(number % 2), **more}
+    return {
+        "input": f"question {number // 4}",
+        "output": f"Answer {number}",
+        "score": float(number % 2),
+        **more,
+    }
 
 
 def test_rows_of_a_dump(screen: Screen, tmp_path: Path) -> None:
-    screen.dump(tmp_path / "3.jsonl", *(row(i, acc=i / 4) for i in range(8)), {"uid": "pad_0", **row(9)})
+    screen.dump(
+        tmp_path / "3.jsonl", *(row(i, acc=i / 4) for i in range(8)), {"uid": "pad_0", **row(9)}
+    )
     page = screen.page()
     assert (page.place, page.sample(0)) == (PLACE, None), "it is not read here"
     assert screen.sample(0).response == "Answer 0"
@@ -94,15 +107,17 @@ def test_rows_of_a_dump(screen: Screen, tmp_path: Path) -> None:
     assert page.sample(8) is page.sample(-1) is None
 
 
-def test_no_file_is_touched_by_who_asks(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_is_touched_by_who_asks(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = set()
-    read = browsing.DumpFile.index
+    read = sample_browser.DumpFile.index
 
     def index(file: Any, *args: Any) -> bool:
         threads.add(threading.current_thread().name)
         return read(file, *args)
 
-    monkeypatch.setattr(browsing.DumpFile, "index", index)
+    monkeypatch.setattr(sample_browser.DumpFile, "index", index)
     screen.dump(tmp_path / "3.jsonl", row(0))
     screen.sample(0)
     assert threads == {"samples"}
@@ -110,7 +125,13 @@ def test_no_file_is_touched_by_who_asks(screen: Screen, tmp_path: Path, monkeypa
 
 def test_samples_in_memory_are_there_at_once(screen: Screen) -> None:
     for number in range(5):
-        one = Sample(3, "why", f"because {number}", float(number), extras={"acc": True, "n": 10**400, "pred": "x"})
+        one = Sample(
+            3,
+            "why",
+            f"because {number}",
+            float(number),
+            extras={"acc": True, "n": 10**400, "pred": "x"},
+        )
         screen.samples.add(one, 3)
     page = screen.page()
     assert (page.count, page.complete, len(page.facts)) == (5, True, 5)
@@ -152,11 +173,17 @@ def test_search(screen: Screen, tmp_path: Path) -> None:
     assert screen.hits("answer").searched == 20
 
 
-def test_two_searches_go_on_side_by_side(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browsing, "_SLICE", 1000)
+def test_two_searches_go_on_side_by_side(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_browser, "_SLICE", 1000)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(300)))
     first, second = screen.until(
-        lambda page: (hits := (page.hits("answer 7"), page.hits("answer 29")))[0].complete and hits[1].complete and hits
+        lambda page: (
+            (hits := (page.hits("answer 7"), page.hits("answer 29")))[0].complete
+            and hits[1].complete
+            and hits
+        )
     )
     assert first.rows == [7, *range(70, 80)]
     assert second.rows == [29, *range(290, 300)]
@@ -233,9 +260,11 @@ def test_a_dump_that_is_gone(screen: Screen, tmp_path: Path) -> None:
     assert screen.sample(0).response == "Answer 0", "it is tried again when it has changed"
 
 
-def test_what_is_seen_comes_before_what_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_seen_comes_before_what_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(worker, "_PAUSE", 0.0)
-    monkeypatch.setattr(browsing, "_SLICE", 100)
+    monkeypatch.setattr(sample_browser, "_SLICE", 100)
     looks: list[tuple[bool, int]] = []
 
     class Looking(Screen):
@@ -262,9 +291,13 @@ def test_another_place_is_read_before_the_rest_of_the_first(screen: Screen, tmp_
     assert screen.known(big).count == 2000
 
 
-def test_few_pages_and_texts_are_kept(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browsing, "_TEXTS", 10_000)
-    places = [screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9))) for step in range(9)]
+def test_few_pages_and_texts_are_kept(
+    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_browser, "_TEXTS", 10_000)
+    places = [
+        screen.dump(tmp_path / f"{step}.jsonl", *(row(i) for i in range(9))) for step in range(9)
+    ]
     for place in places:
         assert screen.sample(8, place).response == "Answer 8"
         screen.known(place)
@@ -275,7 +308,7 @@ def test_few_pages_and_texts_are_kept(screen: Screen, tmp_path: Path, monkeypatc
 
 
 def test_notices_are_few(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browsing, "_SLICE", 1000)
+    monkeypatch.setattr(sample_browser, "_SLICE", 1000)
     monkeypatch.setattr(worker, "_PAUSE", 3600.0)
     screen.dump(tmp_path / "3.jsonl", *(row(i) for i in range(2000)))
     page = screen.page()
@@ -291,7 +324,9 @@ def test_a_stopped_browser_still_answers(screen: Screen, tmp_path: Path) -> None
     assert screen.page().sample(0) is None
 
 
-def test_what_is_undertaken_is_done_though_its_page_is_forgotten(screen: Screen, tmp_path: Path) -> None:
+def test_what_is_undertaken_is_done_though_its_page_is_forgotten(
+    screen: Screen, tmp_path: Path
+) -> None:
     class Copy:
         """Copies lines of a page, one at a time."""
 

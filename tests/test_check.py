@@ -1,4 +1,6 @@
-"""`check`: the report's schema, values that are no numbers, the note for people, and the exit code."""
+"""`check`: the report's schema, values that are no numbers, the note for people, and the exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.check import CRITICAL, HEALTHY, NOTHING_READABLE, WARNING, exit_code, report, write_text
+from verl_tui.check import (
+    CRITICAL,
+    HEALTHY,
+    NOTHING_READABLE,
+    WARNING,
+    exit_code,
+    report,
+    write_text,
+)
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.runs.best import BestBy
+from verl_tui.runs.views.best import BestBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +66,10 @@ def of(severity: str) -> dict[str, Any]:
 
 
 def test_the_schema_to_the_letter(tmp_path: Path) -> None:
-    log = write(tmp_path / "run_a" / "verl_logs.jsonl", [*(ppo(step, kl=0.3) for step in range(1, 31)), "{broken"])
+    log = write(
+        tmp_path / "run_a" / "verl_logs.jsonl",
+        [*(ppo(step, kl=0.3) for step in range(1, 31)), "{broken"],
+    )
     (tmp_path / "run_a" / "global_step_30").mkdir()
     found, _ = look(tmp_path / "run_a")
     assert list(found) == ["version", "runs", "passed_over"]
@@ -77,14 +90,38 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
         ),
         *("not_judged", "sources", "best", "targets", "history", "identity"),
     ]
-    assert list(run["identity"]) == ["project", "experiment", "group", "algorithm", "model", "hyperparameters"]
-    assert (run["name"], run["dialect"], run["step"], run["total_steps"]) == ("run_a", "tutorial", 30, None)
+    assert list(run["identity"]) == [
+        "project",
+        "experiment",
+        "group",
+        "algorithm",
+        "model",
+        "hyperparameters",
+    ]
+    assert (run["name"], run["dialect"], run["step"], run["total_steps"]) == (
+        "run_a",
+        "tutorial",
+        30,
+        None,
+    )
     assert str(log) in run["paths"]
     assert run["last_record_age_s"] == 5.0
     assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": 0.3, "step": 30}
-    told = {"path": str(log), "format": "tutorial JSONL", "program": None, "records": 30, "unreadable": 1, "note": None}
+    told = {
+        "path": str(log),
+        "format": "tutorial JSONL",
+        "program": None,
+        "records": 30,
+        "unreadable": 1,
+        "note": None,
+    }
     assert told in run["sources"]
-    near = {"step": 30, "path": str(tmp_path / "run_a" / "global_step_30"), "value": 2.5, "complete": None}
+    near = {
+        "step": 30,
+        "path": str(tmp_path / "run_a" / "global_step_30"),
+        "value": 2.5,
+        "complete": None,
+    }
     assert run["best"] == {
         "indicator": "reward",
         "key": "rollout/reward_mean",
@@ -97,10 +134,27 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
         "called_best_at": [],
     }
     assert run["targets"] == []
-    assert set(run["history"][0]) == {"id", "severity", "since_step", "raised_step", "cleared_step", "message"}
+    assert set(run["history"][0]) == {
+        "id",
+        "severity",
+        "since_step",
+        "raised_step",
+        "cleared_step",
+        "message",
+    }
     breaker = next(finding for finding in run["findings"] if finding["id"] == "circuit-breaker-kl")
     assert list(breaker) == [
-        *("id", "severity", "step", "since_step", "message", "evidence", "advice", "source", "consequence_of")
+        *(
+            "id",
+            "severity",
+            "step",
+            "since_step",
+            "message",
+            "evidence",
+            "advice",
+            "source",
+            "consequence_of",
+        )
     ]
     assert breaker["consequence_of"] is None
     follows = next(finding for finding in run["findings"] if finding["id"] == "kl-high")
@@ -116,7 +170,12 @@ def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) ->
     line = json.dumps(ppo(3)).replace("0.02", value)
     found, monitor = look(write(tmp_path / "a.jsonl", [ppo(1), ppo(2), line]))
     (run,) = found["runs"]
-    assert run["indicators"]["policy_kl"] == {"key": "rollout/kl_div", "value": None, "finite": False, "step": 3}
+    assert run["indicators"]["policy_kl"] == {
+        "key": "rollout/kl_div",
+        "value": None,
+        "finite": False,
+        "step": 3,
+    }
     json.dumps(found, allow_nan=False)
     assert re.search(r"policy KL +not finite", write_text(found, monitor, NOW))
 
@@ -136,7 +195,9 @@ def test_what_is_measured_is_of_the_newest_segment(tmp_path: Path) -> None:
 
 def test_a_target_reached_before_a_restart_has_no_present_value_yet(tmp_path: Path) -> None:
     lines = [{"scope": "rollout", "step": step, "reward_mean": step / 10} for step in range(6, 21)]
-    lines += [{"scope": "policy", "step": step, "kl_div": 0.02} for step in (*range(1, 21), *range(1, 4))]
+    lines += [
+        {"scope": "policy", "step": step, "kl_div": 0.02} for step in (*range(1, 21), *range(1, 4))
+    ]
     monitor = load([str(write(tmp_path / "a.jsonl", lines))], Config(targets={"reward": 1.5}), NOW)
     found = report(monitor, NOW)
     assert "reward" not in found["runs"][0]["indicators"]
@@ -146,19 +207,30 @@ def test_a_target_reached_before_a_restart_has_no_present_value_yet(tmp_path: Pa
 
 
 def test_a_negated_metric_is_the_indicator_it_stands_for(tmp_path: Path) -> None:
-    lines = [{"step": step, "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1}} for step in (1, 2)]
+    lines = [
+        {"step": step, "data": {"rollout_corr/rollout_log_ppl": 0.25, "actor/pg_loss": 0.1}}
+        for step in (1, 2)
+    ]
     found, _ = look(write(tmp_path / "a.jsonl", lines))
     assert found["runs"][0]["indicators"]["log_prob"]["value"] == -0.25
 
 
 def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path: Path) -> None:
     rewards = (1.0, 3.0, 3.0, float("nan"), 2.0)
-    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=r) for step, r in enumerate(rewards, 1)])
+    write(
+        tmp_path / "run" / "verl_logs.jsonl",
+        [ppo(step, reward=r) for step, r in enumerate(rewards, 1)],
+    )
     assert look(tmp_path / "run")[0]["runs"][0]["best"]["checkpoint"] is None
     (tmp_path / "run" / "global_step_2").mkdir()
     (tmp_path / "run" / "global_step_3").mkdir()
     best = look(tmp_path / "run")[0]["runs"][0]["best"]
-    exact = {"step": 2, "path": str(tmp_path / "run" / "global_step_2"), "value": 3.0, "complete": None}
+    exact = {
+        "step": 2,
+        "path": str(tmp_path / "run" / "global_step_2"),
+        "value": 3.0,
+        "complete": None,
+    }
     assert best == {
         "indicator": "reward",
         "key": "rollout/reward_mean",
@@ -174,7 +246,10 @@ def test_the_best_is_the_highest_finite_reward_with_its_own_checkpoint(tmp_path:
 
 def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: Path) -> None:
     rewards = (1.0, 1.5, 2.0, 3.0, 2.0, 1.8)
-    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=r) for step, r in enumerate(rewards, 1)])
+    write(
+        tmp_path / "run" / "verl_logs.jsonl",
+        [ppo(step, reward=r) for step, r in enumerate(rewards, 1)],
+    )
     for name in ("global_step_2", "global_step_6", "best_model", "best_step_5"):
         (tmp_path / "run" / "checkpoints" / name).mkdir(parents=True)
     (tmp_path / "run" / "checkpoints" / "latest_checkpointed_iteration.txt").write_text("2")
@@ -182,9 +257,15 @@ def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: 
     assert best["checkpoint"] is None
     assert (best["nearest_checkpoint"]["step"], best["nearest_checkpoint"]["value"]) == (5, 2.0)
     assert (best["latest_checkpoint"]["step"], best["latest_checkpoint"]["complete"]) == (6, False)
-    assert {path.rpartition("/")[2] for path in best["called_best"]} == {"best_model", "best_step_5"}
+    assert {path.rpartition("/")[2] for path in best["called_best"]} == {
+        "best_model",
+        "best_step_5",
+    }
     text = note(tmp_path / "run")
-    assert "best reward 3 at step 4; no checkpoint of that step, the nearest is of step 5, reward 2: " in text
+    assert (
+        "best reward 3 at step 4; no checkpoint of that step, the nearest is of step 5, reward 2: "
+        in text
+    )
     assert "the newest checkpoint is of step 6 (not known to be complete" in text
     assert "the trainer itself calls best: " in text
 
@@ -200,8 +281,13 @@ def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path: 
     ],
 )
 def test_best_by_any_metric(tmp_path: Path, by: BestBy, step: int) -> None:
-    losses = [{"scope": "ppo", "step": i, "value_loss": v} for i, v in ((1, 3.0), (2, 1.0), (3, 2.0))]
-    write(tmp_path / "run" / "verl_logs.jsonl", [*(ppo(i, reward=float(i)) for i in range(1, 4)), *losses])
+    losses = [
+        {"scope": "ppo", "step": i, "value_loss": v} for i, v in ((1, 3.0), (2, 1.0), (3, 2.0))
+    ]
+    write(
+        tmp_path / "run" / "verl_logs.jsonl",
+        [*(ppo(i, reward=float(i)) for i in range(1, 4)), *losses],
+    )
     monitor = load([str(tmp_path / "run")], Config(), NOW)
     (run,) = report(monitor, NOW, by)["runs"]
     assert run["best"]["step"] == step
@@ -210,12 +296,18 @@ def test_best_by_any_metric(tmp_path: Path, by: BestBy, step: int) -> None:
 
 
 def test_targets(tmp_path: Path) -> None:
-    write(tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=0.5 * step) for step in range(1, 6)])
+    write(
+        tmp_path / "run" / "verl_logs.jsonl", [ppo(step, reward=0.5 * step) for step in range(1, 6)]
+    )
     config = Config(targets={"reward": 1.5, "rollout/reward_mean": 9.0, "validation": 0.7})
     monitor = load([str(tmp_path / "run")], config, NOW)
     found = report(monitor, NOW)
     reached, missed = found["runs"][0]["targets"]
-    assert (reached["metric"], reached["key"], reached["target"]) == ("reward", "rollout/reward_mean", 1.5)
+    assert (reached["metric"], reached["key"], reached["target"]) == (
+        "reward",
+        "rollout/reward_mean",
+        1.5,
+    )
     assert (reached["reached_step"], reached["value"], reached["step"]) == (3, 2.5, 5)
     assert (missed["reached_step"], missed["best"], missed["best_step"]) == (None, 2.5, 5)
     text = write_text(found, monitor, NOW)
@@ -224,13 +316,16 @@ def test_targets(tmp_path: Path) -> None:
 
 
 def test_no_reward_no_best(tmp_path: Path) -> None:
-    found, monitor = look(write(tmp_path / "a.jsonl", [{"scope": "ppo", "step": 1, "policy_loss": -0.1}]))
+    found, monitor = look(
+        write(tmp_path / "a.jsonl", [{"scope": "ppo", "step": 1, "policy_loss": -0.1}])
+    )
     assert found["runs"][0]["best"] is None
     assert "best reward" not in write_text(found, monitor, NOW)
 
 
 @pytest.mark.parametrize(
-    ("severity", "code"), [("", HEALTHY), ("info", HEALTHY), ("warning", WARNING), ("critical", CRITICAL)]
+    ("severity", "code"),
+    [("", HEALTHY), ("info", HEALTHY), ("warning", WARNING), ("critical", CRITICAL)],
 )
 def test_the_exit_code_is_that_of_the_worst_finding(severity: str, code: int) -> None:
     assert exit_code(of(severity)) == code
@@ -252,17 +347,23 @@ def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
 
 def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
-    write(tmp_path / "run_a" / "verl_logs.jsonl", [*lines, "{broken", "[1]", "{again", "{and again"])
+    write(
+        tmp_path / "run_a" / "verl_logs.jsonl", [*lines, "{broken", "[1]", "{again", "{and again"]
+    )
     write(tmp_path / "run_a" / "config.yaml", ["trainer:", "  total_training_steps: 80"])
     text = note(tmp_path / "run_a")
-    assert text.startswith("run_a: running, step 40 of 80 (50%), last record just now by its file's time\n")
+    assert text.startswith(
+        "run_a: running, step 40 of 80 (50%), last record just now by its file's time\n"
+    )
     assert re.search(r"^  policy KL +0\.3 nats/token +rollout/kl_div, step 40$", text, re.MULTILINE)
     assert "  best reward 2.5 at step 1; no checkpoint is known\n" in text
     assert "  critical circuit-breaker-kl, since step 20: " in text
     assert "    +1 consequence, --consequences writes them out: kl-high\n" in text
     assert "warning kl-high" not in text
     unfolded = note(tmp_path / "run_a", unfolded=True)
-    assert unfolded.index("    +1 consequence:\n") < unfolded.index("      warning kl-high, since step 20: ")
+    assert unfolded.index("    +1 consequence:\n") < unfolded.index(
+        "      warning kl-high, since step 20: "
+    )
     assert "    advice: " in text
     assert "    source: verl tutorials' indicator guide\n" in text
     assert re.search(r"^  not judged, --json says why: .*rollout-kl", text, re.MULTILINE)
@@ -275,10 +376,15 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
 
 def test_the_note_knows_the_time_left(tmp_path: Path) -> None:
     write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 100}"])
-    data = [{"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}} for step in range(1, 11)]
+    data = [
+        {"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}}
+        for step in range(1, 11)
+    ]
     write(tmp_path / "run" / "exp.jsonl", data)
     with (tmp_path / "run" / "exp.jsonl").open("a"):  # somebody goes on writing it
-        assert note(tmp_path / "run").startswith("run: running, step 10 of 100 (10%), about 1h 30m left, last record")
+        assert note(tmp_path / "run").startswith(
+            "run: running, step 10 of 100 (10%), about 1h 30m left, last record"
+        )
 
 
 def test_dumps_of_many_steps_share_a_line(tmp_path: Path) -> None:
@@ -286,7 +392,11 @@ def test_dumps_of_many_steps_share_a_line(tmp_path: Path) -> None:
     for step in range(1, 6):
         dump = {"input": "2+2?", "output": "4", "score": 1.0, "step": step}
         write(tmp_path / "run" / "rollouts" / f"{step}.jsonl", [dump, dump])
-    assert re.search(r"^  read .*/rollouts/\*\.jsonl: rollout dump, 10 records$", note(tmp_path / "run"), re.MULTILINE)
+    assert re.search(
+        r"^  read .*/rollouts/\*\.jsonl: rollout dump, 10 records$",
+        note(tmp_path / "run"),
+        re.MULTILINE,
+    )
 
 
 def test_runs_stand_apart(tmp_path: Path) -> None:
@@ -317,7 +427,9 @@ def test_colour_and_width_only_where_asked(tmp_path: Path) -> None:
     assert "".join(wrapped.split()) == "".join(note(path).split())
 
 
-@pytest.mark.parametrize("module", ["verl_tui.check", "verl_tui.cli", "verl_tui.exporters.csv", "verl_tui.monitor"])
+@pytest.mark.parametrize(
+    "module", ["verl_tui.check", "verl_tui.cli", "verl_tui.exporters.csv", "verl_tui.monitor"]
+)
 def test_headless_modules_load_no_textual(module: str) -> None:
     code = f"import sys, {module}; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -325,6 +437,9 @@ def test_headless_modules_load_no_textual(module: str) -> None:
 
 def test_a_run_is_only_done_to_the_full_hundred_at_its_end(tmp_path: Path) -> None:
     write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 1000}"])
-    data = [{"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}} for step in range(990, 1000)]
+    data = [
+        {"step": step, "data": {"critic/score/mean": 0.5, "timing_s/step": 60.0}}
+        for step in range(990, 1000)
+    ]
     write(tmp_path / "run" / "exp.jsonl", data)
     assert "step 999 of 1000 (99%)" in note(tmp_path / "run")

@@ -1,4 +1,6 @@
-"""The command line: which command is meant, what it exits with, and one clear sentence where it cannot go on."""
+"""The command line: which command is meant, what it exits with, and one clear sentence where it
+cannot go on.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,12 @@ def log(tmp_path: Path) -> Callable[..., Path]:
         path = tmp_path / "logs" / name / "verl_logs.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         records = [
-            {"scope": "rollout", "step": step, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": value}
+            {
+                "scope": "rollout",
+                "step": step,
+                "reward_mean": 2.5 + 0.01 * (step % 3),
+                "kl_div": value,
+            }
             for step, value in enumerate(kl, 1)
         ]
         path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
@@ -70,7 +77,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 def run(*argv: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "verl_tui", *argv]
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **settings)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **settings
+    )
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
@@ -81,7 +90,7 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
     return text.removeprefix("verl-tui: ").rstrip()
 
 
-# -- which command ---------------------------------------------------------------------------------------------------
+# -- which command ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,7 +161,9 @@ def test_what_makes_no_sense_exits_64(argv: list[str], capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("argv", [[], ["check"], ["export", "csv"], ["--ascii"]])
-def test_without_a_path_there_is_an_example(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_path_there_is_an_example(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(argv) == 64
     said = complaint(capsys)
     assert "for example: verl-tui " in said
@@ -175,7 +186,9 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
-def test_completion_scripts_know_commands_and_paths(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_scripts_know_commands_and_paths(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["--print-completion", shell]) == 0
     script = capsys.readouterr().out
     assert all(name in script for name in build_parser().commands)
@@ -184,21 +197,25 @@ def test_completion_scripts_know_commands_and_paths(shell: str, capsys: pytest.C
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
-def test_bash_completes_commands_beside_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes_commands_beside_paths(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["--print-completion", "bash"])
     (tmp_path / "script").write_text(capsys.readouterr().out, encoding="utf-8")
     (tmp_path / "chosen.log").touch()
-    words = (
-        'source ./script; COMP_WORDS=(verl-tui ch) COMP_CWORD=1; _shtab_verl_tui 2>/dev/null; echo "${COMPREPLY[@]}"'
+    words = 'source ./script; COMP_WORDS=(verl-tui ch) COMP_CWORD=1; _shtab_verl_tui 2>/dev/null; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "-c", words], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == ["chosen.log", "check"]
 
 
-# -- watch and demo --------------------------------------------------------------------------------------------------
+# -- watch and demo --------------------------------------------------------------------------------
 
 
-def test_watch_hands_on_what_was_asked(log: Callable[..., Path], watched: Watch, tmp_path: Path) -> None:
+def test_watch_hands_on_what_was_asked(
+    log: Callable[..., Path], watched: Watch, tmp_path: Path
+) -> None:
     path = str(log(0.02))
     assert main(["--ascii", path, "--no-mouse"]) == 0
     assert main([path, "--snapshot", str(tmp_path / "a.svg"), "--size", "80x24"]) == 0
@@ -230,9 +247,14 @@ def test_watch_of_nothing_exits_3(watched: Watch, capsys: pytest.CaptureFixture[
 
 
 def test_a_snapshot_that_cannot_be_written(
-    log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def watch(specs: Sequence[str], config: Config, *, snapshot: Path, size: tuple[int, int]) -> int:
+    def watch(
+        specs: Sequence[str], config: Config, *, snapshot: Path, size: tuple[int, int]
+    ) -> int:
         snapshot.write_text("", encoding="utf-8")
         return 0
 
@@ -249,7 +271,9 @@ def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
     )
     for argv in ([path], ["demo"]):
         command = [sys.executable, "-c", code, *argv]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
         assert done.returncode == 3
         assert done.stderr.startswith("verl-tui: no terminal here")
         assert "verl-tui check PATH" in done.stderr
@@ -264,7 +288,9 @@ def test_a_dumb_terminal_is_none(
     assert "TERM=dumb" in complaint(capsys)
 
 
-def test_interrupting_exits_130(log: Callable[..., Path], watched: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupting_exits_130(
+    log: Callable[..., Path], watched: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
 
@@ -303,7 +329,7 @@ def test_a_headless_demo_writes_until_it_is_over(
     assert "verl-tui " in capsys.readouterr().out
 
 
-# -- check -----------------------------------------------------------------------------------------------------------
+# -- check -----------------------------------------------------------------------------------------
 
 
 def test_check_exits_with_the_runs_health(log: Callable[..., Path]) -> None:
@@ -336,14 +362,18 @@ def test_check_of_an_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")])
-def test_check_of_what_is_no_log(tmp_path: Path, content: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_what_is_no_log(
+    tmp_path: Path, content: bytes, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(content)
     assert main(["check", str(path)]) == 3
     assert said in complaint(capsys)
 
 
-def test_check_of_a_log_without_a_readable_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_a_log_without_a_readable_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("{broken\n{broken\n", encoding="utf-8")
     assert main(["check", str(path)]) == 3
@@ -355,7 +385,7 @@ def test_check_of_a_log_without_a_readable_line(tmp_path: Path, capsys: pytest.C
 @pytest.fixture
 def as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Return a function that makes an ordinary user of root, who may read everything."""
-    monkeypatch.setattr("verl_tui.commands.asking.load_config", lambda path: Config())
+    monkeypatch.setattr("verl_tui.commands.options.load_config", lambda path: Config())
 
     def become() -> None:
         for directory in (tmp_path, *tmp_path.parents):
@@ -373,7 +403,10 @@ def as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
 @pytest.mark.parametrize("closed", ["file", "directory", "parent"])
 def test_check_without_permission(
-    closed: str, log: Callable[..., Path], as_nobody: Callable[[], None], capsys: pytest.CaptureFixture[str]
+    closed: str,
+    log: Callable[..., Path],
+    as_nobody: Callable[[], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = log(0.02)
     (file if closed == "file" else file.parent).chmod(0)
@@ -383,7 +416,9 @@ def test_check_without_permission(
     assert complaint(capsys) == f"{path}: permission denied"
 
 
-def test_check_goes_on_where_some_paths_are_fine(log: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_goes_on_where_some_paths_are_fine(
+    log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "/nonexistent", str(log(0.02))]) == 0
     captured = capsys.readouterr()
     assert captured.err == "verl-tui: /nonexistent: no such file or directory\n"
@@ -418,11 +453,13 @@ def test_a_reader_that_leaves_early_changes_nothing(log: Callable[..., Path]) ->
     with os.fdopen(write, "wb") as gone:
         for argv, code in ((["check", str(log(*[0.3] * 30))], 2), (["guide"], 141)):
             command = [sys.executable, "-m", "verl_tui", *argv]
-            done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+            done = subprocess.run(
+                command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False
+            )
             assert (done.returncode, done.stderr) == (code, "")
 
 
-# -- export, guide, config -------------------------------------------------------------------------------------------
+# -- export, guide, config -------------------------------------------------------------------------
 
 
 def test_export_to_standard_output_and_to_a_file(
@@ -438,7 +475,9 @@ def test_export_to_standard_output_and_to_a_file(
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == text
 
 
-def test_export_of_several_runs(log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_of_several_runs(
+    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log(0.02, name="a")
     log(0.03, name="b")
     assert main(["export", "csv", str(tmp_path / "logs")]) == 64
@@ -456,11 +495,15 @@ def test_export_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_export_where_nothing_can_be_written(
     log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", "csv", str(log(0.02)), "-o", str(tmp_path / "nowhere" / "out.csv")]) == 73
+    assert (
+        main(["export", "csv", str(log(0.02)), "-o", str(tmp_path / "nowhere" / "out.csv")]) == 73
+    )
     assert "no such file or directory" in complaint(capsys)
 
 
-def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_guide_is_alerts_and_a_dashboard_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
     assert main(["guide", "--format", "prometheus", "--step", "10", "--config", str(mine)]) == 0
@@ -471,14 +514,21 @@ def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path: Path, capsys: pytest.
     assert json.loads(capsys.readouterr().out)["panels"]
 
 
-def test_the_guide_names_rules_thresholds_and_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_guide_names_rules_thresholds_and_sources(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine = tmp_path / "mine.toml"
-    mine.write_text('[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n', encoding="utf-8")
+    mine.write_text(
+        '[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n',
+        encoding="utf-8",
+    )
     assert main(["guide", "--config", str(mine)]) == 0
     text = capsys.readouterr().out
     assert "\nkl-high (warning)\n    policy_kl: above, threshold 0.3, over " in text
     assert "source: verl tutorials' indicator guide, changed in your settings" in text
-    assert "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50 %, over " in text
+    assert (
+        "\ngpu-idle (warning, silenced)\n    gpu_utilization: below, threshold 50 %, over " in text
+    )
 
 
 def test_config_prints_where_and_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -492,13 +542,24 @@ def test_config_prints_where_and_what(tmp_path: Path, capsys: pytest.CaptureFixt
     ("text", "said"),
     [
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
-        ("[guide.rules.kl-high]\nthreshold = 'x'", "rule `kl-high`, field `threshold`: must be a number, not 'x'"),
-        ("[guide]\nsilence = ['nonsense']", "health settings, field `silence`: there is no rule `nonsense`"),
+        (
+            "[guide.rules.kl-high]\nthreshold = 'x'",
+            "rule `kl-high`, field `threshold`: must be a number, not 'x'",
+        ),
+        (
+            "[guide]\nsilence = ['nonsense']",
+            "health settings, field `silence`: there is no rule `nonsense`",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "watch"])
 def test_a_broken_configuration_stops_every_command(
-    command: str, text: str, said: str, tmp_path: Path, log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+    command: str,
+    text: str,
+    said: str,
+    tmp_path: Path,
+    log: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text(text, encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The configuration: defaults, every type, and errors that say which file, which key and what is expected."""
+"""The configuration: defaults, every type, and errors that say which file, which key and what is
+expected.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,12 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
     assert config.response_limit == 2048
     assert config.refresh == 1.0
     assert type(config.refresh) is float
-    assert (config.gpu_interval, config.theme, config.ascii, config.mouse) == (5.5, "nord", False, False)
+    assert (config.gpu_interval, config.theme, config.ascii, config.mouse) == (
+        5.5,
+        "nord",
+        False,
+        False,
+    )
     assert config.keys == {"quit": "ctrl+q"}
     guide = load_guide(config.guide)
     assert guide.response_limit == 2048
@@ -74,7 +81,9 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
 def test_the_limit_of_responses_reaches_the_guide() -> None:
     assert load_guide(Config(response_limit=1024).guide).response_limit == 1024
     assert load_guide(Config().guide).response_limit is None
-    assert dataclasses.replace(Config(response_limit=1024), ascii=True).guide == {"response_limit": 1024}
+    assert dataclasses.replace(Config(response_limit=1024), ascii=True).guide == {
+        "response_limit": 1024
+    }
 
 
 @pytest.mark.parametrize(
@@ -96,12 +105,20 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
         ('notify_from = "info"', '`notify_from` must be one of warning, critical, not "info"'),
         ("theme = 3", "`theme` must be a text, not 3"),
         ("[keys]\nquit = 1", "`keys.quit` must be a text, not 1"),
-        ('[targets]\nreward = 1\nvalidation = "x"', '`targets.validation` must be a number, not "x"'),
+        (
+            '[targets]\nreward = 1\nvalidation = "x"',
+            '`targets.validation` must be a number, not "x"',
+        ),
         ("guide = 1", "`guide` must be a table, not 1"),
-        ("[guide]\nresponse_limit = 3", "`response_limit` stands at the top of the file, not in [guide]"),
+        (
+            "[guide]\nresponse_limit = 3",
+            "`response_limit` stands at the top of the file, not in [guide]",
+        ),
     ],
 )
-def test_what_makes_no_sense_is_said_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+def test_what_makes_no_sense_is_said_in_one_sentence(
+    tmp_path: Path, text: str, message: str
+) -> None:
     assert refusal(tmp_path, text) == message
 
 
@@ -111,7 +128,9 @@ def test_a_far_away_key_lists_the_known_ones(tmp_path: Path) -> None:
 
 
 def test_broken_toml_says_where(tmp_path: Path) -> None:
-    assert re.match(r"is not valid TOML: .*line 2", refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n'))
+    assert re.match(
+        r"is not valid TOML: .*line 2", refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n')
+    )
 
 
 def test_a_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +149,9 @@ def test_a_directory_and_other_encodings_are_refused(tmp_path: Path) -> None:
         load_config(tmp_path / "latin.toml")
 
 
-def test_which_file_is_in_force(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_file_is_in_force(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert config_path() == home / "verl-tui" / "config.toml"
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "b.toml"))
     assert config_path() == tmp_path / "b.toml"

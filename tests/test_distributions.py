@@ -31,7 +31,9 @@ def test_values_in_quantiles_and_bins(values):
     found = of_values(values)
     ranked = [found.figures[name] for name in ("min", *QUANTILES, "max")]
     assert ranked == sorted(ranked)
-    assert (ranked[0], ranked[-1]) == (found.bins.low, found.bins.high) == (min(values), max(values))
+    assert (
+        (ranked[0], ranked[-1]) == (found.bins.low, found.bins.high) == (min(values), max(values))
+    )
     assert min(values) <= found.figures["mean"] <= max(values)
     assert len(found.bins.counts) == BINS
     assert sum(found.bins.counts) == len(values)
@@ -42,7 +44,13 @@ def test_known_values():
     assert found.figures == {
         "mean": 2.0, "min": 0.0, "p05": 0.2, "p25": 1.0, "p50": 2.0, "p75": 3.0, "p95": 3.8, "max": 4.0
     }  # fmt: skip
-    assert {at: count for at, count in enumerate(found.bins.counts) if count} == {0: 1, 7: 1, 15: 1, 22: 1, 29: 1}
+    assert {at: count for at, count in enumerate(found.bins.counts) if count} == {
+        0: 1,
+        7: 1,
+        15: 1,
+        22: 1,
+        29: 1,
+    }
 
 
 def test_all_values_alike_are_one_bar():
@@ -68,7 +76,9 @@ def test_bins_keep_what_is_in_them(edges, counts):
 
 def test_wide_bins_are_spread_and_narrow_ones_gathered():
     assert of_bins([0, 15, 30], [15, 30]).bins.counts == pytest.approx([1.0] * 15 + [2.0] * 15)
-    assert of_bins([at / 10 for at in range(301)], [1] * 300).bins.counts == pytest.approx([10.0] * 30)
+    assert of_bins([at / 10 for at in range(301)], [1] * 300).bins.counts == pytest.approx(
+        [10.0] * 30
+    )
 
 
 def test_the_outermost_limits_are_the_least_and_the_greatest():

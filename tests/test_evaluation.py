@@ -43,7 +43,11 @@ CHINESE = "首先把两个数相加，得到十二，然后再除以二，所以
         ("Great!!! Really??? Yes... ", 0.0, 0.0),
         ("10 to the 15 is 1000000000000000 and 1/7 is 0.142857142857142857", 0.0, 0.2),
         ("def f():\n    return 1\n\n\n\n" + " " * 40 + "# the end", 0.0, 0.0),
-        ("| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| 1 | 2 | 3 | 4 | 5 |\n", 0.0, 0.0),
+        (
+            "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| 1 | 2 | 3 | 4 | 5 |\n",
+            0.0,
+            0.0,
+        ),
         ("Contents " + "." * 70 + " 3\n" + "-+-+" * 10, 0.0, 0.0),
         ("ACGTTGCAACGTAGCTAGGATCCATGCAGTACGGTACCATGGCAATCGATTGCAGGCTA", 0.0, 0.0),
         ("the the the the the the", 0.7, 1.0),
@@ -81,13 +85,17 @@ def figures(*samples: Sample) -> dict[str, float]:
     return evaluation.figures()
 
 
-def sample(response: str = ENGLISH, score: float | None = None, prompt: str = "q", **more: object) -> Sample:
+def sample(
+    response: str = ENGLISH, score: float | None = None, prompt: str = "q", **more: object
+) -> Sample:
     return Sample(1, prompt, response, score, **more)  # type: ignore[arg-type]
 
 
 def test_scores_and_groups() -> None:
     scores = {"a": [0.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 1.0], "d": [1.0]}
-    found = figures(*(sample(score=score, prompt=prompt) for prompt in scores for score in scores[prompt]))
+    found = figures(
+        *(sample(score=score, prompt=prompt) for prompt in scores for score in scores[prompt])
+    )
     assert found["count"] == 7
     assert found["score"] == pytest.approx(4 / 7)
     assert found["score_std"] == pytest.approx(math.sqrt(4 / 7 * 3 / 7))
@@ -96,7 +104,10 @@ def test_scores_and_groups() -> None:
 
 
 def test_groups_by_name_and_in_any_order() -> None:
-    one = [sample(score=s, prompt=str(i), group=g) for i, (s, g) in enumerate([(0, "x"), (1, "y"), (0, "x"), (0, "y")])]
+    one = [
+        sample(score=s, prompt=str(i), group=g)
+        for i, (s, g) in enumerate([(0, "x"), (1, "y"), (0, "x"), (0, "y")])
+    ]
     assert figures(*one)["dead_groups"] == 0.5
     assert figures(*reversed(one)) == figures(*one)
 
@@ -109,7 +120,15 @@ def test_what_is_not_known_is_left_out() -> None:
 
 
 def test_components() -> None:
-    extras = {"acc": True, "format_reward": 0.5, "pred": "72", "score": 3.0, "step": 7, "prompt_id": 9, "bad": math.inf}
+    extras = {
+        "acc": True,
+        "format_reward": 0.5,
+        "pred": "72",
+        "score": 3.0,
+        "step": 7,
+        "prompt_id": 9,
+        "bad": math.inf,
+    }
     found = figures(sample(score=1.0, extras=extras), sample(score=0.0, extras={"acc": False}))
     assert (found["acc"], found["format_reward"], found["extra_score"]) == (0.5, 0.5, 3.0)
     assert not {"pred", "step", "prompt_id", "bad"} & found.keys()
@@ -131,9 +150,15 @@ def test_scores_and_lengths_have_bounds() -> None:
 
 
 def part(sizes: list[int]) -> dict[str, float]:
-    """Return the figures of a part of a step whose groups have so many samples each, all of one score."""
+    """Return the figures of a part of a step whose groups have so many samples each, all of one
+    score.
+    """
     evaluation = Evaluation()
-    facts = [Fact(0, 1.0, str(group), 3, {}, validation=False) for group, size in enumerate(sizes) for _ in range(size)]
+    facts = [
+        Fact(0, 1.0, str(group), 3, {}, validation=False)
+        for group, size in enumerate(sizes)
+        for _ in range(size)
+    ]
     for fact in facts:
         evaluation.add_fact(fact, None)
     return evaluation.figures(whole=False)

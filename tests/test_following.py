@@ -13,7 +13,7 @@ from verl_tui.config import Config
 from verl_tui.exporters.following import follow
 from verl_tui.monitor import Monitor
 from verl_tui.reading import looks
-from verl_tui.runs.state import State, state
+from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from pathlib import Path

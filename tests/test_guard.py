@@ -16,8 +16,8 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.guard import Guard, Orders, facts
 from verl_tui.monitor import Monitor, load
-from verl_tui.runs.best import BestBy
-from verl_tui.runs.state import State
+from verl_tui.runs.views.best import BestBy
+from verl_tui.runs.views.state import State
 from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class Started:
         return self.codes.pop(0) if self.codes else 0
 
 
-def watched(path: Path, orders: Orders, start: Started, now: float = NOW + 1) -> tuple[Guard, list[dict[str, Any]]]:
+def watched(
+    path: Path, orders: Orders, start: Started, now: float = NOW + 1
+) -> tuple[Guard, list[dict[str, Any]]]:
     guard = Guard(load([str(path)], Config(), now), orders, start)
     return guard, list(guard.tick(now))
 
@@ -132,7 +134,9 @@ def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_fini
 
 
 @pytest.mark.parametrize(("ids", "trips"), [((), False), (("kl-high",), True)])
-def test_other_findings_trip_where_they_are_named(tmp_path: Path, ids: tuple[str, ...], trips: bool) -> None:
+def test_other_findings_trip_where_they_are_named(
+    tmp_path: Path, ids: tuple[str, ...], trips: bool
+) -> None:
     path = write(tmp_path / "verl_logs.jsonl", [0.03] * 20 + [0.15] * 12)
     orders = Orders(frozenset(("circuit-breaker-kl", *ids)), ("stop",))
     _, events = watched(path, orders, start := Started(None))
@@ -144,7 +148,9 @@ def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     both = Orders(frozenset(("circuit-breaker-kl", "kl-high")))
     _, events = watched(path, both, Started())
-    assert [event["id"] for event in events if event["event"] == "tripped"] == ["circuit-breaker-kl"]
+    assert [event["id"] for event in events if event["event"] == "tripped"] == [
+        "circuit-breaker-kl"
+    ]
     _, events = watched(path, Orders(frozenset(("kl-high",))), Started())
     assert [event["id"] for event in events if event["event"] == "tripped"] == ["kl-high"]
 
@@ -169,13 +175,15 @@ def test_a_command_that_cannot_be_started_is_told(tmp_path: Path) -> None:
 def test_facts_can_stand_in_an_environment(tmp_path: Path) -> None:
     monitor = load([str(write(tmp_path / "verl_logs.jsonl", BROKEN))], Config(), NOW)
     (run,) = monitor.runs.values()
-    finding = next(one for one in monitor.verdicts[run.name].findings if one.id == "circuit-breaker-kl")
+    finding = next(
+        one for one in monitor.verdicts[run.name].findings if one.id == "circuit-breaker-kl"
+    )
     told = facts(run, finding, State.RUNNING)
     assert all("\0" not in value for value in told.values())
     assert told["VERL_TUI_EVIDENCE"].count("\n") == len(finding.evidence) - 1
 
 
-# -- the real thing ----------------------------------------------------------------------------------------------------
+# -- the real thing --------------------------------------------------------------------------------
 
 WRITER = """
     import json, sys, time
@@ -215,13 +223,19 @@ def test_it_really_stops_a_process_that_writes_a_log(tmp_path: Path) -> None:
 def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path: Path) -> None:
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=time.time())
     guard = subprocess.Popen(
-        [*GUARD, log, "--dry-run", "--", "touch", tmp_path / "ran"], stdout=subprocess.PIPE, text=True
+        [*GUARD, log, "--dry-run", "--", "touch", tmp_path / "ran"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert guard.stdout is not None
     event = {}
     while event.get("event") != "command":
         event = json.loads(guard.stdout.readline())
-    assert (event["argv"], event["dry_run"], event["pid"]) == (["touch", str(tmp_path / "ran")], True, None)
+    assert (event["argv"], event["dry_run"], event["pid"]) == (
+        ["touch", str(tmp_path / "ran")],
+        True,
+        None,
+    )
     guard.send_signal(signal.SIGTERM)
     guard.communicate(timeout=DEADLINE)
     assert guard.returncode == 128 + signal.SIGTERM
@@ -242,19 +256,23 @@ def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path: Path) -> None:
 )
 def test_words(tmp_path: Path, words: list[str], code: int, said: str) -> None:
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=1e9)
-    done = subprocess.run([*GUARD, log, *words], capture_output=True, text=True, check=False, timeout=DEADLINE)
+    done = subprocess.run(
+        [*GUARD, log, *words], capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert done.stderr.count("\n") <= 1
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    done = subprocess.run([*GUARD, tmp_path / "gone"], capture_output=True, text=True, check=False, timeout=DEADLINE)
+    done = subprocess.run(
+        [*GUARD, tmp_path / "gone"], capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
     assert done.returncode == 3
     assert "gone" in done.stderr
 
 
-# -- new bests --------------------------------------------------------------------------------------------------------
+# -- new bests -------------------------------------------------------------------------------------
 
 
 def rewards(path: Path, values: Sequence[float]) -> Path:
@@ -317,7 +335,9 @@ def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
 
 
 def test_less_may_be_better(tmp_path: Path) -> None:
-    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", Started(), BestBy("reward", lowest=True), [2.0, 1.5])
+    watched = Watched(
+        tmp_path / "run" / "verl_logs.jsonl", Started(), BestBy("reward", lowest=True), [2.0, 1.5]
+    )
     assert watched.look()[-1]["step"] == 2
     assert kinds(watched.look([2.0, 1.5, 1.75])) == []
     assert kinds(watched.look([2.0, 1.5, 1.75, 1.25])) == ["best", "command"]
@@ -340,7 +360,10 @@ def test_a_best_of_an_archive_runs_nothing(tmp_path: Path) -> None:
 
 def test_findings_and_bests_need_two_guards(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [*GUARD, str(tmp_path), "--on", "hang", "--on-best", "reward"], capture_output=True, text=True, check=False
+        [*GUARD, str(tmp_path), "--on", "hang", "--on-best", "reward"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 64
     assert "two guards" in ended.stderr
@@ -350,6 +373,8 @@ def test_nothing_in_a_path_reaches_the_terminal_raw(tmp_path):
     folder = tmp_path / os.fsdecode(b"r\xff\xc2\x9b2J\xe2\x80\xae")
     folder.mkdir()
     path = write(folder / "verl_logs.jsonl", HEALTHY, time.time() - 10**6)
-    out = subprocess.run([*GUARD, str(path)], capture_output=True, check=False, timeout=DEADLINE).stdout
+    out = subprocess.run(
+        [*GUARD, str(path)], capture_output=True, check=False, timeout=DEADLINE
+    ).stdout
     assert out.isascii()
     assert json.loads(out.splitlines()[0])["paths"][0] == str(path)

@@ -81,15 +81,21 @@ def test_every_spelling_of_the_guide_resolves(indicator: str, whose: str, spelli
     assert dialect([spelling]) == whose or spelling == "timing/step"
 
 
-@pytest.mark.parametrize(("indicator", "whose", "spellings"), [row for row in GUIDE if row[0] != "validation"])
-def test_the_guides_order_is_the_order_of_preference(indicator: str, whose: str, spellings: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("indicator", "whose", "spellings"), [row for row in GUIDE if row[0] != "validation"]
+)
+def test_the_guides_order_is_the_order_of_preference(
+    indicator: str, whose: str, spellings: list[str]
+) -> None:
     # Old names of one present key are no preference of their own.
     present = list({modern(spelling): spelling for spelling in reversed(spellings)}.values())[::-1]
     for i in range(len(present)):
         assert resolve(present[i:])[indicator] == present[i]
 
 
-@pytest.mark.parametrize(("indicator", "whose", "spelling"), [row for row in SPELLINGS if row[1] == "verl"])
+@pytest.mark.parametrize(
+    ("indicator", "whose", "spelling"), [row for row in SPELLINGS if row[1] == "verl"]
+)
 def test_verl_keys_resolve_in_csv_spelling_too(indicator: str, whose: str, spelling: str) -> None:
     flat = spelling.replace("/", "_")
     assert resolve([flat]) == {indicator: flat}
@@ -103,7 +109,9 @@ IDS = """
 
 def test_ids_are_public() -> None:
     assert list(INDICATORS) == IDS.split()
-    assert all(indicator.id == name and indicator.spellings for name, indicator in INDICATORS.items())
+    assert all(
+        indicator.id == name and indicator.spellings for name, indicator in INDICATORS.items()
+    )
 
 
 def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
@@ -154,7 +162,10 @@ FRAMEWORKS = {
         "reward reward_std policy_kl reference_kl policy_loss value_loss entropy grad_norm response_length "
         "truncated_share step_time generation_time engine_mismatch",
     ),
-    "OpenRLHF console": ("reward response_length kl policy_loss actor_lr", "reward response_length reference_kl"),
+    "OpenRLHF console": (
+        "reward response_length kl policy_loss actor_lr",
+        "reward response_length reference_kl",
+    ),
     "slime": (
         "rollout/raw_reward rollout/rewards rollout/response_len/mean rollout/truncated_ratio train/pg_loss "
         "train/kl_loss train/ppo_kl train/train_rollout_logprob_abs_diff train/entropy_loss train/pg_clipfrac "
@@ -185,7 +196,8 @@ def test_other_frameworks(framework: str) -> None:
     assert all(describe(key).group != "other" for key in keys)
 
 
-# Names of other frameworks as their sources have them: quantity, indicator (none of all), group and unit, then names.
+# Names of other frameworks as their sources have them: quantity, indicator (none of all), group and
+# unit, then names.
 TRL, OPENRLHF, SLIME, PRIME_RL, NEMO_RL = "TRL", "OpenRLHF", "slime", "prime-rl", "NeMo-RL"
 NAMES: list[tuple[str, str, str, dict[str, str]]] = [
     ("reward", "reward", "", {
@@ -268,7 +280,9 @@ NAMES: list[tuple[str, str, str, dict[str, str]]] = [
         PRIME_RL: "eval/aime24", NEMO_RL: "validation/accuracy",
     }),
 ]  # fmt: skip
-"""Beside each the same with `train/`, as TRL, OpenRLHF and NeMo-RL write it on W&B and TensorBoard."""
+"""Beside each the same with `train/`, as TRL, OpenRLHF and NeMo-RL write it on W&B and
+TensorBoard.
+"""
 
 
 def _named() -> list[tuple[str, str, str, str]]:
@@ -277,13 +291,19 @@ def _named() -> list[tuple[str, str, str, str]]:
         for whose, spelled in names.items():
             keys = spelled.split() if " taken" not in spelled else [spelled]
             rows += [(indicator, group, unit, key) for key in keys]
-            if whose in (TRL, OPENRLHF, NEMO_RL) and group != "validation" and not spelled.startswith("profiling/"):
+            if (
+                whose in (TRL, OPENRLHF, NEMO_RL)
+                and group != "validation"
+                and not spelled.startswith("profiling/")
+            ):
                 rows += [(indicator, group, unit, f"train/{key}") for key in keys]
     return rows
 
 
 @pytest.mark.parametrize(("indicator", "group", "unit", "key"), _named())
-def test_every_name_of_the_other_frameworks(indicator: str, group: str, unit: str, key: str) -> None:
+def test_every_name_of_the_other_frameworks(
+    indicator: str, group: str, unit: str, key: str
+) -> None:
     metric = describe(key)
     assert (metric.group, metric.unit) == (group, unit)
     reward = [] if indicator == "reward" else ["rollout/raw_reward"]
@@ -301,7 +321,11 @@ def test_every_name_of_the_other_frameworks(indicator: str, group: str, unit: st
             "eval_completions/mean_length",
             "eval_runtime",
         ),
-        *("eval_sampling/sampling_logp_difference/mean", "eval_frac_reward_zero_std", "validation/avg_length"),
+        *(
+            "eval_sampling/sampling_logp_difference/mean",
+            "eval_frac_reward_zero_std",
+            "validation/avg_length",
+        ),
     ],
 )
 def test_what_is_told_of_an_evaluation_and_is_no_score(key: str) -> None:
@@ -321,8 +345,14 @@ def test_what_is_told_of_an_evaluation_and_is_no_score(key: str) -> None:
             "rollout/reward_mean rollout/reward_std rollout/kl_div ppo/policy_loss ppo/value_loss ppo/entropy",
             "tutorial",
         ),
-        ("reward/mean kl/divergence policy/loss generation/length throughput/samples_per_second", "tutorial"),
-        ("reward_mean reward_std response_length_mean policy_loss value_loss entropy learning_rate", "tutorial"),
+        (
+            "reward/mean kl/divergence policy/loss generation/length throughput/samples_per_second",
+            "tutorial",
+        ),
+        (
+            "reward_mean reward_std response_length_mean policy_loss value_loss entropy learning_rate",
+            "tutorial",
+        ),
         ("train/reward train/loss train/kl_div", "tutorial"),
         ("rollout/reward_mean training/global_step training/epoch", "tutorial"),
         ("ppo/policy/entropy ppo/mean_scores objective/kl ppo/loss/value", "other"),
@@ -359,15 +389,24 @@ def test_validation_scores_come_best_first() -> None:
     [
         (["val-core/openai/gsm8k/acc/mean_at_1"], ["val-core/openai/gsm8k/acc/mean_at_1"]),
         (["val-core_gsm8k_acc_mean@1"], ["val-core_gsm8k_acc_mean@1"]),
-        (["val-aux/gsm8k/reward/mean@1", "val-aux/num_turns/mean"], ["val-aux/gsm8k/reward/mean@1"]),
+        (
+            ["val-aux/gsm8k/reward/mean@1", "val-aux/num_turns/mean"],
+            ["val-aux/gsm8k/reward/mean@1"],
+        ),
         (["val-aux/num_turns/mean", "val/loss"], []),
         (["eval_loss", "eval_runtime", "eval_steps_per_second"], []),
         (["eval_loss", "eval_reward", "eval_completions/mean_length"], ["eval_reward"]),
-        (["eval/aime24", "eval/loss", "eval/reward", "eval/avg_response_length"], ["eval/reward", "eval/aime24"]),
+        (
+            ["eval/aime24", "eval/loss", "eval/reward", "eval/avg_response_length"],
+            ["eval/reward", "eval/aime24"],
+        ),
         (["avg_reward"], []),
         (["validation/off_policy/evicted_samples", "validation/filter_groups/evicted_samples"], []),
         (["validation/rollout_failure/evicted_samples", "validation/gsm8k"], ["validation/gsm8k"]),
-        (["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"], ["val-core/math/acc/mean@1"]),
+        (
+            ["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"],
+            ["val-core/math/acc/mean@1"],
+        ),
     ],
 )
 def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None:
@@ -384,7 +423,10 @@ _FOREIGN = {key for keys, _ in FRAMEWORKS.values() for key in keys.split()}
 KNOWN = sorted({spelling for _, _, spelling in SPELLINGS} | _FOREIGN)
 
 
-@given(st.lists(st.one_of(st.text(), st.sampled_from(KNOWN)), unique=True), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.one_of(st.text(), st.sampled_from(KNOWN)), unique=True),
+    st.randoms(use_true_random=False),
+)
 def test_any_keys_resolve_whatever_their_order(keys: list[str], shuffle: random.Random) -> None:
     found, whose, scores = resolve(keys), dialect(keys), validation_keys(keys)
     assert set(found.values()) <= set(keys)
@@ -543,7 +585,10 @@ def quantiles(stem, *parts):
         (quantiles("rewards", "mean", "min", "max"), {"reward": "rewards/mean"}),
         (quantiles("scores"), {"reward": "scores/p50"}),
         (["reward", *quantiles("rewards", "mean")], {"reward": "reward"}),
-        (quantiles("rollout/response_lengths"), {"response_length": "rollout/response_lengths/p50"}),
+        (
+            quantiles("rollout/response_lengths"),
+            {"response_length": "rollout/response_lengths/p50"},
+        ),
         (quantiles("ppo/entropies"), {"entropy": "ppo/entropies/p50"}),
         (quantiles("critic/score"), {"reward": "critic/score/p50"}),
         (quantiles("eval/reward", "mean"), {"validation": "eval/reward/mean"}),

@@ -1,4 +1,6 @@
-"""Where a log ended at an earlier moment: never beyond the line of the next step, never before that of the own."""
+"""Where a log ended at an earlier moment: never beyond the line of the next step, never before that
+of the own.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.logtext import Present
-from verl_tui.logtext.blocks import LogFile
+from verl_tui.on_demand.log import Present
+from verl_tui.on_demand.log.blocks import LogFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,12 +49,18 @@ def test_it_ends_between_the_step_and_the_next_wherever_it_was_thought_to(tmp_pa
     until = text[: len(seen)]
     assert seen == until
     assert seen.startswith("starting\n" + write(1, 20))
-    assert len(seen) <= len("starting\n" + write(1, 20)) + len("generating\nTraining Progress: 21%|# | 21/90\n")
+    assert len(seen) <= len("starting\n" + write(1, 20)) + len(
+        "generating\nTraining Progress: 21%|# | 21/90\n"
+    )
     assert seen.endswith("\n")
 
 
 def test_what_comes_after_the_step_is_seen_as_far_as_it_was_read(tmp_path):
-    text = console(1, 20) + "Traceback (most recent call last):\nValueError: too bad\n" + console(10, 30)
+    text = (
+        console(1, 20)
+        + "Traceback (most recent call last):\nValueError: too bad\n"
+        + console(10, 30)
+    )
     crash = len(text) - len(console(10, 30))
     assert shown(tmp_path / "log", text, crash + 3, 20).endswith("too bad\n")
 
@@ -60,7 +68,9 @@ def test_what_comes_after_the_step_is_seen_as_far_as_it_was_read(tmp_path):
 def test_steps_that_come_twice_are_told_apart_by_where_it_was(tmp_path):
     text = console(1, 30) + console(1, 30)
     assert shown(tmp_path / "log", text, len(text) // 4, 20) == console(1, 20)
-    assert shown(tmp_path / "log", text, 3 * len(text) // 4, 20).startswith(console(1, 30) + console(1, 20))
+    assert shown(tmp_path / "log", text, 3 * len(text) // 4, 20).startswith(
+        console(1, 30) + console(1, 20)
+    )
 
 
 def test_before_the_first_step_and_between_known_ones(tmp_path):

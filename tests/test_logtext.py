@@ -1,4 +1,6 @@
-"""A log as text: the same lines from wherever one comes, however the file grows, and none of it loaded as a whole."""
+"""A log as text: the same lines from wherever one comes, however the file grows, and none of it
+loaded as a whole.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,31 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.logtext import Log, LogReader, blocks
-from verl_tui.logtext import log as log_module
+from verl_tui.on_demand.log import Log, LogReader, blocks
+from verl_tui.on_demand.log import reader as log_module
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.logtext import Block, LogLine
+    from verl_tui.on_demand.log import Block, LogLine
 
 SMALL, SHORT = 16, 24
 BYTES = st.lists(
     st.one_of(
         st.sampled_from(
-            [b"\n", b"\r", b"\r\n", b"10%|# | 1/10", b"\x1b[36m", b"\x1b]0;t\x07", b"\0", "训练".encode(), b"x" * 40]
+            [
+                b"\n",
+                b"\r",
+                b"\r\n",
+                b"10%|# | 1/10",
+                b"\x1b[36m",
+                b"\x1b]0;t\x07",
+                b"\0",
+                "训练".encode(),
+                b"x" * 40,
+            ]
         ),
         st.binary(max_size=20),
         st.text("ab \n", max_size=30).map(str.encode),
@@ -106,7 +118,10 @@ def check(log: Log, data: bytes) -> None:
     assert [(line.start, line.end) for line in firsts] == [(start, end) for start, end, _ in known]
     for line, (_, _, raw) in zip(firsts, known, strict=True):
         if b"\r" not in raw and len(raw) < SHORT:
-            assert line.text == safe(strip_ansi(raw).decode("utf-8", "replace")).replace("\n", " ").rstrip()
+            assert (
+                line.text
+                == safe(strip_ansi(raw).decode("utf-8", "replace")).replace("\n", " ").rstrip()
+            )
         assert all(sign.isprintable() or sign in "\u3000" for sign in line.text if sign < "\u0400")
     read(log)
     for number, line in enumerate(firsts, 1):
@@ -116,7 +131,9 @@ def check(log: Log, data: bytes) -> None:
     assert start_of(log, len(firsts) + 1) == -1
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @example([b"a" * 15 + b"\n", b"b\n"])
 @example([b"a" * 16, b"\n", b"\n" * 16, b"c" * 100, b"d\n", b"e"])
 @given(st.lists(BYTES, min_size=1, max_size=4))
@@ -150,9 +167,13 @@ class Word:
         return self.word in line
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.text("ab\n", max_size=400), st.integers(0, 400), st.sampled_from([1, -1]))
-def test_finds_the_next_line_either_way(small: None, tmp_path: Path, text: str, origin: int, way: int) -> None:
+def test_finds_the_next_line_either_way(
+    small: None, tmp_path: Path, text: str, origin: int, way: int
+) -> None:
     (tmp_path / "train.log").write_text(text)
     log = opened(tmp_path / "train.log")
     origin = min(origin, len(text))
@@ -188,9 +209,18 @@ def test_the_newest_lines_cost_a_few_reads(tmp_path: Path, monkeypatch: pytest.M
 
 def test_progress_bars_keep_their_last_state(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_bytes(b"\rstep:  0%|  | 0/9\rstep: 10%|# | 1/9\r\nstart\rloading\r5%|\r6%|\rdone\n\r\r\n")
+    path.write_bytes(
+        b"\rstep:  0%|  | 0/9\rstep: 10%|# | 1/9\r\nstart\rloading\r5%|\r6%|\rdone\n\r\r\n"
+    )
     lines = opened_lines(path)
-    assert [line.text for line in lines] == ["step: 10%|# | 1/9", "start", "loading", "6%|", "done", ""]
+    assert [line.text for line in lines] == [
+        "step: 10%|# | 1/9",
+        "start",
+        "loading",
+        "6%|",
+        "done",
+        "",
+    ]
     assert [line.first for line in lines] == [True, True, False, False, False, True]
     bars = b"".join(b"\rTraining: %d%%|%s|" % (i % 100, b"#" * 50) for i in range(40_000))
     path.write_bytes(b"before\n" + bars)
@@ -256,7 +286,9 @@ def test_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.text for line in forwards(log)] == ["here"]
 
 
-def test_reads_in_a_thread_of_its_own_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_in_a_thread_of_its_own_and_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "train.log"
     path.write_text("one\n")
     threads, news = set(), threading.Event()
@@ -281,7 +313,9 @@ def test_reads_in_a_thread_of_its_own_and_tells(tmp_path: Path, monkeypatch: pyt
         reader.stop()
 
 
-def test_what_has_not_changed_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_not_changed_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "train.log").write_text("one\n")
     log = opened(tmp_path / "train.log")
     monkeypatch.setattr(log_module, "opened", lambda path: pytest.fail("opened"))

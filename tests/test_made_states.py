@@ -1,7 +1,8 @@
-"""States of runs that real trainers made, fresh, after two minutes and after two hours, against what is known of them.
+"""States of runs that real trainers made, fresh, after two minutes and after two hours, against
+what is known of them.
 
-They are looked for in `made` beside the logs of `$VERL_TUI_LOGS`, else in `shared/made` beside the checkout. Without
-them these tests skip.
+They are looked for in `made` beside the logs of `$VERL_TUI_LOGS`, else in `shared/made` beside the
+checkout. Without them these tests skip.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.health.finding import Severity
 from verl_tui.monitor import load
-from verl_tui.runs.state import State, remaining, state
+from verl_tui.runs.views.state import State, remaining, state
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
 MADE = LOGS.parent / "made"
@@ -64,7 +65,9 @@ RUNS = {
 
 
 def copied(name: str, tmp_path: Path) -> Path:
-    """Return a copy of a run whose files look as if the last of them had been written at `WRITTEN`."""
+    """Return a copy of a run whose files look as if the last of them had been written at
+    `WRITTEN`.
+    """
     if not (MADE / name).is_dir():
         pytest.skip(f"no {MADE / name}: set VERL_TUI_LOGS")
     place = tmp_path / name
@@ -84,11 +87,15 @@ def test_a_run_is_what_became_of_it_however_old_it_is(name: str, file: str, tmp_
     for age in AGES:
         monitor = load([str(path)], Config(), WRITTEN + age)
         (run,) = monitor.runs.values()
-        crashes = [one for one in monitor.verdicts[run.name].findings if one.id in ("crash", "hang")]
+        crashes = [
+            one for one in monitor.verdicts[run.name].findings if one.id in ("crash", "hang")
+        ]
         assert state(run, WRITTEN + age) is (State.CRASHED if truth.cause else State.FINISHED), age
         assert run.step == truth.step
         assert remaining(run, WRITTEN + age) is None
-        assert [(one.id, one.severity) for one in crashes] == ([("crash", Severity.CRITICAL)] if truth.cause else [])
+        assert [(one.id, one.severity) for one in crashes] == (
+            [("crash", Severity.CRITICAL)] if truth.cause else []
+        )
         assert all(truth.cause in one.message for one in crashes)
 
 
@@ -97,7 +104,11 @@ def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(name: str, tmp_p
     place, truth = copied(name, tmp_path), RUNS[name]
     ends = {State.CRASHED, State.ENDED} if truth.cause else {State.FINISHED, State.ENDED}
     for path in sorted(place.rglob("*")):
-        if not path.is_file() or path.name == "train.log" or path.parent.name in ("rollouts", "validations"):
+        if (
+            not path.is_file()
+            or path.name == "train.log"
+            or path.parent.name in ("rollouts", "validations")
+        ):
             continue
         monitor = load([str(path)], Config(), WRITTEN + AGES[0])
         for run in monitor.runs.values():

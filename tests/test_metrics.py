@@ -17,7 +17,9 @@ _WORDS = """
     best@4 mean_at_1 lr(1e-4) lr_1e-3_ completions mean_length / _ @
 """
 WORDS = st.sampled_from([*_WORDS.split(), "\n"])
-KEYS = st.one_of(st.text(), st.lists(WORDS, max_size=8).map("/".join), st.lists(WORDS, max_size=8).map("_".join))
+KEYS = st.one_of(
+    st.text(), st.lists(WORDS, max_size=8).map("/".join), st.lists(WORDS, max_size=8).map("_".join)
+)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,14 @@ def test_old_names_lead_to_present_ones(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["actor/entropy_loss", "timing/generation", "timing/step_total", "timing/train/generation", "reward_mean"]
+    "key",
+    [
+        "actor/entropy_loss",
+        "timing/generation",
+        "timing/step_total",
+        "timing/train/generation",
+        "reward_mean",
+    ],
 )
 def test_names_that_are_no_old_ones_stay(key: str) -> None:
     assert modern(key) == key
@@ -83,7 +92,9 @@ def test_exporters_spellings_are_undone(exported: str, key: str) -> None:
 
 
 def test_flat_spellings_are_unambiguous() -> None:
-    keys = [key for row in metrics._VERL for key, _ in metrics._expand(row)] + list(metrics._RENAMED)
+    keys = [key for row in metrics._VERL for key, _ in metrics._expand(row)] + list(
+        metrics._RENAMED
+    )
     assert len({key.replace("/", "_") for key in keys}) == len(set(keys))
 
 
@@ -117,7 +128,12 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
         ("timing_s/timing_s/param_sync", "param sync time", "s", "timing"),
         ("timing_s/agent_loop/num_preempted/max", "preemptions max", "", "engine"),
         ("timing_s/agent_loop/slowest/num_preempted", "slowest agent: preemptions", "", "engine"),
-        ("timing_s/agent_loop/slowest/response_length", "slowest agent: response length", "tokens", "length"),
+        (
+            "timing_s/agent_loop/slowest/response_length",
+            "slowest agent: response length",
+            "tokens",
+            "length",
+        ),
         ("timing_s/generation_timing/topk_ratio", "slowest requests' share", "share", "timing"),
         ("timing/gen", "generation time", "s", "timing"),
         ("perf/throughput", "throughput per GPU", "tokens/s/GPU", "throughput"),
@@ -143,10 +159,30 @@ def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
         ("val_samples/score", "validation score of samples", "", "validation"),
         ("val_samples/dead_groups", "validation dead groups", "share", "samples"),
         ("samples/acc", "acc (samples)", "", "samples"),
-        ("validation/off_policy/evicted_samples", "prompts evicted as stale, validation", "prompts", "async"),
-        ("training/filter_groups/evicted_samples", "prompts without variance, training", "prompts", "samples"),
-        ("validation/off_policy/evicted_samples_staleness/mean", "evicted samples staleness mean", "versions", "async"),
-        ("val-aux/gsm8k/acc_success_only/mean@1", "gsm8k/acc_success_only/mean@1", "", "validation"),
+        (
+            "validation/off_policy/evicted_samples",
+            "prompts evicted as stale, validation",
+            "prompts",
+            "async",
+        ),
+        (
+            "training/filter_groups/evicted_samples",
+            "prompts without variance, training",
+            "prompts",
+            "samples",
+        ),
+        (
+            "validation/off_policy/evicted_samples_staleness/mean",
+            "evicted samples staleness mean",
+            "versions",
+            "async",
+        ),
+        (
+            "val-aux/gsm8k/acc_success_only/mean@1",
+            "gsm8k/acc_success_only/mean@1",
+            "",
+            "validation",
+        ),
         ("training/reward/format", "reward part format", "", "reward"),
         ("reward_extra/format/mean", "reward part format", "", "reward"),
         ("reward_extra/format/std", "reward part format spread", "", "reward"),
@@ -180,7 +216,9 @@ def test_turns_that_are_logged_twice_are_shown_once() -> None:
 
 
 def test_counts_of_samples_are_bookkeeping() -> None:
-    """They say nothing of learning, and so stand with the other sizes, behind everything that does."""
+    """They say nothing of learning, and so stand with the other sizes, behind everything that
+    does.
+    """
     for name in ("count", "read_share", "response_chars"):
         for key in (f"samples/{name}", f"val_samples/{name}"):
             assert describe(key).group == "data"
@@ -195,14 +233,22 @@ def test_traps_are_noted() -> None:
 
 
 def test_an_unknown_metric_keeps_its_own_name() -> None:
-    assert describe("resize/budget_ratio") == metrics.Metric("resize/budget_ratio", "resize/budget_ratio")
+    assert describe("resize/budget_ratio") == metrics.Metric(
+        "resize/budget_ratio", "resize/budget_ratio"
+    )
     long = "timing_s/" + "x" * 1000
     assert describe(long) == metrics.Metric(long, long)
 
 
 @pytest.mark.parametrize(
     ("key", "factor"),
-    [("actor/lr(1e-4)", 1e-4), ("train/lr(1e-3)", 1e-3), ("train/lr_1e-3_", 1e-3), ("actor/lr", 1), ("x(1e-3)", 1)],
+    [
+        ("actor/lr(1e-4)", 1e-4),
+        ("train/lr(1e-3)", 1e-3),
+        ("train/lr_1e-3_", 1e-3),
+        ("actor/lr", 1),
+        ("x(1e-3)", 1),
+    ],
 )
 def test_scale(key: str, factor: float) -> None:
     assert scale(key) == factor
@@ -233,8 +279,20 @@ def test_families(key: str, stem: str, part: str) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *("mean", "/max", "_min", "", "actor/pg_loss", "global_seqlen/minmax_diff", "perf/max_memory_allocated_gb"),
-        *("val-aux/gsm8k/acc/best@4/mean", "val-core_gsm8k_acc_maj@8_mean", "val-aux/gsm8k/acc/best_at_4/mean"),
+        *(
+            "mean",
+            "/max",
+            "_min",
+            "",
+            "actor/pg_loss",
+            "global_seqlen/minmax_diff",
+            "perf/max_memory_allocated_gb",
+        ),
+        *(
+            "val-aux/gsm8k/acc/best@4/mean",
+            "val-core_gsm8k_acc_maj@8_mean",
+            "val-aux/gsm8k/acc/best_at_4/mean",
+        ),
         *("val-core/gsm8k/acc/mean@8", "mean_gen_tokens_per_sample", "timing_s/gen"),
     ],
 )
@@ -261,7 +319,9 @@ def test_present_names_are_fixed_points(key: str) -> None:
 @given(KEYS)
 def test_a_stem_is_part_of_no_other_name(key: str) -> None:
     found = family(key)
-    assert found is None or (found[0] and len(found[0]) < len(key) and found[1] in ("mean", "max", "min"))
+    assert found is None or (
+        found[0] and len(found[0]) < len(key) and found[1] in ("mean", "max", "min")
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,11 @@ VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
         ("timing_s/step", "verl_timing_s_step_seconds", 1.0),
         ("timing_per_token_ms/gen", "verl_timing_per_token_gen_seconds", 1e-3),
         ("timing_per_token_ms_gen", "verl_timing_per_token_gen_seconds", 1e-3),
-        ("actor/perf/max_memory_allocated_gb", "verl_actor_perf_max_memory_allocated_bytes", 2.0**30),
+        (
+            "actor/perf/max_memory_allocated_gb",
+            "verl_actor_perf_max_memory_allocated_bytes",
+            2.0**30,
+        ),
         ("system/proc.memory.availableMB", "verl_system_proc_memory_available_bytes", 1e6),
         ("system/disk.sda.usagePercent/l:node1", "verl_system_disk_sda_usage_l_node1_ratio", 1e-2),
         ("system/gpu_util", "verl_system_gpu_util_ratio", 1e-2),
@@ -37,7 +41,9 @@ def test_a_key_is_named_in_base_units(key, name, factor):
     assert named(key) == (name, factor)
 
 
-@pytest.mark.parametrize("key", ["verl_average_reward", "training_steps_total", "run/state", "metric_info"])
+@pytest.mark.parametrize(
+    "key", ["verl_average_reward", "training_steps_total", "run/state", "metric_info"]
+)
 def test_no_key_takes_a_name_that_the_exporter_writes_itself(key):
     assert named(key).name not in OWN
     assert named(key).name.startswith("verl_")
@@ -61,5 +67,8 @@ def test_names_of_other_alphabets_do_not_depend_on_their_neighbours():
 def test_any_key_has_a_valid_name_of_its_own(keys):
     names = names_of(keys)
     assert len({name.name for name in names.values()}) == len(keys)
-    assert all(VALID.fullmatch(name.name) and name.name not in OWN and len(name.name) < 230 for name in names.values())
+    assert all(
+        VALID.fullmatch(name.name) and name.name not in OWN and len(name.name) < 230
+        for name in names.values()
+    )
     assert all(name.factor > 0 for name in names.values())

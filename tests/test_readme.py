@@ -11,8 +11,8 @@ import pytest
 
 from verl_tui.health import load_guide
 from verl_tui.indicators import INDICATORS
-from verl_tui.runs.state import State
-from verl_tui.sources import FORMATS
+from verl_tui.runs.views.state import State
+from verl_tui.sources.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +48,9 @@ def test_the_recording_is_small_and_plays_without_scripts():
 
 def test_pictures_are_not_stale():
     made = subprocess.run(
-        [sys.executable, ROOT / "screenshots" / "make.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "screenshots" / "make.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0, made.stdout + made.stderr

@@ -1,7 +1,7 @@
 """Consoles of real trainers, each alone, held against the history that the trainer itself kept.
 
-They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; those made by ourselves in `made`
-beside that. Without them these tests skip.
+They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; those made by
+ourselves in `made` beside that. Without them these tests skip.
 """
 
 from __future__ import annotations
@@ -25,19 +25,30 @@ Losses = dict[str, dict[int, float]]
 def kept_by_the_trainer(path: Path) -> Losses:
     """Return the losses of a `trainer_state.json` by step."""
     history = json.loads(path.read_text())["log_history"]
-    return {key: {entry["step"]: entry[key] for entry in history if key in entry} for key in _LOSSES}
+    return {
+        key: {entry["step"]: entry[key] for entry in history if key in entry} for key in _LOSSES
+    }
 
 
 def kept_by_llamafactory_ppo(path: Path) -> Losses:
-    """Return the losses of its trainer's state by step, counted from 1 as in all its other files."""
-    return {key: {step + 1: loss for step, loss in found.items()} for key, found in kept_by_the_trainer(path).items()}
+    """Return the losses of its trainer's state by step, counted from 1 as in all its other
+    files.
+    """
+    return {
+        key: {step + 1: loss for step, loss in found.items()}
+        for key, found in kept_by_the_trainer(path).items()
+    }
 
 
 def kept_by_swift(path: Path) -> Losses:
     """Return the losses of a `logging.jsonl` by step; of a resumed training its last word."""
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     stated = [entry for entry in entries if "global_step/max_steps" in entry and "loss" in entry]
-    return {"loss": {int(entry["global_step/max_steps"].split("/")[0]): entry["loss"] for entry in stated}}
+    return {
+        "loss": {
+            int(entry["global_step/max_steps"].split("/")[0]): entry["loss"] for entry in stated
+        }
+    }
 
 
 def kept_by_llamafactory(path: Path) -> Losses:
@@ -107,17 +118,22 @@ def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> 
     assert run.restarts == []
 
 
-@pytest.mark.parametrize(("name", "step"), [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)])
+@pytest.mark.parametrize(
+    ("name", "step"), [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)]
+)
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_training_that_was_resumed_is_a_restart_once(name: str, step: int, alone: bool) -> None:
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    assert [mark.step for mark in read_run(path / "train.log" if alone else path).restarts] == [step]
+    assert [mark.step for mark in read_run(path / "train.log" if alone else path).restarts] == [
+        step
+    ]
 
 
 @pytest.mark.parametrize(
-    ("folder", "records"), [("run-20250606_130916-td8fx8t1", 15), ("run-20250612_081149-e845csgm", 103)]
+    ("folder", "records"),
+    [("run-20250606_130916-td8fx8t1", 15), ("run-20250612_081149-e845csgm", 103)],
 )
 def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder: str, records: int) -> None:
     """Its bars are rarer than its dicts, and stand before dicts of earlier steps."""
@@ -136,7 +152,9 @@ def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder: str, rec
 
 @pytest.mark.parametrize("name", ["t019_eval", "t019_resume", "t019_log1", "lf_dpo", "lf_kto"])
 def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name: str) -> None:
-    """The console, the trainer's files and its event file are one run, each metric under one name."""
+    """The console, the trainer's files and its event file are one run, each metric under one
+    name.
+    """
     path = MADE / name / "out" / "trainer_state.json"
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")

@@ -1,6 +1,7 @@
 """Real logs of strangers, held against regular expressions that share nothing with the readers.
 
-They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; without them these tests skip.
+They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; without them
+these tests skip.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from pathlib import Path
 import pytest
 from log_reading import own_keys, read_run, read_runs, values
 
-from verl_tui.runs.state import State, state
+from verl_tui.runs.views.state import State, state
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs"))
-pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason=f"no real logs in {LOGS}: set VERL_TUI_LOGS")
+pytestmark = pytest.mark.skipif(
+    not LOGS.is_dir(), reason=f"no real logs in {LOGS}: set VERL_TUI_LOGS"
+)
 
 AGENT = "HappynessI__verl-for-AgentGym/Verl-Data/outputs"
 QWEN = "diqiuzhuanzhuan__verldata/run_logs/qwen2-7b_math.log"
@@ -37,13 +40,17 @@ def console_truth(path: Path) -> dict[str, dict[int, float]]:
         found = re.search(r"(?:^|[\s\]])step:(\d+) - (?=\S+?:(?:np\.|[-\d.]))(.*)", line)
         if found is None:
             continue
-        for key, _, number in re.findall(r"(\S.*?):((?:np\.\w+\()?)([-+.\w]+)\)?(?: - |$)", found[2]):
+        for key, _, number in re.findall(
+            r"(\S.*?):((?:np\.\w+\()?)([-+.\w]+)\)?(?: - |$)", found[2]
+        ):
             truth.setdefault(key, {})[int(found[1])] = float(number)
     return truth
 
 
 def same(a: dict[int, float], b: dict[int, float]) -> bool:
-    return a.keys() == b.keys() and all(a[s] == b[s] or (math.isnan(a[s]) and math.isnan(b[s])) for s in a)
+    return a.keys() == b.keys() and all(
+        a[s] == b[s] or (math.isnan(a[s]) and math.isnan(b[s])) for s in a
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,9 @@ def test_file_logger_says_what_json_says(name):
         record = json.loads(line)
         for key, value in record["data"].items():
             if not isinstance(value, str | list):
-                truth.setdefault(key, {})[record["step"]] = math.nan if value is None else float(value)
+                truth.setdefault(key, {})[record["step"]] = (
+                    math.nan if value is None else float(value)
+                )
     run = read_run(LOGS / name)
     assert list(run.keys) == list(truth)
     for key, expected in truth.items():
@@ -82,7 +91,9 @@ def test_file_logger_says_what_json_says(name):
 
 
 def test_console_and_file_logger_of_one_run_agree():
-    """Console and file say the same, but for NaN, which the file writes as null: both are nan here."""
+    """Console and file say the same, but for NaN, which the file writes as null: both are nan
+    here.
+    """
     console, file = read_run(LOGS / MADE), read_run(LOGS / FILES[1])
     for key in file.keys:
         assert same(values(console, key), values(file, key)), key
@@ -107,7 +118,13 @@ def test_the_directory_of_that_run_is_one_run():
         (QWEN, State.FINISHED, 210, 210, "Final validation metrics"),
         (SFT, State.FINISHED, 200, 200, "Final validation metrics"),
         (WEBSHOP, State.CRASHED, 2, 12, "ChunkedEncodingError"),
-        ("boris-dotv__search-r1.v/logs/10665_ppo_train.log", State.CRASHED, 1, 1005, "CUDA out of memory"),
+        (
+            "boris-dotv__search-r1.v/logs/10665_ppo_train.log",
+            State.CRASHED,
+            1,
+            1005,
+            "CUDA out of memory",
+        ),
         ("boris-dotv__search-r1.v/logs/10566_train.log", State.CRASHED, 50, 1005, "ActorDiedError"),
         ("KotoHanon__VERL-Maze/verl_demo.log", State.CRASHED, None, 30, "NotImplementedError"),
     ],

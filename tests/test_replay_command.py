@@ -1,4 +1,6 @@
-"""The command `replay`: what it starts the app with, and one clear sentence where there is nothing to play."""
+"""The command `replay`: what it starts the app with, and one clear sentence where there is nothing
+to play.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def log(tmp_path: Path) -> str:
     path = tmp_path / "run_7" / "verl_logs.jsonl"
     path.parent.mkdir()
     records = [
-        {"scope": "rollout", "step": step, "timestamp": 1.7e9 + step, "reward_mean": 2.5} for step in range(1, 31)
+        {"scope": "rollout", "step": step, "timestamp": 1.7e9 + step, "reward_mean": 2.5}
+        for step in range(1, 31)
     ]
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return str(path)
@@ -43,7 +46,12 @@ def test_speed_and_place_are_as_asked(log, players):
     assert main(["replay", log, "--speed", "2.5", "--from", "10", "--until", "20", "--paused"]) == 0
     assert main(["replay", log]) == 0
     asked, plain = players
-    assert (asked.speed, asked.now(), asked.until, asked.paused) == (2.5, 1.7e9 + 10, 1.7e9 + 20, True)
+    assert (asked.speed, asked.now(), asked.until, asked.paused) == (
+        2.5,
+        1.7e9 + 10,
+        1.7e9 + 20,
+        True,
+    )
     assert (plain.speed, plain.until, plain.paused) == (1.0, None, False)
 
 
@@ -61,7 +69,9 @@ def test_speed_and_place_are_as_asked(log, players):
         (["EMPTY"], 3, "nothing to replay: no step in"),
     ],
 )
-def test_what_cannot_be_played_is_refused_with_a_sentence(tmp_path, log, players, capsys, words, code, said):
+def test_what_cannot_be_played_is_refused_with_a_sentence(
+    tmp_path, log, players, capsys, words, code, said
+):
     empty = tmp_path / "train.log"
     empty.write_text("Training Progress: starts\n", encoding="utf-8")
     paths = {"LOG": log, "NOTHING": str(tmp_path / "nowhere"), "EMPTY": str(empty)}

@@ -1,4 +1,6 @@
-"""Every failure of the guide is found where it is planted and not before, and healthy runs are left in peace."""
+"""Every failure of the guide is found where it is planted and not before, and healthy runs are left
+in peace.
+"""
 
 from __future__ import annotations
 

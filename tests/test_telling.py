@@ -1,4 +1,6 @@
-"""What commands say while they are at work: how much has been read, on a terminal only, and gone afterwards."""
+"""What commands say while they are at work: how much has been read, on a terminal only, and gone
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import sys
 
 import pytest
 
-from verl_tui.commands.telling import reading
+from verl_tui.commands.output import reading
 
 
 class Terminal(io.StringIO):

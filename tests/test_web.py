@@ -36,7 +36,9 @@ def served(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "verl_tui", "web", "--port", str(port), str(log)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as server:
         try:
             assert server.stderr is not None
             found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stderr.readline())
@@ -53,10 +55,14 @@ async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
             await opened.click(600, 300)
             await opened.press("l")
             await opened.shows("reward 0.75")
-            assert {one.split("/")[2] for one in opened.asked_for} == {url.split("/")[2]}, "nobody else is asked"
+            assert {one.split("/")[2] for one in opened.asked_for} == {url.split("/")[2]}, (
+                "nobody else is asked"
+            )
             assert opened.refused == {"csp"}
             assert len(psutil.Process(server.pid).children()) == 1
-        await until(lambda: not psutil.Process(server.pid).children())  # the app of a page that is closed ends
+        await until(
+            lambda: not psutil.Process(server.pid).children()
+        )  # the app of a page that is closed ends
 
 
 async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
@@ -69,7 +75,10 @@ async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
         async with aiohttp.ClientSession() as stranger:
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await stranger.ws_connect(f"{address}/ws")
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as known, known.get(url) as answer:
+        async with (
+            aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as known,
+            known.get(url) as answer,
+        ):
             assert answer.status == 200
             assert "token" not in str(answer.url)
 
@@ -84,7 +93,9 @@ async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
         ([], "name a log"),
     ],
 )
-def test_what_cannot_be_served(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_served(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["web", *words]) == 64
     assert complaint in capsys.readouterr().err
 

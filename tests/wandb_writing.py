@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-from verl_tui.sources import wandb
+from verl_tui.sources.formats.wandb import reader as wandb
 
 
 def varint(value: int) -> bytes:
@@ -30,17 +30,23 @@ def item(number: int, key: str | tuple[str, ...], value: str) -> bytes:
 
 
 def history(step: int, numbers: dict[str | tuple[str, ...], str]) -> bytes:
-    items = b"".join(item(1, (key,) if isinstance(key, str) else key, value) for key, value in numbers.items())
+    items = b"".join(
+        item(1, (key,) if isinstance(key, str) else key, value) for key, value in numbers.items()
+    )
     return field(2, items + field(2, field(1, step) if step else b""))
 
 
 def stats(time: float, numbers: dict[str, str]) -> bytes:
     moment = field(1, int(time)) + field(2, round(time % 1 * 1e9))
-    return field(7, field(2, moment) + b"".join(item(3, key, value) for key, value in numbers.items()))
+    return field(
+        7, field(2, moment) + b"".join(item(3, key, value) for key, value in numbers.items())
+    )
 
 
 def written(records: list[bytes]) -> bytes:
-    """Return the log of records: numbered, each with the control record that wandb adds, in chunks and blocks."""
+    """Return the log of records: numbered, each with the control record that wandb adds, in chunks
+    and blocks.
+    """
     log = bytearray(wandb.HEADER)
     for number, record in enumerate(records, 1):
         rest = field(1, number) + field(16, field(4, "slot")) + record
@@ -51,7 +57,13 @@ def written(records: list[bytes]) -> bytes:
                 log += bytes(left)
                 continue
             part, rest = rest[: left - 7], rest[left - 7 :]
-            kind = (wandb.MIDDLE if rest else wandb.LAST) if not first else wandb.FIRST if rest else wandb.FULL
+            kind = (
+                (wandb.MIDDLE if rest else wandb.LAST)
+                if not first
+                else wandb.FIRST
+                if rest
+                else wandb.FULL
+            )
             body = bytes((kind,)) + part
             log += struct.pack("<IH", zlib.crc32(body), len(part)) + body
             first = False

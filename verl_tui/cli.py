@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from verl_tui import __version__
 from verl_tui.commands import COMMANDS, watch
 from verl_tui.commands.arguments import EXIT_USAGE, CommandError, Parser, ProgramParser
-from verl_tui.commands.asking import EXAMPLE
-from verl_tui.commands.telling import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, complain
+from verl_tui.commands.options import EXAMPLE
+from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, complain
 from verl_tui.config import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ _PATHS_TOO = {
     "_shtab_verl_tui_commands() { _shtab_verl_tui_named; _files }",
     "tcsh": "",
 }
-"""Shell -> what makes the place of a command complete paths as well, since `watch` need not be said."""
+"""Shell -> what makes the place of a command complete paths as well, since `watch` need not be
+said.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                # A terminal that cannot show a character shows a question mark rather than a traceback.
+                # A terminal that cannot show a character shows a question mark rather than a
+                # traceback.
                 stream.reconfigure(errors="replace")
         options = build_parser().read(sys.argv[1:] if argv is None else list(argv))
         code: int = options.run(options)
@@ -62,7 +65,9 @@ def build_parser() -> Parser:
         "A path named like a command is written ./check.",
     )
     parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
-    parser.add_argument("--print-completion", choices=SHELLS, help="print a completion script for a shell")
+    parser.add_argument(
+        "--print-completion", choices=SHELLS, help="print a completion script for a shell"
+    )
     parser.set_defaults(run=_completion)
     watch.unnamed(parser)
     for command in COMMANDS:

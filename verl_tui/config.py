@@ -28,11 +28,15 @@ ENVIRONMENT = "VERL_TUI_CONFIG"
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; its text is one sentence that names file, key and what is expected."""
+    """The configuration cannot be used; its text is one sentence that names file, key and what is
+    expected.
+    """
 
 
 def _option(default: Any, **about: Any) -> Any:
-    """Return a field with what its annotation cannot say: its `example`, the `least` and what is `above` allowed."""
+    """Return a field with what its annotation cannot say: its `example`, the `least` and what is
+    `above` allowed.
+    """
     if isinstance(default, dict):
         return field(default_factory=lambda: MappingProxyType(default), metadata=about)
     return field(default=default, metadata=about)
@@ -40,54 +44,72 @@ def _option(default: Any, **about: Any) -> Any:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything a user can set, with its default. The docstrings are the manual: `verl-tui config` prints them."""
+    """Everything a user can set, with its default. The docstrings are the manual: `verl-tui config`
+    prints them.
+    """
 
     charts: tuple[str, ...] = _option((), example='["reward", "policy_kl", "timing_s/gen"]')
-    """Charts in the order of showing: indicators (`reward`, `policy_kl`) or the log's own metric keys. Empty: reward
-    with validation, KL and loss, then entropy, response length, gradient norm, clip fraction and throughput, as far as
-    the log has them."""
+    """Charts in the order of showing: indicators (`reward`, `policy_kl`) or the log's own metric
+    keys. Empty: reward with validation, KL and loss, then entropy, response length, gradient norm,
+    clip fraction and throughput, as far as the log has them.
+    """
     response_limit: int | None = _option(None, example="1024", least=1)
-    """Longest response in tokens, for logs that do not state it. Rules about response length are multiples of it;
-    without it they assume 512 and say so."""
+    """Longest response in tokens, for logs that do not state it. Rules about response length are
+    multiples of it; without it they assume 512 and say so.
+    """
     refresh: float = _option(0.5, least=0.05)
     """Seconds between two repaints at least. Where nothing is new, nothing is painted."""
     gpu_interval: float = _option(2.0, least=0.2)
     """Seconds between two readings of this machine's GPUs."""
     poll_interval: float | None = _option(None, example="30", least=1.0)
-    """Seconds between two questions to an address (`http://…`) or an engine. Not set: 5 for a `/metrics` page, and
-    for a Prometheus server the shortest of its scrape intervals; more often than that it is never asked."""
+    """Seconds between two questions to an address (`http://…`) or an engine. Not set: 5 for a
+    `/metrics` page, and for a Prometheus server the shortest of its scrape intervals; more often
+    than that it is never asked.
+    """
     scrape_engines: bool = False
     """Whether to ask the engines (vLLM, SGLang) that a run's console names for their figures, at
-    `http://HOST:PORT/metrics`. verl has them with `rollout.disable_log_stats=false`. Off, nothing is asked that you do
-    not name yourself."""
+    `http://HOST:PORT/metrics`. verl has them with `rollout.disable_log_stats=false`. Off, nothing
+    is asked that you do not name yourself.
+    """
     theme: str = "textual-dark"
-    """Colours, by the name of a theme; the command palette (ctrl+p) lists them. The one chosen there holds at the next
-    starts, too, until this says something else. `colour-blind-dark` and `colour-blind-light` tell good, bad and curves
-    apart for everybody. Terminals of sixteen colours, and NO_COLOR, begin with `sixteen-colours`."""
+    """Colours, by the name of a theme; the command palette (ctrl+p) lists them. The one chosen
+    there holds at the next starts, too, until this says something else. `colour-blind-dark` and
+    `colour-blind-light` tell good, bad and curves apart for everybody. Terminals of sixteen
+    colours, and NO_COLOR, begin with `sixteen-colours`.
+    """
     ascii: bool | None = _option(None, example="true")
     """Whether to draw with ASCII only. Not set: decided from the locale."""
     mouse: bool = True
     """Whether to listen to the mouse. Without it the terminal's own text selection works."""
     bell: bool = False
-    """Whether to ring the terminal's bell when something is found while you watch, or a run finishes. What lay on disk
-    before and what you have acknowledged ring nothing."""
+    """Whether to ring the terminal's bell when something is found while you watch, or a run
+    finishes. What lay on disk before and what you have acknowledged ring nothing.
+    """
     notify: str = _option("off", choices=("off", "osc9", "osc777"))
-    """How to have the terminal show the same as a notification on the desktop: `osc9` (iTerm2, WezTerm, kitty, Windows
-    Terminal), `osc777` (foot, Ghostty, urxvt), or `off`. Inside tmux this needs `set -g allow-passthrough on`."""
+    """How to have the terminal show the same as a notification on the desktop: `osc9` (iTerm2,
+    WezTerm, kitty, Windows Terminal), `osc777` (foot, Ghostty, urxvt), or `off`. Inside tmux this
+    needs `set -g allow-passthrough on`.
+    """
     notify_from: str = _option("critical", choices=("warning", "critical"))
-    """Least severity of a finding that bell and notification tell of; the end of a run is told in any case."""
+    """Least severity of a finding that bell and notification tell of; the end of a run is told in
+    any case.
+    """
     targets: Mapping[str, float] = _option({}, example='validation = 0.70\n"samples/acc" = 0.9')
-    """What metrics are to reach: indicators or the log's own keys. Charts draw a line there and say at which step it
-    was reached, so does `verl-tui check`."""
+    """What metrics are to reach: indicators or the log's own keys. Charts draw a line there and say
+    at which step it was reached, so does `verl-tui check`.
+    """
     keys: Mapping[str, str] = _option({}, example='quit = "q,ctrl+q"\npause = "space"')
-    """Other keys for actions: an action's name, as the help screen shows it, and its keys separated by commas."""
+    """Other keys for actions: an action's name, as the help screen shows it, and its keys separated
+    by commas.
+    """
     guide: Mapping[str, Any] = _option(
         {},
         example='silence = ["gpu-idle"]\n\n[guide.rules.kl-high]\nthreshold = 0.15\n\n[guide.rules.my-length]\n'
         'severity = "warning"\ncondition = "above"\nmetric = "response_length/mean"\nthreshold = 4000\nwindow = 20',
     )
-    """Changes to the rules that `verl-tui guide` lists: `silence` names rules not to be heard of, `rules` holds other
-    values for a rule's fields, or rules of one's own."""
+    """Changes to the rules that `verl-tui guide` lists: `silence` names rules not to be heard of,
+    `rules` holds other values for a rule's fields, or rules of one's own.
+    """
 
     def __post_init__(self) -> None:
         """Hand the limit of response length on to the guide, which judges by it."""
@@ -100,8 +122,8 @@ def config_path(path: Path | None = None) -> Path:
     """Return the configuration file in force.
 
     Args:
-        path: File named by the user; without it the environment variable's, else the one in the user's
-            configuration directory.
+        path: File named by the user; without it the environment variable's, else the one in the
+            user's configuration directory.
     """
     if path is not None:
         return path
@@ -114,13 +136,15 @@ def config_path(path: Path | None = None) -> Path:
 
 
 def load_config(path: Path | None = None) -> Config:
-    """Return the configuration; the defaults where no file was named and the usual one does not exist.
+    """Return the configuration; the defaults where no file was named and the usual one does not
+    exist.
 
     Args:
         path: File named by the user, see `config_path`.
 
     Raises:
-        ConfigError: The file cannot be read, is no TOML, or has an unknown key or a value of the wrong type.
+        ConfigError: The file cannot be read, is no TOML, or has an unknown key or a value of the
+            wrong type.
     """
     named = path is not None or bool(os.environ.get(ENVIRONMENT))
     path = config_path(path)
@@ -142,7 +166,9 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def documented_defaults() -> str:
-    """Return all fields with their documentation as a TOML file in which every setting is commented out."""
+    """Return all fields with their documentation as a TOML file in which every setting is commented
+    out.
+    """
     manual = _manual()
     tables = [item for item in fields(Config) if _default(item) == {}]
     plain = [item for item in fields(Config) if item not in tables]
@@ -216,11 +242,15 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
 def _value(path: Path, item: Field[Any], kind: _Kind, value: Any) -> Any:
     least, choices = item.metadata.get("least"), item.metadata.get("choices")
     if choices is not None and value not in choices:
-        raise ConfigError(f"{path}: `{item.name}` must be one of {', '.join(choices)}, not {_toml(value)}")
+        raise ConfigError(
+            f"{path}: `{item.name}` must be one of {', '.join(choices)}, not {_toml(value)}"
+        )
     if kind.each and isinstance(value, dict):
         for key, one in value.items():
             if not kind.fits({key: one}):
-                raise ConfigError(f"{path}: `{item.name}.{key}` must be {kind.each}, not {_toml(one)}")
+                raise ConfigError(
+                    f"{path}: `{item.name}.{key}` must be {kind.each}, not {_toml(one)}"
+                )
     if not kind.fits(value) or (least is not None and value < least):
         expected = kind.expected if least is None else f"{kind.expected}, at least {least}"
         raise ConfigError(f"{path}: `{item.name}` must be {expected}, not {_toml(value)}")
@@ -233,13 +263,19 @@ def _manual() -> dict[str, str]:
     assert isinstance(definition, ast.ClassDef)
     manual = {}
     for item, below in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and isinstance(below, ast.Expr):
+        if (
+            isinstance(item, ast.AnnAssign)
+            and isinstance(item.target, ast.Name)
+            and isinstance(below, ast.Expr)
+        ):
             manual[item.target.id] = " ".join(ast.literal_eval(below.value).split())
     return manual
 
 
 def _entry(item: Field[Any], text: str) -> str:
-    """Return one field: prose behind `# `, settings behind a bare `#`, so that one keystroke puts them in force."""
+    """Return one field: prose behind `# `, settings behind a bare `#`, so that one keystroke puts
+    them in force.
+    """
     default = _default(item)
     example: str = item.metadata.get("example", "")
     lines = [f"# {line}" for line in textwrap.wrap(text, 98)]

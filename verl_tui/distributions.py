@@ -1,4 +1,6 @@
-"""Distributions: what lists of numbers and histograms say, as quantiles that a chart shows over steps, and as bins."""
+"""Distributions: what lists of numbers and histograms say, as quantiles that a chart shows over
+steps, and as bins.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """What a metric's name is followed by, after a `/`."""
 _MEDIAN = "/p50"
 BINS = 30
-"""Bins that a histogram is kept in, of equal width: as many as TensorBoard shows (`tf_histogram_dashboard`)."""
+"""Bins that a histogram is kept in, of equal width: as many as TensorBoard shows
+(`tf_histogram_dashboard`).
+"""
 MOST_VALUES = 1_000_000
 """Values of a list that are still looked at: batches have thousands."""
 MOST_BINS = 65_536
@@ -39,7 +43,9 @@ class Distribution(NamedTuple):
     """What is known of many values at once."""
 
     figures: Mapping[str, float]
-    """Its quantiles by the names of `QUANTILES`; `min`, `max` and `mean` where they are known exactly."""
+    """Its quantiles by the names of `QUANTILES`; `min`, `max` and `mean` where they are known
+    exactly.
+    """
     bins: Bins
 
 
@@ -57,7 +63,9 @@ class Spread(NamedTuple):
 
 
 def spreads(keys: Collection[str]) -> dict[str, Spread]:
-    """Return the distributions among metrics, by what their keys begin with: those that have all the quantiles."""
+    """Return the distributions among metrics, by what their keys begin with: those that have all
+    the quantiles.
+    """
     medians = [key for key in keys if key.endswith(_MEDIAN)]
     known = set(keys) if medians else set()
     found = {}
@@ -90,14 +98,21 @@ def of_values(values: Sequence[float]) -> Distribution | None:
         return None
     ranked = sorted(values)
     low, high = ranked[0], ranked[-1]
-    figures = {"mean": min(max(_mean(ranked), low), high), "min": low, **_ranked_quantiles(ranked), "max": high}
+    figures = {
+        "mean": min(max(_mean(ranked), low), high),
+        "min": low,
+        **_ranked_quantiles(ranked),
+        "max": high,
+    }
     counts = [0.0] * BINS
     for value, many in _runs(ranked):
         counts[_bin(value, low, high)] += many
     return Distribution(figures, Bins(low, high, counts))
 
 
-def of_bins(edges: Sequence[float], counts: Sequence[float], *, ends: bool = False) -> Distribution | None:
+def of_bins(
+    edges: Sequence[float], counts: Sequence[float], *, ends: bool = False
+) -> Distribution | None:
     """Return the distribution that a histogram tells of, None of an empty one.
 
     Args:
@@ -123,11 +138,14 @@ def of_bins(edges: Sequence[float], counts: Sequence[float], *, ends: bool = Fal
     return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
 
 
-def of_limits(low: float, high: float, limits: Sequence[float], counts: Sequence[float]) -> Distribution | None:
-    """Return the distribution of a histogram whose bins have upper limits only, the outermost ones far outside.
+def of_limits(
+    low: float, high: float, limits: Sequence[float], counts: Sequence[float]
+) -> Distribution | None:
+    """Return the distribution of a histogram whose bins have upper limits only, the outermost ones
+    far outside.
 
-    As TensorBoard does, empty bins at both ends are left out, the first bin left begins at the least value and the
-    last one ends at the greatest.
+    As TensorBoard does, empty bins at both ends are left out, the first bin left begins at the
+    least value and the last one ends at the greatest.
 
     Raises:
         ValueError: It is no histogram; the message says why, for people.
@@ -153,7 +171,8 @@ def added(one: Bins, other: Bins) -> Bins:
 
 
 def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, float]:
-    """Return the quantiles of a histogram, taking what lies in a bin as spread evenly; none of an empty one.
+    """Return the quantiles of a histogram, taking what lies in a bin as spread evenly; none of an
+    empty one.
 
     Args:
         edges: Bounds of the bins, ascending: one more than there are bins.
@@ -218,11 +237,19 @@ def _runs(ranked: Sequence[float]) -> list[tuple[float, int]]:
 
 def _bin(value: float, low: float, high: float) -> int:
     width = high / BINS - low / BINS
-    return min(BINS - 1, max(0, int((value - low) / width))) if width > 0 and isfinite(value - low) else 0
+    return (
+        min(BINS - 1, max(0, int((value - low) / width)))
+        if width > 0 and isfinite(value - low)
+        else 0
+    )
 
 
-def _rebinned(edges: Sequence[float], counts: Sequence[float], low: float, high: float) -> list[float]:
-    """Spread the counts of any bins over `BINS` of equal width, from `low` to `high`: none of them reaches beyond."""
+def _rebinned(
+    edges: Sequence[float], counts: Sequence[float], low: float, high: float
+) -> list[float]:
+    """Spread the counts of any bins over `BINS` of equal width, from `low` to `high`: none of them
+    reaches beyond.
+    """
     found = [0.0] * BINS
     width = high / BINS - low / BINS
     if not width > 0:
@@ -236,6 +263,9 @@ def _rebinned(edges: Sequence[float], counts: Sequence[float], low: float, high:
             found[first] += count
             continue
         for at in range(first, last + 1):
-            begin, end = max(left, low + at * width), right if at == last else min(right, low + (at + 1) * width)
+            begin, end = (
+                max(left, low + at * width),
+                right if at == last else min(right, low + (at + 1) * width),
+            )
             found[at] += count * max(0.0, end - begin) / (right - left)
     return found

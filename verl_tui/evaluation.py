@@ -1,7 +1,8 @@
 """Figures that the samples of one step give: how good, how varied, how repetitive they are.
 
-Definitions follow common usage: distinct-n is Li et al. 2016 (arXiv:1510.03055), the share of repeated n-grams is
-`rep-n` of Welleck et al. 2019 (arXiv:1908.04319). Both speak of words; scripts that write none are taken by character.
+Definitions follow common usage: distinct-n is Li et al. 2016 (arXiv:1510.03055), the share of
+repeated n-grams is `rep-n` of Welleck et al. 2019 (arXiv:1908.04319). Both speak of words; scripts
+that write none are taken by character.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""
 LOOKED_AT = 16
-"""Responses of a step whose text is looked at: enough for a share, few enough to cost little beside reading them."""
+"""Responses of a step whose text is looked at: enough for a share, few enough to cost little beside
+reading them.
+"""
 _LENGTH = 400
 """Characters looked at of each, the last ones: a loop goes on to the end."""
 _MOST_COMPONENTS = 32
@@ -34,16 +37,23 @@ LENGTH = "response_chars"
 READ_SHARE = "read_share"
 """How much of a dump the figures of its step are of, where not of all."""
 _WHOLE_GROUPS = 0.1
-"""Share of the groups seen that must be as large as the largest, for that to be the size of a whole group: where the
-rows of a group are scattered over the dump, a part of it holds hardly any whole one."""
+"""Share of the groups seen that must be as large as the largest, for that to be the size of a whole
+group: where the rows of a group are scattered over the dump, a part of it holds hardly any whole
+one.
+"""
 _LARGEST = 1e100
-"""A number beyond this measures nothing, and the sum of a few squares of such would not be finite."""
+"""A number beyond this measures nothing, and the sum of a few squares of such would not be
+finite.
+"""
 _NUMBER = (int, float)
 _FEW, _SOME = 32, 128
-"""Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a longer text short
-n-grams come again by themselves."""
+"""Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a
+longer text short n-grams come again by themselves.
+"""
 _ROUNDING = 1e-6
-"""Share of its size by which a score may differ from the same one reckoned in another order, in single precision."""
+"""Share of its size by which a score may differ from the same one reckoned in another order, in
+single precision.
+"""
 _LEAST_SCORED = 8
 """Fewer scores have no quantiles to speak of."""
 _LEAST_TOKENS = 8
@@ -62,10 +72,13 @@ _SAME = re.compile(r"([^ ])\1{3,}")
 _DRAWN = "=-_*#~.─━│|+"
 """Signs that people draw lines and tables with."""
 _LETTERS, _SIGNS, _DIGITS, _LINE = 4, 12, 24, 120
-"""So often in a row is too often: a letter for a word, a sign for a shout, a digit for a number, a drawn sign for a
-line; heuristic."""
+"""So often in a row is too often: a letter for a word, a sign for a shout, a digit for a number, a
+drawn sign for a line; heuristic.
+"""
 _BEAT = re.compile(rf"([^\s{_UNSPACED}]{{2,12}}?)\1{{3,}}|([^\w\s]\s{{1,2}})\2{{7,}}")
-"""A syllable again and again without a blank (`saysaysay`, `abab`), or a sign with one (`! ! !`)."""
+"""A syllable again and again without a blank (`saysaysay`, `abab`), or a sign with one (`! !
+!`).
+"""
 _ONLY_DRAWN = re.compile(rf"[\s{re.escape(_DRAWN)}]+")
 _LEAST_BEAT = 24
 """Characters that make it one: heuristic, longer than words and decimals that repeat."""
@@ -88,15 +101,18 @@ def tokens(text: str) -> list[str]:
 def repetition(text: str) -> float:
     """Return how much of a text repeats itself, 0..1.
 
-    The larger of two: the share of n-grams that came before in the text, and the share of characters that stand in runs
-    of the same one (`aaaaa bbbbb`, `!!!!!!!!!!!!`) or of a syllable without a blank (`saysaysay`).
+    The larger of two: the share of n-grams that came before in the text, and the share of
+    characters that stand in runs of the same one (`aaaaa bbbbb`, `!!!!!!!!!!!!`) or of a syllable
+    without a blank (`saysaysay`).
     """
     words = tokens(text)
     return _repetition(text, words, Counter(pairwise(words)))
 
 
 def ngram_entropy(words: Sequence[str]) -> float | None:
-    """Return the entropy of a text's word pairs, as a share of what it would be were all different; None if short."""
+    """Return the entropy of a text's word pairs, as a share of what it would be were all different;
+    None if short.
+    """
     return _entropy(Counter(pairwise(words)), len(words) - 1)
 
 
@@ -133,8 +149,12 @@ def _in_runs(text: str) -> float:
 
 
 def runs(text: str) -> list[tuple[int, int]]:
-    """Return where the same character comes again and again, or a syllable does without a blank, in order."""
-    found = [one.span() for one in _SAME.finditer(text) if one.end() - one.start() >= _too_often(one[1])]
+    """Return where the same character comes again and again, or a syllable does without a blank, in
+    order.
+    """
+    found = [
+        one.span() for one in _SAME.finditer(text) if one.end() - one.start() >= _too_often(one[1])
+    ]
     found += _beats(text)
     if len(found) < 2:
         return found
@@ -157,13 +177,19 @@ def _too_often(character: str) -> int:
 
 
 def _beats(text: str) -> list[tuple[int, int]]:
-    """Look for syllables only where there are few different characters: the search itself costs much."""
+    """Look for syllables only where there are few different characters: the search itself costs
+    much.
+    """
     places: list[tuple[int, int]] = []
     for start in range(0, len(text) - _STRETCH + 1, _STRETCH):
         end = start + _STRETCH
         if len(set(text[start:end])) > _FEW_DIFFERENT:
             continue
-        places = [*places[:-1], (places[-1][0], end)] if places and places[-1][1] == start else [*places, (start, end)]
+        places = (
+            [*places[:-1], (places[-1][0], end)]
+            if places and places[-1][1] == start
+            else [*places, (start, end)]
+        )
     return [
         one.span()
         for start, end in places
@@ -184,8 +210,9 @@ class Evaluation:
         """How many samples have a score, and the first of these scores."""
         self._low, self._high = math.inf, -math.inf
         self._total, self._squares = 0.0, 0.0
-        """Sums of the scores and of their squares, counted from the first score: large ones close together keep
-        their spread."""
+        """Sums of the scores and of their squares, counted from the first score: large ones close
+        together keep their spread.
+        """
         self._scores = array("d")
         self._extras: dict[str, list[float]] = {}
         """Name -> how many samples have it, and their sum."""
@@ -197,7 +224,9 @@ class Evaluation:
         """Take in a sample."""
         if self.count < LOOKED_AT:
             self._texts.add(sample.response)
-        self._add(sample.score, hash(sample.group or sample.prompt), len(sample.response), sample.extras)
+        self._add(
+            sample.score, hash(sample.group or sample.prompt), len(sample.response), sample.extras
+        )
 
     def add_fact(self, fact: Fact, response: str | None) -> None:
         """Take in what is known of a sample.
@@ -210,7 +239,9 @@ class Evaluation:
             self._texts.add(response)
         self._add(fact.score, hash(fact.group), fact.length, fact.numbers)
 
-    def _add(self, score: float | None, group: int, length: int, extras: Mapping[str, object]) -> None:
+    def _add(
+        self, score: float | None, group: int, length: int, extras: Mapping[str, object]
+    ) -> None:
         self.count += 1
         self._length += length
         # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
@@ -231,7 +262,11 @@ class Evaluation:
         low, high, many = self._groups.get(group, (score, score, 0))
         if self._scored <= MOST_VALUES:
             self._scores.append(score)
-        self._groups[group] = (score if score < low else low, score if score > high else high, many + 1)
+        self._groups[group] = (
+            score if score < low else low,
+            score if score > high else high,
+            many + 1,
+        )
 
     def _add_extra(self, name: str, value: float) -> None:
         known = self._extras.get(name)
@@ -246,10 +281,14 @@ class Evaluation:
         """Return what is known so far, by name; what cannot be known is left out.
 
         Args:
-            whole: Whether these are all samples of the step. Of a part, only groups that are there to the last sample
-                count: half a group is more often of one score than a whole one.
+            whole: Whether these are all samples of the step. Of a part, only groups that are there
+                to the last sample count: half a group is more often of one score than a whole one.
         """
-        found: dict[str, float] = {"count": float(self.count), **self._texts.figures(), **self._spread()}
+        found: dict[str, float] = {
+            "count": float(self.count),
+            **self._texts.figures(),
+            **self._spread(),
+        }
         if self.count:
             found[LENGTH] = self._length / self.count
         found.update(self._dead_groups(2 if whole else self._whole_group()))
@@ -265,9 +304,17 @@ class Evaluation:
             return {}
         mean = self._total / self._scored
         variance = max(0.0, self._squares / self._scored - mean * mean)
-        spread = {"score_min": float(self._low), "score_max": float(self._high), "score_std": math.sqrt(variance)}
+        spread = {
+            "score_min": float(self._low),
+            "score_max": float(self._high),
+            "score_std": math.sqrt(variance),
+        }
         scores = self.scores()
-        quantiles = {f"score/{name}": scores.figures[name] for name in QUANTILES} if scores is not None else {}
+        quantiles = (
+            {f"score/{name}": scores.figures[name] for name in QUANTILES}
+            if scores is not None
+            else {}
+        )
         return {"score": self._first + mean, **spread, **quantiles}
 
     def scores(self) -> Distribution | None:
@@ -275,15 +322,22 @@ class Evaluation:
         return of_values(self._scores[:MOST_VALUES]) if self._scored >= _LEAST_SCORED else None
 
     def _whole_group(self) -> int:
-        """Return how many samples a whole group has, at least; a number beyond all where the groups do not tell."""
+        """Return how many samples a whole group has, at least; a number beyond all where the groups
+        do not tell.
+        """
         sizes = Counter(many for _, _, many in self._groups.values())
         largest = max(sizes, default=0)
-        return max(2, largest) if sizes[largest] >= _WHOLE_GROUPS * len(self._groups) else self.count + 1
+        return (
+            max(2, largest)
+            if sizes[largest] >= _WHOLE_GROUPS * len(self._groups)
+            else self.count + 1
+        )
 
     def _dead_groups(self, least: int) -> Mapping[str, float]:
         """Return the shares of groups of one score, of those that have so many samples at least.
 
-        Right is the top of the scale only: 1 where scores go up to there, else the step's highest score.
+        Right is the top of the scale only: 1 where scores go up to there, else the step's highest
+        score.
         """
         groups = [group for group in self._groups.values() if group[2] >= least]
         if not groups:
@@ -320,7 +374,8 @@ class _Texts:
             self._entropies.append(entropy)
         self._pairs.update(pairs)
         self._total_pairs += max(0, len(words) - 1)
-        # Spaces and line ends make no difference: to drop them is twice as fast as to make them alike.
+        # Spaces and line ends make no difference: to drop them is twice as fast as to make them
+        # alike.
         self._different.add(hash(response.replace(" ", "").replace("\n", "")))
         if self._count == LOOKED_AT:
             self._done = self.figures()
@@ -344,6 +399,15 @@ class _Texts:
 
 RESERVED = frozenset(
     {"count", "repetition", "ngram_entropy", "distinct_2", "unique_share", LENGTH, READ_SHARE}
-    | {"score", "score_std", "score_min", "score_max", "groups", "dead_groups", "groups_all_wrong", "groups_all_right"}
+    | {
+        "score",
+        "score_std",
+        "score_min",
+        "score_max",
+        "groups",
+        "dead_groups",
+        "groups_all_wrong",
+        "groups_all_right",
+    }
 )
 """Names of figures; an extra of the same name is called `extra_…`."""

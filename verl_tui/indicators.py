@@ -1,7 +1,8 @@
 """What several frameworks' metrics mean: one indicator, many spellings, and whose names a log uses.
 
-The ids are public and stable: rules, exporters and users' settings name them. Spellings are those of verl (v0.1 to
-v0.9), of its tutorials, and of TRL, OpenRLHF, slime, prime-rl and NeMo-RL as read in their sources.
+The ids are public and stable: rules, exporters and users' settings name them. Spellings are those
+of verl (v0.1 to v0.9), of its tutorials, and of TRL, OpenRLHF, slime, prime-rl and NeMo-RL as read
+in their sources.
 """
 
 from __future__ import annotations
@@ -31,14 +32,19 @@ class Indicator:
     label: str
     """A few words for a title."""
     unit: str
-    """Unit where all spellings share it, else empty: ask `metrics.describe` about the log's own key."""
+    """Unit where all spellings share it, else empty: ask `metrics.describe` about the log's own
+    key.
+    """
     direction: Direction
     group: Group
     spellings: tuple[str | re.Pattern[str], ...]
-    """verl's present names and others' names in order of preference; a pattern matches the whole name."""
+    """verl's present names and others' names in order of preference; a pattern matches the whole
+    name.
+    """
 
 
-# A data set's own name may hold slashes. Where a log has no score of its own validation, auxiliary ones must do.
+# A data set's own name may hold slashes. Where a log has no score of its own validation, auxiliary
+# ones must do.
 _SCORE = r"(?:acc|accuracy|reward|rewards|score|scores|avg_reward|success|success_rate|pass@\d+)"
 _NO_SCORE = (
     r"(?!.*(?<![a-z])(?:loss|runtime|per_second|lengths?|len|kl|entropy|logp|clip|clipped|truncated|frac|time|epoch"
@@ -66,8 +72,9 @@ _AUXILIARY: tuple[re.Pattern[str], ...] = tuple(
     )
 )
 
-# id, label, unit, direction, group; then spellings in order of preference: verl's, the tutorials', and those of TRL,
-# OpenRLHF, slime, prime-rl and NeMo-RL, whose writers often put `train/` before a name: each is tried both ways.
+# id, label, unit, direction, group; then spellings in order of preference: verl's, the tutorials',
+# and those of TRL, OpenRLHF, slime, prime-rl and NeMo-RL, whose writers often put `train/` before a
+# name: each is tried both ways.
 _TABLE: tuple[tuple[str, str, str, Direction, Group, str, str, str], ...] = (
     (
         *("reward", "reward", "", "up", "reward"),
@@ -192,14 +199,19 @@ def _spellings(verl: str, tutorial: str, others: str) -> tuple[str, ...]:
 
 INDICATORS: Mapping[str, Indicator] = MappingProxyType(
     {
-        row[0]: Indicator(*row[:5], spellings=(*_CORE, *_AUXILIARY) if row[0] == "validation" else _spellings(*row[5:]))
+        row[0]: Indicator(
+            *row[:5],
+            spellings=(*_CORE, *_AUXILIARY) if row[0] == "validation" else _spellings(*row[5:]),
+        )
         for row in _TABLE
     }
 )
 """Indicator id -> indicator, in the order of showing."""
 
 _NEEDS_REWARD = frozenset({"train/loss", "loss", "loss/mean"})
-"""Losses that are a policy's only beside a reward; alone they are those of supervised fine-tuning."""
+"""Losses that are a policy's only beside a reward; alone they are those of supervised
+fine-tuning.
+"""
 
 _SCORES = re.compile(r"(^|/)scores?$")
 """What others call a list of rewards."""
@@ -209,10 +221,10 @@ _NEGATED = frozenset({("log_prob", "rollout_corr/rollout_log_ppl")})
 def resolve(keys: Collection[str]) -> dict[str, str]:
     """Find a log's own key for each indicator.
 
-    The first spelling present wins, where there is none the mean or the median of a distribution of such a name; of
-    several keys with one meaning, the one spelled verl's present way, then the alphabetically first. `truncated_share`
-    may be `response_length/clip_ratio`, which is a share of truncated responses only before verl v0.9; the caller knows
-    the version.
+    The first spelling present wins, where there is none the mean or the median of a distribution of
+    such a name; of several keys with one meaning, the one spelled verl's present way, then the
+    alphabetically first. `truncated_share` may be `response_length/clip_ratio`, which is a share of
+    truncated responses only before verl v0.9; the caller knows the version.
 
     Args:
         keys: All keys of the log, in any order.
@@ -225,7 +237,11 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
             for name in indicator.spellings:
-                if isinstance(name, str) and name in known and ("reward" in found or name not in _NEEDS_REWARD):
+                if (
+                    isinstance(name, str)
+                    and name in known
+                    and ("reward" in found or name not in _NEEDS_REWARD)
+                ):
                     found.setdefault(indicator.id, known[name])
                     break
     if scores := validation_keys(keys):
@@ -234,9 +250,11 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
 
 
 def validation_keys(keys: Collection[str]) -> list[str]:
-    """Return a log's validation scores, the best first: `mean@N` of accuracy, then of reward, then other core scores.
+    """Return a log's validation scores, the best first: `mean@N` of accuracy, then of reward, then
+    other core scores.
 
-    Auxiliary ones (`val-aux/…`) come only where there is nothing else; counts, lengths, times and losses never.
+    Auxiliary ones (`val-aux/…`) come only where there is nothing else; counts, lengths, times and
+    losses never.
     """
     return list(_validation_keys(tuple(keys)))
 
@@ -252,9 +270,11 @@ def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def factor(indicator: str, key: str) -> float:
-    """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a negated one, else 1.
+    """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
+    negated one, else 1.
 
-    verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl` (`docs/algo/rollout_corr.md`).
+    verl logs no log-probability, but its negated mean: `rollout_corr/rollout_log_ppl`
+    (`docs/algo/rollout_corr.md`).
     """
     return -1.0 if (indicator, modern(key)) in _NEGATED else 1.0
 
@@ -262,8 +282,9 @@ def factor(indicator: str, key: str) -> float:
 def dialect(keys: Collection[str]) -> Dialect:
     """Say whose names a log uses: verl's own, those of its tutorials, or another framework's.
 
-    One name that only verl writes decides. Otherwise clear names are counted, then names that several share; a tie is
-    `other`, since the tutorials' thresholds must not judge what they were not written for.
+    One name that only verl writes decides. Otherwise clear names are counted, then names that
+    several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
+    not written for.
     """
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
@@ -278,17 +299,24 @@ def dialect(keys: Collection[str]) -> Dialect:
 
 
 def _own_keys(keys: Collection[str]) -> dict[str, str]:
-    """Map verl's present names to the log's own keys; where two keys mean the same, the present name itself wins."""
+    """Map verl's present names to the log's own keys; where two keys mean the same, the present
+    name itself wins.
+    """
     own = {modern(key): key for key in sorted(keys, reverse=True)}
     return own | {key: key for key in keys if modern(key) == key}
 
 
 def _of_distributions(keys: Collection[str]) -> dict[str, str]:
-    """Map what single numbers would be called to the lines of distributions: lists have names in the plural."""
+    """Map what single numbers would be called to the lines of distributions: lists have names in
+    the plural.
+    """
     found: dict[str, str] = {}
     for stem, spread in spreads(keys).items():
         name = _SCORES.sub(r"\1rewards", modern(stem))
-        for one in (name, name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s")):
+        for one in (
+            name,
+            name.removesuffix("ies") + "y" if name.endswith("ies") else name.removesuffix("s"),
+        ):
             for spelling in (one, f"{one}/mean", f"{one}_mean"):
                 found.setdefault(spelling, spread.line)
     return found
@@ -297,7 +325,10 @@ def _of_distributions(keys: Collection[str]) -> dict[str, str]:
 @cache
 def _rank(name: str) -> int | None:
     """Return how good a validation score a name is, 0 for the best, None for what is no score."""
-    return next((rank for rank, pattern in enumerate((*_CORE, *_AUXILIARY)) if pattern.fullmatch(name)), None)
+    return next(
+        (rank for rank, pattern in enumerate((*_CORE, *_AUXILIARY)) if pattern.fullmatch(name)),
+        None,
+    )
 
 
 # Names that several write, so that they speak only where nothing clearer does.

@@ -1,4 +1,6 @@
-"""The one loop that every front end drives: takes in what sources say, keeps the runs, has them judged."""
+"""The one loop that every front end drives: takes in what sources say, keeps the runs, has them
+judged.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,27 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health import Judge, load_guide
 from verl_tui.records import Batch, GpuReading
-from verl_tui.runs.devices import DeviceHistory
 from verl_tui.runs.run import Run
-from verl_tui.sources.discovery import Discovery
+from verl_tui.runs.views.devices import DeviceHistory
+from verl_tui.sources.discovery.finder import Discovery
+from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.passed import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
-    from verl_tui.sources.addresses import Unreached
-    from verl_tui.sources.passed import PassedOver
+    from verl_tui.sources.discovery.passed_over import PassedOver
+    from verl_tui.sources.http.addresses import Unreached
 
 _NEARLY = 0.99
 """As much as is said to have been read while there are files that nothing has been heard of."""
 
 _ASLEEP = 10.0
-"""Seconds between two looks after which nobody was there: heuristic, many times what a busy machine takes."""
+"""Seconds between two looks after which nobody was there: heuristic, many times what a busy machine
+takes.
+"""
 
 News = Batch | Discovery | GpuReading
 """What reaches the monitor from the reading threads."""
@@ -53,7 +57,9 @@ class Monitor:
         self._looked: float | None = None
         """When somebody looked last, who looks all the time."""
         self._read = True
-        """Whether all that was found has been read once: before that a run may seem silent that has long ended."""
+        """Whether all that was found has been read once: before that a run may seem silent that has
+        long ended.
+        """
         self._judges: dict[str, Judge] = {}
         self._judged: dict[str, int] = {}
 
@@ -78,7 +84,9 @@ class Monitor:
             self._read = news.read
 
     def judge(self, now: float) -> bool:
-        """Judge the runs that have changed, or whose silence may have come to mean something; tell whether one did."""
+        """Judge the runs that have changed, or whose silence may have come to mean something; tell
+        whether one did.
+        """
         changed = False
         for name, judge in self._judges.items():
             verdict = judge.verdict(now)
@@ -88,7 +96,8 @@ class Monitor:
         return changed
 
     def awake(self, now: float) -> None:
-        """Note that somebody looks, as they do every second or so: time in which nobody did counts for no silence.
+        """Note that somebody looks, as they do every second or so: time in which nobody did counts
+        for no silence.
 
         A host that slept has made no steps, and when it wakes its clock is hours later.
         """

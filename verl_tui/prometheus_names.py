@@ -1,8 +1,10 @@
-"""Names of metrics in Prometheus: `verl_<key>` in base units, and the table that leads back to the log's own keys.
+"""Names of metrics in Prometheus: `verl_<key>` in base units, and the table that leads back to the
+log's own keys.
 
 Prometheus knows letters, digits and underscores, and wants seconds, bytes and ratios
-(https://prometheus.io/docs/practices/naming/). A name alone does not tell its key, since `/`, `.` and `-` all become
-`_`; so `verl_metric_info{name,key}` stands beside the metrics, and `named(key).factor` leads back to the log's unit.
+(https://prometheus.io/docs/practices/naming/). A name alone does not tell its key, since `/`, `.`
+and `-` all become `_`; so `verl_metric_info{name,key}` stands beside the metrics, and
+`named(key).factor` leads back to the log's unit.
 """
 
 from __future__ import annotations
@@ -33,11 +35,17 @@ INFO = "verl_metric_info"
 INDICATOR = "verl_indicator"
 """What several frameworks' metrics mean, by `run` and `indicator`."""
 BAND = "verl_indicator_band"
-"""Where a healthy indicator lies in this run, by `run`, `indicator` and `bound`: `low` or `high`."""
+"""Where a healthy indicator lies in this run, by `run`, `indicator` and `bound`: `low` or
+`high`.
+"""
 FINDING = "verl_finding_active"
-"""1 while a finding holds that stands for itself, by `run`, `id` and `severity`; 0 once it is over."""
+"""1 while a finding holds that stands for itself, by `run`, `id` and `severity`; 0 once it is
+over.
+"""
 FOLLOWS = "verl_finding_follows"
-"""1 while a finding holds that only follows from another, by `run`, `id`, `severity` and `cause`."""
+"""1 while a finding holds that only follows from another, by `run`, `id`, `severity` and
+`cause`.
+"""
 STATE = "verl_run_state"
 """1 for the state that a run is in and 0 for the others, by `run` and `state`."""
 LAST_STEP = "verl_last_step_timestamp_seconds"
@@ -103,8 +111,9 @@ _ENDS = re.compile(r"_(?:bucket|sum|count|created)$")
 def named(key: str) -> Name:
     """Return the name of a metric and the factor to its base unit; both follow from the key alone.
 
-    What is a percentage by its unit is taken as one; whoever knows that the log writes shares of 1 leaves the factor
-    out. Letters that Prometheus does not know are told apart by a checksum at the end.
+    What is a percentage by its unit is taken as one; whoever knows that the log writes shares of 1
+    leaves the factor out. Letters that Prometheus does not know are told apart by a checksum at the
+    end.
     """
     unit = describe(key).unit
     word, factor = _BASE.get(unit, ("", 1.0))
@@ -122,7 +131,9 @@ def named(key: str) -> Name:
 
 
 def names_of(keys: Iterable[str]) -> dict[str, Name]:
-    """Return the names of a run's metrics, no two of them the same: of two keys that meet the later is marked."""
+    """Return the names of a run's metrics, no two of them the same: of two keys that meet the later
+    is marked.
+    """
     found: dict[str, Name] = {}
     taken: set[str] = set()
     for key in keys:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.gpus import GpuSource
+from verl_tui.sources.host.gpus import GpuSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _WAITING = 2
 """Batches that may wait for the screen's loop; then the reading waits for it."""
 _SWITCH = 0.001
-"""Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log loads."""
+"""Seconds after which a busy thread hands over: at Python's 5 ms the screen stutters while a log
+loads.
+"""
 
 
 class Supply(Protocol):
@@ -88,7 +90,9 @@ class Reading:
         return not self._queue.empty()
 
     def _follow(self) -> None:
-        feed = Feed(self._specs, poll_interval=self._poll_interval, scrape_engines=self._scrape_engines)
+        feed = Feed(
+            self._specs, poll_interval=self._poll_interval, scrape_engines=self._scrape_engines
+        )
         feed.follow(self._stop, self._deliver, self._clock)
 
     def _poll(self) -> None:
@@ -112,7 +116,8 @@ def looks(
     clock: Callable[[], float],
     stop: threading.Event,
 ) -> Generator[None, None, None]:
-    """Have a monitor follow runs without a screen; yield again and again, once all that lay there has been read.
+    """Have a monitor follow runs without a screen; yield again and again, once all that lay there
+    has been read.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are followed, too.

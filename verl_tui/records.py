@@ -1,4 +1,5 @@
-"""What sources say: small immutable records, the only thing that crosses from the reading thread to the rest.
+"""What sources say: small immutable records, the only thing that crosses from the reading thread to
+the rest.
 
 A source never touches a run. It yields records; `verl_tui.monitor` applies them.
 Times are seconds since the Unix epoch, steps are the trainer's optimiser steps.
@@ -15,28 +16,36 @@ if TYPE_CHECKING:
 
 
 SAMPLES = "samples"
-"""Name of the format of files that hold samples alone: where they state no step, a run of them is an evaluation."""
+"""Name of the format of files that hold samples alone: where they state no step, a run of them is
+an evaluation.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Numbers of one or more steps that share the same keys.
 
-    `columns[i][j]` is the value of `keys[i]` at `steps[j]`. A missing key is simply not in `keys`; a value that was
-    logged but is not finite stays `nan` or `inf`.
+    `columns[i][j]` is the value of `keys[i]` at `steps[j]`. A missing key is simply not in `keys`;
+    a value that was logged but is not finite stays `nan` or `inf`.
     """
 
     keys: tuple[str, ...]
     steps: Sequence[int]
     columns: Sequence[Sequence[float]]
     orders: Sequence[int]
-    """Place of each row among all rows of its file since the file began: of two values for one step the later holds."""
+    """Place of each row among all rows of its file since the file began: of two values for one step
+    the later holds.
+    """
     times: Sequence[float] = ()
     """Wall-clock time of each row where the log states one, else empty."""
     mean: bool = False
-    """True where a repeated step means several measurements to be averaged, false where the last one wins."""
+    """True where a repeated step means several measurements to be averaged, false where the last
+    one wins.
+    """
     progress: bool = True
-    """False where the rows tell of steps without showing that training has reached them: figures of samples."""
+    """False where the rows tell of steps without showing that training has reached them: figures of
+    samples.
+    """
     reckoned: bool = False
     """True where the log states no steps: they were found from what stands around the rows."""
 
@@ -111,7 +120,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the run says it is: tqdm bars, `Total training steps: N`, `Size of train dataloader: N`."""
+    """How far the run says it is: tqdm bars, `Total training steps: N`, `Size of train dataloader:
+    N`.
+    """
 
     step: int | None = None
     total: int | None = None
@@ -158,14 +169,18 @@ class Event:
     """Line number in the source, from 1."""
     step: int | None = None
     actor: str = ""
-    """The worker that said it, `AgentLoopWorker` or `rank 3`; empty for the driver, whose errors end the run."""
+    """The worker that said it, `AgentLoopWorker` or `rank 3`; empty for the driver, whose errors
+    end the run.
+    """
     bare: bool = False
     """Whether it says only that the run failed: any other line that tells why says more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """A sign that the process lives and says nothing of its training: a time in a line, counters while it waits."""
+    """A sign that the process lives and says nothing of its training: a time in a line, counters
+    while it waits.
+    """
 
     time: float | None
     """When, as the line states it."""
@@ -210,7 +225,9 @@ class Restart:
     """Whether those samples are validation samples."""
 
 
-Record = Rows | Histogram | Sample | Dump | Progress | Event | Pulse | Settings | Unreadable | Restart
+Record = (
+    Rows | Histogram | Sample | Dump | Progress | Event | Pulse | Settings | Unreadable | Restart
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +240,9 @@ class Writer:
     gone: bool = False
     """Whether it has ended, and nobody else holds the file."""
     by_name: bool = False
-    """Whether only the file's name tells of it: it began the file, but need not be at it any more."""
+    """Whether only the file's name tells of it: it began the file, but need not be at it any
+    more.
+    """
     stopped: bool = False
     """Whether it stands still until somebody lets it go on: SIGSTOP, Ctrl+Z."""
 
@@ -243,7 +262,9 @@ class SourceStatus:
     format: str
     """Name of the format, e.g. `verl console`."""
     rank: int = 0
-    """Trust in the format, 0..15: where two sources give a value for one step, the higher rank holds."""
+    """Trust in the format, 0..15: where two sources give a value for one step, the higher rank
+    holds.
+    """
     ordinal: int = 0
     """Place among the run's sources, by age: of two equal ones the later holds."""
     records: int = 0
@@ -257,7 +278,9 @@ class SourceStatus:
     note: str | None = None
     """What should be known of its figures, e.g. that they are of a part only."""
     absolute: bool = False
-    """Whether the times that its records state count from the epoch, so that no zone is in doubt."""
+    """Whether the times that its records state count from the epoch, so that no zone is in
+    doubt.
+    """
     program: str | None = None
     """What wrote it, where its format is that of several programs: `TRL console`."""
     engines: tuple[str, ...] = ()
@@ -273,7 +296,9 @@ class SourceStatus:
     writer: Writer | None = None
     """Who writes it, None where that cannot be seen: another host, another container."""
     unheld: bool = False
-    """Whether all of this host's processes were looked at, and none holds the file, which lies on this host's disk."""
+    """Whether all of this host's processes were looked at, and none holds the file, which lies on
+    this host's disk.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +310,15 @@ class Batch:
     status: SourceStatus
     records: tuple[Record, ...] = ()
     live: bool = False
-    """True where the records were appended while we watched, so that their arrival time is their time."""
+    """True where the records were appended while we watched, so that their arrival time is their
+    time.
+    """
 
     def newest(self) -> dict[bool, int]:
         """Return the step that it has just brought, of rows that show progress and of others.
 
-        Of several steps at once all but the last came some time before, of an unfinished reading all may have.
+        Of several steps at once all but the last came some time before, of an unfinished reading
+        all may have.
         """
         found: dict[bool, int] = {}
         for rows in self.records if self.status.bytes_read >= self.status.size else ():
@@ -300,7 +328,9 @@ class Batch:
 
 
 POWER_CAP = "power cap"
-"""A board that holds its own power limit: usual at full load in a data centre, unlike all other throttling."""
+"""A board that holds its own power limit: usual at full load in a data centre, unlike all other
+throttling.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +339,9 @@ class GpuProcess:
 
     pid: int
     name: str = ""
-    """What runs, e.g. `python -m verl.trainer.main_ppo`; empty where it cannot be seen (containers hide it)."""
+    """What runs, e.g. `python -m verl.trainer.main_ppo`; empty where it cannot be seen (containers
+    hide it).
+    """
     memory: int | None = None
     """Bytes."""
     cwd: str = ""
@@ -338,7 +370,9 @@ class Gpu:
     power_limit: float | None = None
     """Watts."""
     throttle: tuple[str, ...] | None = None
-    """What holds its clocks down: `thermal`, `power brake`, `hw slowdown`, or `POWER_CAP`; empty where nothing does."""
+    """What holds its clocks down: `thermal`, `power brake`, `hw slowdown`, or `POWER_CAP`; empty
+    where nothing does.
+    """
     processes: tuple[GpuProcess, ...] | None = None
     """What computes on it, the greatest memory first."""
 

@@ -1,7 +1,7 @@
 """Makes foreign text safe to show: the one door through which every log's text passes.
 
-Logs hold what models wrote: escape sequences, control characters, right-to-left overrides, 100 kB lines. Here they
-become visible symbols, so that no later code has to think of it.
+Logs hold what models wrote: escape sequences, control characters, right-to-left overrides, 100 kB
+lines. Here they become visible symbols, so that no later code has to think of it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,29 @@ _ANSI = re.compile(
     r"|\x1b[ -/]*[0-~]"  # two-byte escapes
     r"|\x9b[0-?]*[ -/]*[@-~]"  # CSI as one C1 byte
 )
-_ANSI_BYTES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+_ANSI_BYTES = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
+)
 
 # Symbols, so that a reader of the sample sees that something was there.
-_VISIBLE: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
+_VISIBLE: dict[int, str] = {
+    code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)
+}
 _VISIBLE[0x7F] = "␡"
 _VISIBLE |= dict.fromkeys(range(0x80, 0xA0), "�")
 _VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "�")  # lone surrogates cannot be encoded
 # Bidirectional controls reorder what follows them, even beyond their own line.
-_VISIBLE |= dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+_VISIBLE |= dict.fromkeys(
+    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
+)
 # Zero-width, joining and variation characters make terminals disagree about widths.
-_VISIBLE |= dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)), "")
+_VISIBLE |= dict.fromkeys(
+    (0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)), ""
+)
 _VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
 _VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
-# So do colours of skin, a part of the sign before them or a sign of their own, and flags, spelled out in two signs.
+# So do colours of skin, a part of the sign before them or a sign of their own, and flags, spelled
+# out in two signs.
 _VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
 _VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
 _SUSPECT_ASCII = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
@@ -35,7 +44,9 @@ _SUSPECT = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
     "\ufe00-\ufe0f\ufeff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff\U000e0000-\U000e007f]"
 )
-"""What `_VISIBLE` replaces, as ranges: most text needs no replacing, and finding that out is thrice as fast."""
+"""What `_VISIBLE` replaces, as ranges: most text needs no replacing, and finding that out is thrice
+as fast.
+"""
 
 
 def strip_ansi(line: bytes) -> bytes:
@@ -44,7 +55,8 @@ def strip_ansi(line: bytes) -> bytes:
 
 
 def safe(text: str, limit: int | None = None) -> str:
-    """Return text that can go to any terminal: no escapes, no controls but newline, tabs expanded, not too long.
+    """Return text that can go to any terminal: no escapes, no controls but newline, tabs expanded,
+    not too long.
 
     Args:
         text: Anything a log may hold.

@@ -11,24 +11,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ZONES = 26 * 3600.0
-"""Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to UTC+14)."""
+"""Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to
+UTC+14).
+"""
 COMPUTERS = 1e9
-"""Seconds since the epoch, in 2001: an earlier time counts from elsewhere, such as the start of a program."""
+"""Seconds since the epoch, in 2001: an earlier time counts from elsewhere, such as the start of a
+program.
+"""
 EARLIEST, LATEST = -6e10, 1e11
-"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end with the year 9999, and
-milliseconds are larger."""
+"""Seconds since the epoch, in the years 68 and 5138, beyond which a time is none: calendars end
+with the year 9999, and milliseconds are larger.
+"""
 
 
 def dated(times: Sequence[float]) -> Sequence[float]:
-    """Return the moments that a calendar has, nan in place of all others; nothing where it has none of them."""
-    if not times or (min(times) > EARLIEST and max(times) < LATEST):  # never so where the first is nan
+    """Return the moments that a calendar has, nan in place of all others; nothing where it has none
+    of them.
+    """
+    if not times or (
+        min(times) > EARLIEST and max(times) < LATEST
+    ):  # never so where the first is nan
         return times
     known = [time if EARLIEST < time < LATEST else nan for time in times]
     return () if all(map(isnan, known)) else known
 
 
 def parse_time(text: object) -> float | None:
-    """Return seconds since the epoch of an ISO 8601 timestamp or a number; a time without a zone is local time."""
+    """Return seconds since the epoch of an ISO 8601 timestamp or a number; a time without a zone is
+    local time.
+    """
     if isinstance(text, int | float) and not isinstance(text, bool):
         return float(text) if 1e8 < text < LATEST else None
     if not isinstance(text, str):
@@ -41,12 +52,18 @@ def parse_time(text: object) -> float | None:
 
 
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):(\d\d):(\d\d)(\.\d{1,9})?")
-_WORDS = re.compile(r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?")
+_WORDS = re.compile(
+    r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?"
+)
 
 
 def parse_elapsed(text: object) -> float | None:
-    """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`; None otherwise."""
-    if not isinstance(text, str) or not (found := _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())):
+    """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`;
+    None otherwise.
+    """
+    if not isinstance(text, str) or not (
+        found := _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
+    ):
         return None
     if not any(found.groups()):
         return None
@@ -54,11 +71,14 @@ def parse_elapsed(text: object) -> float | None:
     return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds) + float(rest)
 
 
-def trusted_time(stated: float | None, modified: float | None, *, absolute: bool = False) -> float | None:
+def trusted_time(
+    stated: float | None, modified: float | None, *, absolute: bool = False
+) -> float | None:
     """Return when a record was written, of the time it states and the time its file changed.
 
-    A stated time without a zone can be half a day off, the file's time is exact; but a copy of an old log carries a
-    new file time, so a stated time that lies further back than zones explain is believed, and so is an absolute one.
+    A stated time without a zone can be half a day off, the file's time is exact; but a copy of an
+    old log carries a new file time, so a stated time that lies further back than zones explain is
+    believed, and so is an absolute one.
 
     Args:
         stated: What the record states.
@@ -90,7 +110,9 @@ def duration(seconds: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """Return an age that changes seldom, so that a quiet screen stays quiet: `now`, `20s`, `3m`, `2h 10m`."""
+    """Return an age that changes seldom, so that a quiet screen stays quiet: `now`, `20s`, `3m`,
+    `2h 10m`.
+    """
     if seconds is not None and 0 <= seconds < 60:
         return "now" if seconds < 10 else f"{int(seconds // 10) * 10}s"
     return duration(seconds)

@@ -1,8 +1,8 @@
 """The app in a browser: serves it with textual-serve to whoever has the address with its token.
 
-textual-serve answers everybody who reaches its port, and any page in a browser on this machine may open a WebSocket to
-it. So nothing is answered without a cookie, which only the address with the token gives, and which browsers do not send
-along with what other sites ask for.
+textual-serve answers everybody who reaches its port, and any page in a browser on this machine may
+open a WebSocket to it. So nothing is answered without a cookie, which only the address with the
+token gives, and which browsers do not send along with what other sites ask for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _POLICY = (
     "default-src 'none'; connect-src 'self'; font-src 'self'; img-src 'self' data:; script-src 'self' 'unsafe-inline'; "
     "style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Keeps the page from asking anybody else for anything; textual-serve's would load a font from Google."""
+"""Keeps the page from asking anybody else for anything; textual-serve's would load a font from
+Google.
+"""
 _REFUSED = "Open the address that `verl-tui web` printed, with its token.\n"
 
 
@@ -41,7 +43,9 @@ class WebServer(Server):
             public_url: Where browsers reach it, if it is not there that it listens.
         """
         shown = f"[{host}]" if ":" in host else host
-        super().__init__(command, host, port, title="verl-tui", public_url=public_url or f"http://{shown}:{port}")
+        super().__init__(
+            command, host, port, title="verl-tui", public_url=public_url or f"http://{shown}:{port}"
+        )
         self.token = secrets.token_urlsafe(24)
         self._cookie = f"verl_tui_{port}"
         """Browsers tell hosts apart, but not ports."""

@@ -60,7 +60,9 @@ def write_log(path: Path, megabytes: float, first: int = 1) -> int:
     size, step = 0, first
     with path.open("w") as file:
         while size < megabytes * 1e6:
-            text = block[(step - first) % 200].replace(f'"step":{first + (step - first) % 200},', f'"step":{step},', 1)
+            text = block[(step - first) % 200].replace(
+                f'"step":{first + (step - first) % 200},', f'"step":{step},', 1
+            )
             file.write(text)
             size += len(text)
             step += 1
@@ -92,10 +94,25 @@ def loading(folder: Path) -> list[Row]:
     rate = big.stat().st_size / 1e6 / seconds
     held = [figures[name]["memory"] for name in ("loading", "idle")]
     return [
-        ("loop delay p95 while 100 MB load", "≤ 25 ms", f"{busy:.1f} ms", f"{quiet:.1f} ms with nothing to load"),
+        (
+            "loop delay p95 while 100 MB load",
+            "≤ 25 ms",
+            f"{busy:.1f} ms",
+            f"{quiet:.1f} ms with nothing to load",
+        ),
         ("worst loop delay meanwhile", "", f"{worst:.0f} ms", ""),
-        ("loading a file logger's log", "", f"{rate:.0f} MB/s", f"reading the bytes alone: {100 / raw:.0f} MB/s"),
-        ("memory once 100 MB are loaded", "", f"{held[0]:.0f} MiB", f"{held[1]:.0f} MiB with nothing to load"),
+        (
+            "loading a file logger's log",
+            "",
+            f"{rate:.0f} MB/s",
+            f"reading the bytes alone: {100 / raw:.0f} MB/s",
+        ),
+        (
+            "memory once 100 MB are loaded",
+            "",
+            f"{held[0]:.0f} MiB",
+            f"{held[1]:.0f} MiB with nothing to load",
+        ),
     ]
 
 
@@ -110,13 +127,19 @@ def latency(folder: Path) -> list[Row]:
     plain.write_text("nothing yet\n")
     tail = Terminal(["tail", "-f", plain], (120, 40))
     assert tail.read(5, lambda: tail.shows("nothing yet"))
-    least = appended(tail, plain, range(200, 210), lambda step: f"step {step}\n", lambda step: f"step {step}")
+    least = appended(
+        tail, plain, range(200, 210), lambda step: f"step {step}\n", lambda step: f"step {step}"
+    )
     beside = f"median {median(times):.0f} ms; `tail -f`: median {median(least):.0f} ms"
     return [("append → pixels p95", "≤ 250 ms", f"{percentile(times, 95):.0f} ms", beside)]
 
 
 def appended(
-    terminal: Terminal, log: Path, steps: range, write: Callable[[int], str], seen: Callable[[int], str]
+    terminal: Terminal,
+    log: Path,
+    steps: range,
+    write: Callable[[int], str],
+    seen: Callable[[int], str],
 ) -> list[float]:
     """Append steps one by one; return the ms until each is on the screen, and end the command."""
     times = []
@@ -133,13 +156,18 @@ def appended(
 
 
 def nvml(folder: Path) -> dict[str, str]:
-    """Return the environment in which a stand-in for NVML shows 8 devices, none where there is no compiler."""
+    """Return the environment in which a stand-in for NVML shows 8 devices, none where there is no
+    compiler.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return {}
     target = folder / "libnvidia-ml.so.1"
     source = HERE.parent / "data" / "nvml_stub.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", target, source], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", target, source],
+        check=True,
+    )
     return {"LD_LIBRARY_PATH": str(folder)}
 
 
@@ -151,7 +179,9 @@ def live(folder: Path) -> list[Row]:
     terminal = Terminal([*APP, log], (160, 50), **devices)
     terminal.read(20, lambda: terminal.shows("step 999"))
     terminal.read(5)
-    assert not devices or terminal.shows("8 GPUs") or terminal.shows("H100"), "no gauges of GPUs on the screen"
+    assert not devices or terminal.shows("8 GPUs") or terminal.shows("H100"), (
+        "no gauges of GPUs on the screen"
+    )
     cpu, sent, began, steps = terminal.cpu, terminal.bytes, time.perf_counter(), 25
     for step in range(1000, 1000 + steps):
         with log.open("a") as file:
@@ -169,15 +199,21 @@ def live(folder: Path) -> list[Row]:
 
 
 def link(folder: Path) -> list[Row]:
-    """How long the quit key takes behind a link of 10 kB/s while the run goes on, against a link without limit."""
+    """How long the quit key takes behind a link of 10 kB/s while the run goes on, against a link
+    without limit.
+    """
     log = folder / "log.jsonl"
-    slow, fast = ([quit_time(log, rate) for _ in range(times)] for rate, times in ((10_000, 3), (None, 1)))
+    slow, fast = (
+        [quit_time(log, rate) for _ in range(times)] for rate, times in ((10_000, 3), (None, 1))
+    )
     beside = f"worst of 3; {max(fast):.2f} s without a limit"
     return [("quit key behind a 10 kB/s link", "≤ 1 s", f"{max(slow):.2f} s", beside)]
 
 
 def quit_time(log: Path, rate: float | None) -> float:
-    """Return the seconds from the quit key to the end of the program, while a step comes each second."""
+    """Return the seconds from the quit key to the end of the program, while a step comes each
+    second.
+    """
     log.write_text("".join(line(step) for step in range(1, 1000)))
     terminal = Terminal([*APP, log], (160, 50))
     assert terminal.read(20, lambda: terminal.shows("step 999"))
@@ -242,21 +278,35 @@ def judging(folder: Path) -> list[Row]:
         more.append(time.perf_counter() - began)
     beside = f"writing and reading it: {reading * 1000:.0f} ms"
     return [
-        ("judging 1,000 steps × 120 metrics from scratch", "< 50 ms", f"{median(scratch) * 1000:.0f} ms", beside),
+        (
+            "judging 1,000 steps × 120 metrics from scratch",
+            "< 50 ms",
+            f"{median(scratch) * 1000:.0f} ms",
+            beside,
+        ),
         ("judging again as it grows", "", f"{median(more) * 1000:.1f} ms", "whatever the length"),
     ]
 
 
 def start(folder: Path) -> list[Row]:
-    """How soon the first text and a small run are on the screen, against the least that Textual can do."""
+    """How soon the first text and a small run are on the screen, against the least that Textual can
+    do.
+    """
     log, bare = folder / "log.jsonl", folder / "bare.py"
     log.write_text("".join(line(step) for step in range(1, 200)))
     bare.write_text(BARE)
     least = median(first_seen([sys.executable, bare], "nothing but text")[0] for _ in range(5))
-    first, all_ = zip(*(first_seen([*APP, log], "verl-tui", "step 199") for _ in range(6)), strict=True)
+    first, all_ = zip(
+        *(first_seen([*APP, log], "verl-tui", "step 199") for _ in range(6)), strict=True
+    )
     beside = f"{least:.2f} s where Textual shows one word"
     return [
-        ("start → first text", "", f"{median(first[1:]):.2f} s", beside),  # the first start compiles
+        (
+            "start → first text",
+            "",
+            f"{median(first[1:]):.2f} s",
+            beside,
+        ),  # the first start compiles
         ("start → a small run on the screen", "", f"{median(all_[1:]):.2f} s", ""),
     ]
 
@@ -273,7 +323,11 @@ def first_seen(command: list[str | Path], *texts: str) -> list[float]:
 
 def machine() -> str:
     """Return what the figures depend on."""
-    known = (text.split(":")[1].strip() for text in Path("/proc/cpuinfo").read_text().splitlines() if "model n" in text)
+    known = (
+        text.split(":")[1].strip()
+        for text in Path("/proc/cpuinfo").read_text().splitlines()
+        if "model n" in text
+    )
     cpu = f"{next(known, platform.processor() or 'processor unknown')}, {os.cpu_count()} cores"
     programs = f"Python {platform.python_version()}, Textual {version('textual')}"
     return f"{cpu}; {programs}; {time.strftime('%Y-%m-%d')}"

@@ -1,4 +1,5 @@
-"""Measures how `export tensorboard` writes points beside tensorboardX: processor time, in one process.
+"""Measures how `export tensorboard` writes points beside tensorboardX: processor time, in one
+process.
 
 python tests/benchmarks/board.py [METRICS [STEPS]]
 """
@@ -60,7 +61,9 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as directory:
                 times.append(one(keys, columns, Path(directory) / str(attempt)))
     mine, other = (median(times) for times in measured.values())
-    print(f"{metrics * steps:,} points: {mine:.2f} s; tensorboardX {other:.2f} s, {other / mine:.1f} times as long")
+    print(
+        f"{metrics * steps:,} points: {mine:.2f} s; tensorboardX {other:.2f} s, {other / mine:.1f} times as long"
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Measures how soon a cluster is seen that one Prometheus knows: 20 runs of 150 metrics, 16 nodes of 8 devices.
+"""Measures how soon a cluster is seen that one Prometheus knows: 20 runs of 150 metrics, 16 nodes
+of 8 devices.
 
     python tests/benchmarks/cluster.py
 
-Debian's package prometheus brings the server. Its past is put in before it starts: an hour, scraped every 15 s.
-What the server takes for the same questions is measured beside it, with the answers thrown away.
+Debian's package prometheus brings the server. Its past is put in before it starts: an hour, scraped
+every 15 s. What the server takes for the same questions is measured beside it, with the answers
+thrown away.
 """
 
 from __future__ import annotations
@@ -26,17 +28,17 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.prometheus_names import named
 from verl_tui.reading import Reading
-from verl_tui.runs.devices import logged_devices
-from verl_tui.sources import addresses
-from verl_tui.sources.prometheus import Server
-from verl_tui.sources.web import Client
+from verl_tui.runs.views.devices import logged_devices
+from verl_tui.sources.http import addresses
+from verl_tui.sources.http.client import Client
+from verl_tui.sources.http.prometheus_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prometheus_server import Sample
 
-    from verl_tui.sources.addresses import Address
+    from verl_tui.sources.http.addresses import Address
 
 RUNS, METRICS, NODES, DEVICES, POINTS = 20, 150, 16, 8, 240
 STARTS = 4
@@ -44,7 +46,13 @@ STARTS = 4
 
 def past(end: float) -> Iterator[Sample]:
     """Yield what the server knows."""
-    keys = ["critic/score/mean", "actor/ppo_kl", "actor/entropy", "actor/grad_norm", "response_length/mean"]
+    keys = [
+        "critic/score/mean",
+        "actor/ppo_kl",
+        "actor/entropy",
+        "actor/grad_norm",
+        "response_length/mean",
+    ]
     keys += [f"extra/metric_{at}" for at in range(METRICS - len(keys))]
     exporter = {"job": "verl-tui", "instance": "head:9750"}
     for at in range(POINTS):
@@ -89,7 +97,9 @@ def questions(address: str) -> list[tuple[Address, str | None]]:
 
 
 def server_time(asked: list[tuple[Address, str | None]]) -> tuple[list[float], int]:
-    """Return the seconds that the server takes for each of some questions, and the bytes of its answers."""
+    """Return the seconds that the server takes for each of some questions, and the bytes of its
+    answers.
+    """
     client = Client(asked[0][0])
     took = []
     for address, form in asked:
@@ -119,10 +129,14 @@ def watched(address: str) -> tuple[float, float, Monitor]:
 
 
 def painted(*paths: str | Path) -> float:
-    """Return the seconds until curves of a run are on the screen of a terminal, the fastest of some starts."""
+    """Return the seconds until curves of a run are on the screen of a terminal, the fastest of some
+    starts.
+    """
     times = []
     for _ in range(STARTS):
-        terminal = Terminal([sys.executable, "-m", "verl_tui", *paths], (140, 45), VERL_TUI_STATE="")
+        terminal = Terminal(
+            [sys.executable, "-m", "verl_tui", *paths], (140, 45), VERL_TUI_STATE=""
+        )
         assert terminal.read(30, partial(curves, terminal)), "no curve came"
         times.append(time.perf_counter() - terminal.started)
         terminal.close()
@@ -137,8 +151,14 @@ def curves(terminal: Terminal) -> bool:
 def local(directory: Path) -> Path:
     """Return a log with the figures of one of the runs."""
     log = directory / "run-00.jsonl"
-    rows = [{f"extra/metric_{key}": math.sin(at / 20 + key) for key in range(METRICS)} for at in range(POINTS)]
-    lines = [json.dumps({"step": at, "data": {**row, "critic/score/mean": at / POINTS}}) for at, row in enumerate(rows)]
+    rows = [
+        {f"extra/metric_{key}": math.sin(at / 20 + key) for key in range(METRICS)}
+        for at in range(POINTS)
+    ]
+    lines = [
+        json.dumps({"step": at, "data": {**row, "critic/score/mean": at / POINTS}})
+        for at, row in enumerate(rows)
+    ]
     log.write_text("\n".join(lines) + "\n")
     return log
 
@@ -156,14 +176,20 @@ def main() -> None:
         took, size = server_time(asked)
         found = 4  # questions that find the runs, before the first of them is loaded
         first, last, monitor = watched(address)
-        points = sum(len(run.series(key) or ()) for run in monitor.runs.values() for key in run.keys)
-        print(f"{len(asked)} questions, {size / 1e6:.1f} MB; the server takes {sum(took):.2f} s for all,")
+        points = sum(
+            len(run.series(key) or ()) for run in monitor.runs.values() for key in run.keys
+        )
+        print(
+            f"{len(asked)} questions, {size / 1e6:.1f} MB; the server takes {sum(took):.2f} s for all,"
+        )
         print(f"  {sum(took[: found + 1]):.2f} s until the first run is answered")
         every = f"all {len(monitor.runs)} and {devices(monitor)} devices after {last:.2f} s"
         print(f"first run there after {first:.2f} s, {every}")
         print(f"{points:,} points")
         begin, start = painted(address), painted(local(Path(directory)))
-        print(f"first curves on the screen after {begin:.2f} s; those of one local log after {start:.2f} s")
+        print(
+            f"first curves on the screen after {begin:.2f} s; those of one local log after {start:.2f} s"
+        )
 
 
 if __name__ == "__main__":

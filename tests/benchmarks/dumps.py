@@ -1,10 +1,11 @@
-"""Measures how a directory of dumps opens: 60 steps of 70 MB, a real batch of 1024 prompts by 8 responses.
+"""Measures how a directory of dumps opens: 60 steps of 70 MB, a real batch of 1024 prompts by 8
+responses.
 
     python tests/benchmarks/dumps.py [--steps 60] [--megabytes 70] [--folder DIR]
 
-Beside it stands what verl's own viewer does (`scripts/rollout_viewer.py`: every row of every dump through the JSON
-module, all kept), for a tenth of the directory, times ten. Each is measured in a process of its own, with the files
-dropped from the page cache before.
+Beside it stands what verl's own viewer does (`scripts/rollout_viewer.py`: every row of every dump
+through the JSON module, all kept), for a tenth of the directory, times ten. Each is measured in a
+process of its own, with the files dropped from the page cache before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from verl_tui.browsing import Browser, Page
+from verl_tui.on_demand.sample_browser import Browser, Page
 from verl_tui.reading import Reading
 from verl_tui.records import Batch
 from verl_tui.runs.run import Run
@@ -39,7 +40,10 @@ TEXT = "so the sum of both is then we see that x equals y times three plus one h
 def write(folder: Path, steps: int, megabytes: int) -> None:
     """Write dumps as verl v0.9 does: groups of 8 side by side, sorted by uid."""
     rng = random.Random(0)
-    bodies = [json.dumps(" ".join(rng.choices(TEXT.split(), k=1700)) + ".\n", ensure_ascii=False) for _ in range(256)]
+    bodies = [
+        json.dumps(" ".join(rng.choices(TEXT.split(), k=1700)) + ".\n", ensure_ascii=False)
+        for _ in range(256)
+    ]
     prompt = json.dumps("user\nWhat is the sum? " * 20)[1:-1]
     for step in range(1, steps + 1):
         with (folder / f"{step}.jsonl").open("w", encoding="utf-8") as file:
@@ -68,7 +72,9 @@ class _Screen:
     def __init__(self, folder: Path) -> None:
         self.news = threading.Event()
         self.browser, self.run = Browser(self.news.set), Run("r")
-        self.reading = Reading([str(folder)], gpu_interval=60.0, clock=time.monotonic, notify=self.news.set)
+        self.reading = Reading(
+            [str(folder)], gpu_interval=60.0, clock=time.monotonic, notify=self.news.set
+        )
         self.peak = 0
 
     def until(self, done: Callable[[], object]) -> float:
@@ -94,7 +100,9 @@ class _Screen:
 
     def evaluated(self) -> bool:
         """Tell whether all figures are known."""
-        return all(state.status.bytes_read == state.status.size for state in self.run.sources.values())
+        return all(
+            state.status.bytes_read == state.status.size for state in self.run.sources.values()
+        )
 
 
 def opened(folder: Path) -> dict[str, float]:
@@ -141,7 +149,11 @@ def main() -> None:
     parser.add_argument("--part", choices=["opened", "loaded"])
     options = parser.parse_args()
     if options.part:
-        print(json.dumps(opened(options.folder) if options.part == "opened" else loaded(options.folder, 10)))
+        print(
+            json.dumps(
+                opened(options.folder) if options.part == "opened" else loaded(options.folder, 10)
+            )
+        )
         return
     top = options.folder or Path(tempfile.mkdtemp())
     folder = top / "rollouts"

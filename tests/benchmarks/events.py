@@ -1,9 +1,10 @@
-"""Measures how fast TensorBoard's event files are read, beside TensorBoard's own reader, in one run.
+"""Measures how fast TensorBoard's event files are read, beside TensorBoard's own reader, in one
+run.
 
     python tests/benchmarks/events.py [thousands of scalars]
 
-Needs `tensorboard`. Both read the same file, written by TensorBoard's own writer, from the disk's cache; the time is
-that of the processor, imports not counted.
+Needs `tensorboard`. Both read the same file, written by TensorBoard's own writer, from the disk's
+cache; the time is that of the processor, imports not counted.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from verl_tui.records import Rows
-from verl_tui.sources import tensorboard
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TAGS = [f"{('actor', 'critic', 'perf', 'timing_s')[n % 4]}/{'metric_' * (1 + n % 5)}{n}" for n in range(100)]
+TAGS = [
+    f"{('actor', 'critic', 'perf', 'timing_s')[n % 4]}/{'metric_' * (1 + n % 5)}{n}"
+    for n in range(100)
+]
 
 
 def write(path: Path, steps: int) -> None:
@@ -86,8 +90,12 @@ def main() -> None:
     mean = (before + after) / 2
     print("| measure | goal | here | beside it |\n|---|---|---|---|")
     here = f"{mean:.2f} s ({before:.2f}, {after:.2f})"
-    print(f"| {count:,} scalars of {len(TAGS)} tags ({size:.0f} MB) | | {here} | TensorBoard: {other:.2f} s |")
-    print(f"| times as fast as TensorBoard | ≥ 10 | {other / mean:.1f} | {count / mean / 1e3:,.0f} k scalars/s |")
+    print(
+        f"| {count:,} scalars of {len(TAGS)} tags ({size:.0f} MB) | | {here} | TensorBoard: {other:.2f} s |"
+    )
+    print(
+        f"| times as fast as TensorBoard | ≥ 10 | {other / mean:.1f} | {count / mean / 1e3:,.0f} k scalars/s |"
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""How quickly the screen of all metrics answers, and what a new step costs: 300 metrics × 10,000 steps on a pty.
+"""How quickly the screen of all metrics answers, and what a new step costs: 300 metrics × 10,000
+steps on a pty.
 
     python tests/benchmarks/explorer.py [METRICS STEPS]
 
-A key counts as answered when the screen looks different; rows and charts that are made a moment later count as well,
-in the second figure. What the terminal itself takes is not counted, and answers while the machine was not there
-are not (see `terminal.stolen`).
+A key counts as answered when the screen looks different; rows and charts that are made a moment
+later count as well, in the second figure. What the terminal itself takes is not counted, and
+answers while the machine was not there are not (see `terminal.stolen`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from terminal import Answer, Terminal
 SIZE = (120, 40)
 _ROUNDS = 3
 """How often all keys are pressed."""
-PREFIXES = ("actor", "critic", "timing_s", "perf", "val-core/gsm8k", "val-aux/math", "rollout_corr", "response_length")
+PREFIXES = (
+    "actor",
+    "critic",
+    "timing_s",
+    "perf",
+    "val-core/gsm8k",
+    "val-aux/math",
+    "rollout_corr",
+    "response_length",
+)
 KEYS = {
     "charts": b"l" * 3 + b"j" * 3 + b"\x1b[6~" * 6 + b"k" * 2 + b"\x1b[5~" * 3 + b"><)(" + b"Gg",
     "cursor and zoom": b"\x1b[D" * 12 + b"++--" + b"\x1b[C" * 4,
@@ -33,7 +43,9 @@ KEYS = {
 
 
 def write(path: Path, metrics: int, first: int, count: int) -> None:
-    """Append steps; every tenth is a validation, as verl logs it: with the keys of validation in the same line."""
+    """Append steps; every tenth is a validation, as verl logs it: with the keys of validation in
+    the same line.
+    """
     chance = random.Random(first)
     keys = [f"{PREFIXES[n % len(PREFIXES)]}/metric_{n // len(PREFIXES)}" for n in range(metrics)]
     with path.open("a") as file:

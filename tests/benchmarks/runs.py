@@ -1,10 +1,12 @@
-"""Measures how soon the screen answers with many runs loaded: from a key to the changed frame, on a real pty.
+"""Measures how soon the screen answers with many runs loaded: from a key to the changed frame, on a
+real pty.
 
     python tests/benchmarks/runs.py [RUNS]
 
-Each figure stands beside its goal and beside the same key with two runs. The first frame that shows something new
-counts; what takes longer, as the curves of another run, comes in the next one. Answers while the machine was not
-there do not count (see `terminal.stolen`); how many of those there were is told.
+Each figure stands beside its goal and beside the same key with two runs. The first frame that shows
+something new counts; what takes longer, as the curves of another run, comes in the next one.
+Answers while the machine was not there do not count (see `terminal.stolen`); how many of those
+there were is told.
 """
 
 from __future__ import annotations
@@ -55,7 +57,13 @@ LIST_KEYS = {
     "space selects, curves follow": [b" ", b"j"],
 }
 """Keys while the list of runs has the focus."""
-SCREENS = {"enter opens a chart": b"\r", "m all metrics": b"m", "l the log": b"l", "C compares": b"C", "? help": b"?"}
+SCREENS = {
+    "enter opens a chart": b"\r",
+    "m all metrics": b"m",
+    "l the log": b"l",
+    "C compares": b"C",
+    "? help": b"?",
+}
 _BACK = b"\x1b"
 """Esc; for 15 ms it may be the beginning of another key, which counts."""
 
@@ -68,7 +76,10 @@ def write_runs(folder: Path, count: int) -> list[str]:
         steps = random.Random(number).randint(20, 300)
         with (folder / name / "train.jsonl").open("w") as file:
             for step in range(1, steps + 1):
-                data = {key: 0.5 + 0.3 * math.sin(step / 50 + at + number) for at, key in enumerate(METRICS)}
+                data = {
+                    key: 0.5 + 0.3 * math.sin(step / 50 + at + number)
+                    for at, key in enumerate(METRICS)
+                }
                 file.write(json.dumps({"step": step, "data": data}) + "\n")
     return names
 
@@ -80,11 +91,16 @@ def timed(terminal: Terminal, key: bytes, expected: str = "") -> Answer:
 
 def enough(answers: list[Answer], wanted: int) -> bool:
     """Tell whether a key has been pressed often enough."""
-    return len(answers) >= wanted * _PATIENCE or sum(not answer.disturbed for answer in answers) >= wanted
+    return (
+        len(answers) >= wanted * _PATIENCE
+        or sum(not answer.disturbed for answer in answers) >= wanted
+    )
 
 
 def at_work(terminal: Terminal, keys: bytes) -> float:
-    """Return the ms of processor time that each key costs: on a busy machine it says more than the clock."""
+    """Return the ms of processor time that each key costs: on a busy machine it says more than the
+    clock.
+    """
     before = terminal.cpu
     for at in range(len(keys)):
         terminal.press(keys[at : at + 1])
@@ -109,8 +125,12 @@ def answers(terminal: Terminal, names: list[str], times: int) -> Iterator[tuple[
         yield from pressed(terminal, LIST_KEYS, times)
 
 
-def pressed(terminal: Terminal, keys: dict[str, list[bytes]], times: int) -> Iterator[tuple[str, list[Answer]]]:
-    """Yield the same of keys that are pressed in turn: until the first frame that shows something new."""
+def pressed(
+    terminal: Terminal, keys: dict[str, list[bytes]], times: int
+) -> Iterator[tuple[str, list[Answer]]]:
+    """Yield the same of keys that are pressed in turn: until the first frame that shows something
+    new.
+    """
     for what, turn in keys.items():
         taken: list[Answer] = []
         while not enough(taken, times) or len(taken) % len(turn):
@@ -156,13 +176,17 @@ def main() -> None:
     for many, times in ((2, _BESIDE), (count, _TIMES)):
         with tempfile.TemporaryDirectory() as folder:
             figures[many], work[many] = measure(Path(folder), many, times)
-    print(f"| key, {count} runs | goal | median | p95 | of | two runs, median |\n|---|---|---|---|---|---|")
+    print(
+        f"| key, {count} runs | goal | median | p95 | of | two runs, median |\n|---|---|---|---|---|---|"
+    )
     for key, taken in figures[count].items():
         counted, alone = undisturbed(taken), undisturbed(figures[2].get(key, []))
         worst = quantiles(counted, n=20, method="inclusive")[-1]
         beside = f"{median(alone):.0f} ms" if alone else ""
         of = f"{len(counted)} of {len(taken)}"
-        print(f"| {key} | p95 {_GOAL} | {median(counted):.0f} ms | {worst:.0f} ms | {of} | {beside} |")
+        print(
+            f"| {key} | p95 {_GOAL} | {median(counted):.0f} ms | {worst:.0f} ms | {of} | {beside} |"
+        )
     print(f"\n`]`, processor time: {work[count]:.0f} ms a key; with two runs {work[2]:.0f} ms")
 
 

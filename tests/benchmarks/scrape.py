@@ -1,4 +1,5 @@
-"""Measures the exporter for Prometheus with many runs: a scrape over HTTP, the making of a page, and memory.
+"""Measures the exporter for Prometheus with many runs: a scrape over HTTP, the making of a page,
+and memory.
 
 python tests/benchmarks/scrape.py [RUNS [METRICS [STEPS]]]
 """
@@ -27,7 +28,12 @@ TRIES = 15
 def write(directory: Path, runs: int, metrics: int, steps: int) -> None:
     """Write runs as verl's file logger does."""
     dice = random.Random(0)
-    spellings = [one for indicator in INDICATORS.values() for one in indicator.spellings if isinstance(one, str)]
+    spellings = [
+        one
+        for indicator in INDICATORS.values()
+        for one in indicator.spellings
+        if isinstance(one, str)
+    ]
     known = [one for one in spellings if dialect((one,)) == "verl"]
     others = [f"timing_s/part_{number}" for number in range(30)] + [
         f"actor/figure_{number}" for number in range(metrics)
@@ -38,7 +44,9 @@ def write(directory: Path, runs: int, metrics: int, steps: int) -> None:
         path.parent.mkdir()
         with path.open("w", encoding="utf-8") as file:
             for step in range(1, steps + 1):
-                file.write(json.dumps({"step": step, "data": {key: dice.random() for key in keys}}) + "\n")
+                file.write(
+                    json.dumps({"step": step, "data": {key: dice.random() for key in keys}}) + "\n"
+                )
 
 
 def scraped(address: str) -> bytes:
@@ -55,10 +63,21 @@ def main() -> None:
     runs, metrics, steps = (*map(int, sys.argv[1:]), *(50, 150, 200)[len(sys.argv) - 1 :])
     with tempfile.TemporaryDirectory() as directory:
         write(Path(directory), runs, metrics, steps)
-        command = [sys.executable, "-m", "verl_tui", "export", "prometheus", directory, "--port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "verl_tui",
+            "export",
+            "prometheus",
+            directory,
+            "--port",
+            "0",
+        ]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as exporter:
             assert exporter.stderr is not None
-            address = next(found[0] for line in exporter.stderr if (found := re.search(r"http://\S+", line)))
+            address = next(
+                found[0] for line in exporter.stderr if (found := re.search(r"http://\S+", line))
+            )
             process = psutil.Process(exporter.pid)
             begun = time.perf_counter()
             while not (page := scraped(address)):
@@ -76,7 +95,9 @@ def main() -> None:
             memory = process.memory_info().rss / 1e6
             exporter.terminate()
     series = sum(not line.startswith(b"#") for line in page.splitlines())
-    print(f"{runs} runs x {metrics} metrics x {steps} steps: first page after {loaded:.1f} s, {series:,} series")
+    print(
+        f"{runs} runs x {metrics} metrics x {steps} steps: first page after {loaded:.1f} s, {series:,} series"
+    )
     print(
         f"a scrape: median {1e3 * median(taken):.0f} ms, longest {1e3 * max(taken):.0f} ms, {len(page) / 1e3:,.0f} kB"
     )

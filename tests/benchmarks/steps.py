@@ -1,4 +1,5 @@
-"""Measures what a training step costs on the way to the terminal, on every screen: 117 metrics on a pty.
+"""Measures what a training step costs on the way to the terminal, on every screen: 117 metrics on a
+pty.
 
 python tests/benchmarks/steps.py [STEPS]
 """
@@ -40,7 +41,9 @@ _GOAL = 4.0
 
 
 def cost(keys: tuple[str, ...], folder: Path, last: int) -> tuple[list[float], int, float]:
-    """Return the kB of some steps on a screen, bytes without anything new, and the ms of processor time of a step."""
+    """Return the kB of some steps on a screen, bytes without anything new, and the ms of processor
+    time of a step.
+    """
     log = folder / "log.jsonl"
     log.write_text("".join(line(step) for step in range(1, last + 1)))
     terminal = Terminal([sys.executable, "-m", "verl_tui", log], SIZE, VERL_TUI_STATE="")
@@ -66,13 +69,18 @@ def cost(keys: tuple[str, ...], folder: Path, last: int) -> tuple[list[float], i
 def main() -> None:
     """Measure and print a table."""
     last = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    print(f"a step, {SIZE[0]}×{SIZE[1]}\n\n| screen | goal | mean | most | nothing new for 3 s | processor |")
+    print(
+        f"a step, {SIZE[0]}×{SIZE[1]}\n\n| screen | goal | mean | most | nothing new for 3 s | processor |"
+    )
     print("|---|---|---|---|---|---|")
     for name, keys in SCREENS.items():
         with tempfile.TemporaryDirectory() as folder:
             costs, idle, used = cost(keys, Path(folder), last)
         kilobytes = f"{mean(costs):.1f} kB | {max(costs):.1f} kB"
-        print(f"| {name} | ≤ {_GOAL:.0f} kB | {kilobytes} | {idle} bytes | {used:.0f} ms |", flush=True)
+        print(
+            f"| {name} | ≤ {_GOAL:.0f} kB | {kilobytes} | {idle} bytes | {used:.0f} ms |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A terminal for measuring: runs a command on a pty, answers what a capable terminal answers, counts what comes."""
+"""A terminal for measuring: runs a command on a pty, answers what a capable terminal answers,
+counts what comes.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,11 @@ class Answer(NamedTuple):
 
 
 def stolen() -> int:
-    """Return the hundredths of a second that a host has kept the processors for itself; 0 where there is none.
+    """Return the hundredths of a second that a host has kept the processors for itself; 0 where
+    there is none.
 
-    A virtual processor stands still now and then, for up to some tenths of a second; proc(5) calls that steal.
+    A virtual processor stands still now and then, for up to some tenths of a second; proc(5) calls
+    that steal.
     """
     with Path("/proc/stat").open() as file:
         return int(file.readline().split()[8])
@@ -47,13 +51,18 @@ def stolen() -> int:
 class Terminal:
     """A command on a pty of a given size."""
 
-    def __init__(self, command: Sequence[str | Path], size: tuple[int, int], **environment: str) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], size: tuple[int, int], **environment: str
+    ) -> None:
         columns, rows = size
         self.started = time.perf_counter()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", **environment)
-            for name in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE"):  # an installed program has its bytecode
+            for name in (
+                "NO_COLOR",
+                "PYTHONDONTWRITEBYTECODE",
+            ):  # an installed program has its bytecode
                 os.environ.pop(name, None)
             os.execvp(str(command[0]), [str(word) for word in command])
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -95,10 +104,11 @@ class Terminal:
             self._lines = None
 
     def answer(self, keys: bytes, until: Callable[[], bool], most: float = 10.0) -> Answer:
-        """Press keys; return how soon the frame came that fulfils a condition, and the last bytes of all.
+        """Press keys; return how soon the frame came that fulfils a condition, and the last bytes
+        of all.
 
-        The emulator draws nothing meanwhile, so that its own time counts for nothing: what came is drawn afterwards,
-        piece by piece, to see which piece was the answer.
+        The emulator draws nothing meanwhile, so that its own time counts for nothing: what came is
+        drawn afterwards, piece by piece, to see which piece was the answer.
         """
         came: list[tuple[float, int, bytes]] = []
         before = stolen()
@@ -118,7 +128,9 @@ class Terminal:
         return Answer((first[0] - began) * 1e3, (came[-1][0] - began) * 1e3, first[1] > before)
 
     def _gather(self, came: list[tuple[float, int, bytes]], quiet: float) -> None:
-        """Take in what comes, until nothing has for so many seconds, with the moment and what was stolen until then."""
+        """Take in what comes, until nothing has for so many seconds, with the moment and what was
+        stolen until then.
+        """
         while select.select([self._fd], [], [], quiet)[0]:
             try:
                 data = os.read(self._fd, 1 << 20)
@@ -139,7 +151,9 @@ class Terminal:
 
     @property
     def changed(self) -> bool:
-        """Whether any cell has been written, be it in other colours, since keys were pressed last."""
+        """Whether any cell has been written, be it in other colours, since keys were pressed
+        last.
+        """
         return bool(self._screen.dirty)
 
     def press(self, keys: bytes) -> None:

@@ -1,4 +1,5 @@
-"""Runs the app with a task that wakes every 5 ms, and writes how late it woke while the log was loading.
+"""Runs the app with a task that wakes every 5 ms, and writes how late it woke while the log was
+loading.
 
 python ticking.py LOG RESULT SECONDS
 """
@@ -37,7 +38,9 @@ class Ticking(VerlApp):
             if self._loading is False and self._monitor.runs and most > 30:
                 break
         seconds = perf_counter() - began
-        Path(sys.argv[2]).write_text(json.dumps({"late": late, "seconds": seconds, "memory": memory("self")}))
+        Path(sys.argv[2]).write_text(
+            json.dumps({"late": late, "seconds": seconds, "memory": memory("self")})
+        )
         self.exit(0)
 
 

@@ -2,11 +2,12 @@
 
     python tests/benchmarks/wandb_runs.py RUN.wandb
 
-Beside it the same log without the console's lines and the summaries, which are most of the records of most logs and
-which only `leet` reads. All figures are seconds of CPU, the least of some tries. What is compared is not quite the
-same: here all values become rows; the classes only hand out names and numbers, in C (upb) as wandb installs them, and
-in Python where upb is not to be had; `leet inspect --summary` takes every record apart, but shows only the last metrics
-and the console's tail, so that it need not read system figures; its own start is taken off.
+Beside it the same log without the console's lines and the summaries, which are most of the records
+of most logs and which only `leet` reads. All figures are seconds of CPU, the least of some tries.
+What is compared is not quite the same: here all values become rows; the classes only hand out names
+and numbers, in C (upb) as wandb installs them, and in Python where upb is not to be had; `leet
+inspect --summary` takes every record apart, but shows only the last metrics and the console's tail,
+so that it need not read system figures; its own start is taken off.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import wandb
+from verl_tui.sources.formats.wandb import reader as wandb
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ def log(messages: list[bytes]) -> bytes:
                 out += bytes(left)
                 continue
             part, rest = rest[: left - 7], rest[left - 7 :]
-            kind = (wandb.FIRST if rest else wandb.FULL) if first else (wandb.MIDDLE if rest else wandb.LAST)
+            kind = (
+                (wandb.FIRST if rest else wandb.FULL)
+                if first
+                else (wandb.MIDDLE if rest else wandb.LAST)
+            )
             body = bytes((kind,)) + part
             out += struct.pack("<IH", zlib.crc32(body), len(part)) + body
             first = False
@@ -84,7 +89,10 @@ def theirs(path: Path) -> None:
         kind = record.WhichOneof("record_type")
         if kind in ("history", "stats"):
             for item in getattr(record, kind).item:
-                _ = (".".join(item.nested_key) if kind == "history" else item.key), json.loads(item.value_json)
+                _ = (
+                    (".".join(item.nested_key) if kind == "history" else item.key),
+                    json.loads(item.value_json),
+                )
 
 
 def least(read: Callable[[Path], None], path: Path, tries: int = 9) -> float:
@@ -108,7 +116,15 @@ def leet(path: Path, tries: int = 3) -> float:
     """Return the least seconds of CPU of `wandb leet inspect --summary`, started without Python."""
     from wandb.util import get_core_path
 
-    command = [get_core_path(), "leet", "inspect", "--no-observability", "--summary", "--run-file", str(path)]
+    command = [
+        get_core_path(),
+        "leet",
+        "inspect",
+        "--no-observability",
+        "--summary",
+        "--run-file",
+        str(path),
+    ]
     took = []
     for _ in range(tries):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -127,7 +143,11 @@ def main() -> None:
     from wandb.proto.wandb_internal_pb2 import Record
 
     messages = list(records(path.read_bytes()))
-    kept = [message for message in messages if Record.FromString(message).WhichOneof("record_type") not in LEFT_OUT]
+    kept = [
+        message
+        for message in messages
+        if Record.FromString(message).WhichOneof("record_type") not in LEFT_OUT
+    ]
     with tempfile.TemporaryDirectory() as folder:
         nothing, short = Path(folder, "run-a.wandb"), Path(folder, "run-b.wandb")
         nothing.write_bytes(log(messages[:2]))

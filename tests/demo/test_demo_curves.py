@@ -1,4 +1,6 @@
-"""The curves against the guide: the healthy run inside its bands, the other one out of them where it should be."""
+"""The curves against the guide: the healthy run inside its bands, the other one out of them where
+it should be.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_healthy_run_stays_inside_the_bands(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_healthy_reward_settles_early(seed: int) -> None:
-    assert all(2.0 <= curves.healthy_ppo(step, seed).reward_mean <= 4.0 for step in HEALTHY if step > 20)
+    assert all(
+        2.0 <= curves.healthy_ppo(step, seed).reward_mean <= 4.0 for step in HEALTHY if step > 20
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -85,7 +89,9 @@ def test_kl_leaves_its_band_before_the_reward_falls(seed: int) -> None:
     first_high = next(step for step, now in steps.items() if now.kl_div > 0.1)
     assert curves.DRIFT_STEP <= first_high < curves.COLLAPSE_STEP
     assert all(now.kl_div > 0.2 for step, now in steps.items() if step >= curves.COLLAPSE_STEP)
-    assert all(now.divergence > 3 * 0.1 for step, now in steps.items() if step >= curves.COLLAPSE_STEP)
+    assert all(
+        now.divergence > 3 * 0.1 for step, now in steps.items() if step >= curves.COLLAPSE_STEP
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

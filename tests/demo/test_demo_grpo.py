@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 START = 1_790_000_000.0
 PREFIX = re.compile(r"\x1b\[36m\((\w+) pid=\d+\)\x1b\[0m ")
 STEP = re.compile(r"(?<![\w:])step:(\d+) - (.*)")
-PIECE = re.compile(r"(?P<k>.+?):(?:np\.\w+\()?(?P<v>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?")
-BAR = re.compile(r"\rTraining Progress: ( {0,2}\d+)%\|([ ▏▎▍▌▋▊▉█]{10})\| (\d+)/(\d+) \[(\S+)<(\S+), +(\S+)\]")
+PIECE = re.compile(
+    r"(?P<k>.+?):(?:np\.\w+\()?(?P<v>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?"
+)
+BAR = re.compile(
+    r"\rTraining Progress: ( {0,2}\d+)%\|([ ▏▎▍▌▋▊▉█]{10})\| (\d+)/(\d+) \[(\S+)<(\S+), +(\S+)\]"
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,20 +77,28 @@ def test_configuration_is_printed_first_and_equals_the_file(run: Path, lines: li
     assert config["trainer"]["total_training_steps"] == curves.GRPO_STEPS
 
 
-def test_console_and_file_logger_say_the_same(lines: list[str], metrics: dict[int, dict[str, float]]) -> None:
+def test_console_and_file_logger_say_the_same(
+    lines: list[str], metrics: dict[int, dict[str, float]]
+) -> None:
     matches = [match for line in lines if (match := STEP.search(line))]
-    assert [int(match[1]) for match in matches] == list(range(curves.GRPO_STEPS + 1)) == list(metrics)
+    assert (
+        [int(match[1]) for match in matches] == list(range(curves.GRPO_STEPS + 1)) == list(metrics)
+    )
     for match in matches:
         pieces = [PIECE.fullmatch(piece) for piece in match[2].split(" - ")]
         assert all(pieces)
-        assert {piece["k"]: float(piece["v"]) for piece in pieces if piece} == metrics[int(match[1])]
+        assert {piece["k"]: float(piece["v"]) for piece in pieces if piece} == metrics[
+            int(match[1])
+        ]
 
 
 def test_only_what_v1_leaves_to_numpy_is_numpy(lines: list[str]) -> None:
     line = next(line for line in lines if "step:10 - " in line)
     scalars = {piece.split(":")[0] for piece in line.split(" - ") if ":np." in piece}
     assert scalars
-    assert all(key.startswith(("val-", "training/num_turns/", "training/off_policy/")) for key in scalars)
+    assert all(
+        key.startswith(("val-", "training/num_turns/", "training/off_policy/")) for key in scalars
+    )
     assert re.search(r"val-core/openai/gsm8k/reward/mean@1:np\.float64\(0\.\d+\)", line)
     assert "val-aux/num_turns/min:np.int64(2)" in line
     assert "actor/lr:1e-06" in line
@@ -99,7 +111,9 @@ def test_file_logger_is_compact_and_starts_with_validation_only(
     assert content.startswith(b'{"step":0,"data":{"val-core/openai/gsm8k/reward/mean@1":')
     assert b'"actor/lr":1e-6,' in content
     assert all(key.startswith("val-") for key in metrics[0])
-    validated = [step for step, data in metrics.items() if "val-core/openai/gsm8k/reward/mean@1" in data]
+    validated = [
+        step for step, data in metrics.items() if "val-core/openai/gsm8k/reward/mean@1" in data
+    ]
     assert validated == list(range(0, curves.GRPO_STEPS + 1, 10))
 
 
@@ -110,7 +124,11 @@ def test_progress_bars_are_tqdms(lines: list[str]) -> None:
     assert bars[0] == "\rTraining Progress:   0%|          | 0/300 [00:00<?, ?it/s]"
     assert bars[3] == "\rTraining Progress:   1%|          | 3/300 [00:03<04:57,  1.00s/it]"
     assert bars[150] == "\rTraining Progress:  50%|█████     | 150/300 [02:30<02:30,  1.00s/it]"
-    assert bars[-1] == bars[-2] == "\rTraining Progress: 100%|██████████| 300/300 [05:00<00:00,  1.00s/it]"
+    assert (
+        bars[-1]
+        == bars[-2]
+        == "\rTraining Progress: 100%|██████████| 300/300 [05:00<00:00,  1.00s/it]"
+    )
 
 
 def test_long_runs_show_hours(tmp_path: Path) -> None:
@@ -180,7 +198,9 @@ def test_every_equation_in_a_right_answer_holds(run: Path) -> None:
     seen = 0
     for row in dumped(run / "rollouts" / "300.jsonl"):
         for left, result in re.findall(r"(\d+(?: [×/+-] \d+)+) = (\d+)", row["output"]):
-            value = eval("".join(signs.get(part, part) for part in left.split()))  # digits and signs only
+            value = eval(
+                "".join(signs.get(part, part) for part in left.split())
+            )  # digits and signs only
             assert value == int(result)
             seen += 1
     assert seen > 50
@@ -193,14 +213,20 @@ def test_metrics_are_those_of_the_dumps(run: Path, metrics: dict[int, dict[str, 
         assert metrics[step]["response_length/clip_ratio"] >= 1 / len(rows)
     for step in (0, 150, 300):
         rows = dumped(run / "validation" / f"{step}.jsonl")
-        assert metrics[step]["val-core/openai/gsm8k/reward/mean@1"] == mean(row["score"] for row in rows)
+        assert metrics[step]["val-core/openai/gsm8k/reward/mean@1"] == mean(
+            row["score"] for row in rows
+        )
 
 
 def test_the_policy_learns(metrics: dict[int, dict[str, float]]) -> None:
     scores = [data["critic/score/mean"] for step, data in metrics.items() if step]
     assert mean(scores[:30]) < 0.5
     assert mean(scores[-30:]) > 0.65
-    validated = [data["val-core/openai/gsm8k/reward/mean@1"] for step, data in metrics.items() if step % 50 == 0]
+    validated = [
+        data["val-core/openai/gsm8k/reward/mean@1"]
+        for step, data in metrics.items()
+        if step % 50 == 0
+    ]
     assert validated == sorted(validated)
     assert max(data["response_length/max"] for step, data in metrics.items() if step) < 1024
 
@@ -208,15 +234,29 @@ def test_the_policy_learns(metrics: dict[int, dict[str, float]]) -> None:
 def test_no_group_statistics_cry_wolf(run: Path) -> None:
     for step in range(1, curves.GRPO_STEPS + 1, 10):
         rows = dumped(run / "rollouts" / f"{step}.jsonl")
-        groups = [{row["score"] for row in rows[place : place + 4]} for place in range(0, len(rows), 4)]
+        groups = [
+            {row["score"] for row in rows[place : place + 4]} for place in range(0, len(rows), 4)
+        ]
         assert sum(len(scores) == 1 for scores in groups) / len(groups) < 0.75
 
 
 def test_phases_add_up(metrics: dict[int, dict[str, float]]) -> None:
     data = metrics[50]
-    phases = ("gen", "old_log_prob", "ref", "adv", "update_actor", "save_checkpoint", "update_weights")
-    assert data["timing_s/step"] == pytest.approx(sum(data[f"timing_s/{phase}"] for phase in phases) + 0.02)
-    assert data["perf/throughput"] == pytest.approx(data["perf/total_num_tokens"] / data["timing_s/step"] / 8)
+    phases = (
+        "gen",
+        "old_log_prob",
+        "ref",
+        "adv",
+        "update_actor",
+        "save_checkpoint",
+        "update_weights",
+    )
+    assert data["timing_s/step"] == pytest.approx(
+        sum(data[f"timing_s/{phase}"] for phase in phases) + 0.02
+    )
+    assert data["perf/throughput"] == pytest.approx(
+        data["perf/total_num_tokens"] / data["timing_s/step"] / 8
+    )
     assert "timing_s/testing" in data
     assert "timing_s/save_checkpoint" not in metrics[51]
 

@@ -30,12 +30,19 @@ class Clock:
 
 def fingerprints(directory: Path) -> dict[str, str]:
     files = sorted(path for path in directory.rglob("*") if path.is_file())
-    return {str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 def steps(directory: Path, run: str) -> list[int]:
     content = (directory / run / "verl_logs.jsonl").read_bytes()
-    return [record["step"] for line in content.splitlines() if (record := json.loads(line))["scope"] == "rollout"]
+    return [
+        record["step"]
+        for line in content.splitlines()
+        if (record := json.loads(line))["scope"] == "rollout"
+    ]
 
 
 def grpo_steps(directory: Path) -> list[int]:
@@ -53,7 +60,10 @@ def test_history_leaves_the_cliff_ahead(tmp_path: Path, clock: Clock) -> None:
     simulation.prepare()
     assert grpo_steps(tmp_path) == list(range(121))
     assert steps(tmp_path, "run_ppo_tutorial") == list(range(1, 121))
-    assert steps(tmp_path, "run_ppo_collapse")[-1] == curves.COLLAPSE_STEP - SUSPENSE * curves.COLLAPSE_INTERVAL
+    assert (
+        steps(tmp_path, "run_ppo_collapse")[-1]
+        == curves.COLLAPSE_STEP - SUSPENSE * curves.COLLAPSE_INTERVAL
+    )
     assert not simulation.finished
 
 
@@ -105,7 +115,9 @@ def test_everything_at_once_ends_with_the_markers(tmp_path: Path, clock: Clock) 
     simulation = Simulation(tmp_path, 7, clock)
     simulation.write_all()
     assert simulation.finished
-    assert b"Final validation metrics: {" in (tmp_path / "run_grpo_gsm8k" / "train.log").read_bytes()
+    assert (
+        b"Final validation metrics: {" in (tmp_path / "run_grpo_gsm8k" / "train.log").read_bytes()
+    )
     for run in ("run_ppo_tutorial", "run_ppo_collapse"):
         last = (tmp_path / run / "verl_logs.jsonl").read_bytes().splitlines()[-1]
         assert b'"message":"training finished"' in last

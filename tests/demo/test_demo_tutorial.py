@@ -37,7 +37,9 @@ def write(run: TutorialRun) -> list[dict[str, Any]]:
     for tick in range(1, run.total + 1):
         run.write(tick, START + tick)
     run.finish(START + run.total)
-    return [json.loads(line) for line in (run.directory / "verl_logs.jsonl").read_bytes().splitlines()]
+    return [
+        json.loads(line) for line in (run.directory / "verl_logs.jsonl").read_bytes().splitlines()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +74,14 @@ def test_system_records_have_no_step(healthy: list[dict[str, Any]]) -> None:
 def test_debug_lines_speak_of_the_mapping(healthy: list[dict[str, Any]]) -> None:
     messages = [record["message"] for record in healthy if record["level"] == "DEBUG"]
     assert messages[0] == "mapping actor to cuda:0-3, critic to cuda:4-7"
-    assert any(re.fullmatch(r"allreduce took \d+ms for policy_grad", message) for message in messages)
+    assert any(
+        re.fullmatch(r"allreduce took \d+ms for policy_grad", message) for message in messages
+    )
 
 
-def test_rewards_of_the_responses_average_to_the_steps_reward(healthy: list[dict[str, Any]]) -> None:
+def test_rewards_of_the_responses_average_to_the_steps_reward(
+    healthy: list[dict[str, Any]],
+) -> None:
     rewards: dict[int, list[float]] = {}
     for record in healthy:
         if record["scope"] == "reward":
@@ -122,7 +128,9 @@ def test_configurations_differ_in_what_holds_the_policy(tmp_path: Path) -> None:
 
 
 def test_collapse_is_written_at_its_step(collapse: list[dict[str, Any]]) -> None:
-    rewards = {record["step"]: record["reward_mean"] for record in collapse if record["scope"] == "rollout"}
+    rewards = {
+        record["step"]: record["reward_mean"] for record in collapse if record["scope"] == "rollout"
+    }
     assert rewards[curves.COLLAPSE_STEP - curves.COLLAPSE_INTERVAL] > 2.8
     assert rewards[curves.COLLAPSE_STEP] < 2.2
     assert rewards[curves.COLLAPSE_STEP + 4 * curves.COLLAPSE_INTERVAL] < 0.4

@@ -1,4 +1,6 @@
-"""CSV: the log's own keys and every digit, one row a step, the newest value where segments overlap."""
+"""CSV: the log's own keys and every digit, one row a step, the newest value where segments
+overlap.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,17 @@ def load_one(path: Path) -> Run:
 
 
 def test_numbers_keep_every_digit() -> None:
-    values = (0.1, 1 / 3, 1e-300, 123456789.123456789, 5e-324, 1.7976931348623157e308, -0.0, 1e22, 2.0**53)
+    values = (
+        0.1,
+        1 / 3,
+        1e-300,
+        123456789.123456789,
+        5e-324,
+        1.7976931348623157e308,
+        -0.0,
+        1e22,
+        2.0**53,
+    )
     run = run_of(rows("a", *((step, value) for step, value in enumerate(values))))
     read = [line["a"] for line in csv.DictReader(io.StringIO(text_of(run)))]
     assert [float(cell) for cell in read] == list(values)
@@ -90,7 +102,13 @@ def test_keys_are_quoted_where_csv_needs_it() -> None:
 def test_tutorial_keys_carry_their_scope(tmp_path: Path) -> None:
     log = tmp_path / "verl_logs.jsonl"
     records = [
-        {"scope": "rollout", "step": 1, "reward_mean": 2.41, "kl_div": 0.023, "note": "text is left out"},
+        {
+            "scope": "rollout",
+            "step": 1,
+            "reward_mean": 2.41,
+            "kl_div": 0.023,
+            "note": "text is left out",
+        },
         {"scope": "ppo", "step": 1, "policy_loss": -0.182},
         {"scope": "reward", "step": 1, "reward": 1.0},
         {"scope": "reward", "step": 1, "reward": 2.0},
@@ -140,7 +158,9 @@ def test_several_runs_need_a_directory(tmp_path: Path) -> None:
     assert all(path.is_file() for path in written)
 
 
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "out.csv"
     target.write_text("old\n", encoding="utf-8")
 

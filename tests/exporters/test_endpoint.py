@@ -1,4 +1,6 @@
-"""The server of metrics: who is let in, and what it answers before and after there is something to show."""
+"""The server of metrics: who is let in, and what it answers before and after there is something to
+show.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 
 
-def asked(address: str, login: str | None = None, context: ssl.SSLContext | None = None) -> tuple[int, str]:
+def asked(
+    address: str, login: str | None = None, context: ssl.SSLContext | None = None
+) -> tuple[int, str]:
     """Return status and text of an answer."""
     request = urllib.request.Request(address)
     if login is not None:
@@ -79,12 +83,21 @@ def test_a_header_that_is_no_login_is_refused() -> None:
 def test_it_speaks_tls(tmp_path: Path) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    files = [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+    ]
     subprocess.run([*made.split(), *files], check=True, capture_output=True)
     with closing(Endpoint("127.0.0.1", 0, tls=encryption(certificate, key))) as endpoint:
         endpoint.show(page(3))
         assert endpoint.address.startswith("https://")
-        with socket.create_connection(("127.0.0.1", int(endpoint.address.split(":")[2].partition("/")[0]))):
+        with socket.create_connection(
+            ("127.0.0.1", int(endpoint.address.split(":")[2].partition("/")[0]))
+        ):
             # One that never greets holds up nobody.
             trusting = ssl.create_default_context(cafile=str(certificate))
             assert "verl_loss 3.0" in asked(endpoint.address, context=trusting)[1]
@@ -93,12 +106,16 @@ def test_it_speaks_tls(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_cannot_be_had() -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken, pytest.raises(OSError, match="in use"):
+    with (
+        closing(socket.create_server(("127.0.0.1", 0))) as taken,
+        pytest.raises(OSError, match="in use"),
+    ):
         Endpoint("127.0.0.1", taken.getsockname()[1])
 
 
 @pytest.mark.parametrize(
-    ("bind", "alone"), [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("0.0.0.0", False), ("::", False)]
+    ("bind", "alone"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("0.0.0.0", False), ("::", False)],
 )
 def test_what_only_this_machine_reaches(bind: str, *, alone: bool) -> None:
     assert is_loopback(bind) is alone

@@ -1,6 +1,6 @@
 """Names of what is written."""
 
-from verl_tui.exporters.names import unique_names
+from verl_tui.exporters.file_names import unique_names
 
 
 def test_names_are_safe_and_unique() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.exporters.new_file import create, named
-from verl_tui.sources.discovery import Finder
+from verl_tui.sources.discovery.finder import Finder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,10 @@ def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
 
 def test_a_watched_directory_does_not_take_them_for_logs(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("step,critic/score/mean\n1,0.5\n")
-    for ending, text in ((".csv", "step,critic/score/mean\n1,0.5\n"), (".txt", "step:1 - critic/score/mean:0.5\n")):
+    for ending, text in (
+        (".csv", "step,critic/score/mean\n1,0.5\n"),
+        (".txt", "step:1 - critic/score/mean:0.5\n"),
+    ):
         (path,) = create(tmp_path, named("run", "critic/score/mean"), ending)
         path.write_text(text)
     (run,) = Finder([str(tmp_path)]).scan().runs

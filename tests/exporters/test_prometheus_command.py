@@ -24,7 +24,10 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
     monkeypatch.delenv("VERL_TUI_LOGIN", raising=False)
     path = tmp_path / "run.jsonl"
-    lines = [json.dumps({"step": step, "data": {"critic/score/mean": step / 4}}) + "\n" for step in (1, 2)]
+    lines = [
+        json.dumps({"step": step, "data": {"critic/score/mean": step / 4}}) + "\n"
+        for step in (1, 2)
+    ]
     path.write_text("".join(lines), encoding="utf-8")
     return str(path)
 
@@ -55,13 +58,21 @@ def test_a_file_that_cannot_be_replaced_stays_whole(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "rename", full)
-    assert refused(capsys, log, "--textfile", str(out)) == (73, f"verl-tui: {out}: no space left on device\n")
+    assert refused(capsys, log, "--textfile", str(out)) == (
+        73,
+        f"verl-tui: {out}: no space left on device\n",
+    )
     assert out.read_text(encoding="utf-8") == "before\n"
 
 
-def test_a_directory_that_is_not_there(log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_is_not_there(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "nowhere" / "verl.prom"
-    assert refused(capsys, log, "--textfile", str(out)) == (73, f"verl-tui: {out}: no such file or directory\n")
+    assert refused(capsys, log, "--textfile", str(out)) == (
+        73,
+        f"verl-tui: {out}: no such file or directory\n",
+    )
 
 
 def test_a_port_in_use(log: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +101,10 @@ def test_a_wider_address_wants_a_login_or_a_certificate(
         (["--textfile", "verl.prom", "--port", "1"], "--port is for a port"),
         (["--follow"], "--textfile"),
         (["--tls-cert", "cert.pem"], "belong together"),
-        (["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"], "nowhere/cert.pem: is no file"),
+        (
+            ["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"],
+            "nowhere/cert.pem: is no file",
+        ),
         (["--login-file", "nowhere/login"], "nowhere/login: no such file"),
     ],
 )

@@ -25,7 +25,9 @@ NOW = 1_790_000_000.0
 Labels = frozenset[tuple[str, str]]
 
 
-def feed(monitor: Monitor, run: str, columns: Mapping[str, Sequence[float]], **status: object) -> None:
+def feed(
+    monitor: Monitor, run: str, columns: Mapping[str, Sequence[float]], **status: object
+) -> None:
     """Have a monitor take a run's columns, a row a step from 1; each step takes ten seconds."""
     count = len(next(iter(columns.values())))
     times = [NOW - 10 * (count - at) for at in range(count)]
@@ -64,12 +66,18 @@ def test_the_tutorials_names_are_there(monitor: Monitor) -> None:
     assert found["verl_average_reward"] == {of(run="a"): 0.25}
     assert found["verl_gpu_memory_used_bytes"] == {of(device="0"): 5 * 2**30}
     bounds = {"0.1": 0, "0.5": 1, "1.0": 1, "2.0": 1, "5.0": 1, "10.0": 2, "+Inf": 2}
-    assert found["verl_sample_generation_seconds_bucket"] == {of(run="a", le=le): n for le, n in bounds.items()}
+    assert found["verl_sample_generation_seconds_bucket"] == {
+        of(run="a", le=le): n for le, n in bounds.items()
+    }
     assert found["verl_sample_generation_seconds_sum"] == {of(run="a"): 7.3}
 
 
 def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor: Monitor) -> None:
-    feed(monitor, "a", {"actor/ppo_kl": [0.5, 0.02], "perf/max_memory_allocated_gb": [1, 2], "odd key!": [3, 4]})
+    feed(
+        monitor,
+        "a",
+        {"actor/ppo_kl": [0.5, 0.02], "perf/max_memory_allocated_gb": [1, 2], "odd key!": [3, 4]},
+    )
     found = scraped(monitor)
     assert found["verl_actor_ppo_kl"] == {of(run="a"): 0.02}
     assert found["verl_perf_max_memory_allocated_bytes"] == {of(run="a"): 2 * 2**30}
@@ -82,13 +90,20 @@ def test_the_newest_validation_has_its_step(monitor: Monitor) -> None:
     feed(monitor, "a", {"critic/score/mean": [0.1, 0.2, 0.3]})
     assert "verl_last_validation_step" not in scraped(monitor)
     validation = Rows(("val-core/gsm8k/acc/mean@1",), (2,), ((0.5,),), (9,), (NOW - 20,))
-    monitor.apply(Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)), NOW)
+    monitor.apply(
+        Batch("a", SourceStatus("a", "test", records=4, modified=NOW), (validation,)), NOW
+    )
     assert scraped(monitor)["verl_last_validation_step"] == {of(run="a"): 2}
 
 
 def test_no_series_has_a_step_for_a_label(monitor: Monitor) -> None:
     feed(monitor, "a", {"actor/ppo_kl": [0.5, 0.02], "step": [1, 2]})
-    assert not any(name == "step" for series in scraped(monitor).values() for labels in series for name, _ in labels)
+    assert not any(
+        name == "step"
+        for series in scraped(monitor).values()
+        for labels in series
+        for name, _ in labels
+    )
 
 
 def test_a_value_that_is_no_number_stays_one(monitor: Monitor) -> None:
@@ -99,7 +114,9 @@ def test_a_value_that_is_no_number_stays_one(monitor: Monitor) -> None:
 
 
 @pytest.mark.parametrize(("logged", "shown"), [([35.0, 87.0], 0.87), ([0.35, 0.87], 0.87)])
-def test_utilisation_is_a_ratio_whichever_way_it_is_logged(monitor: Monitor, logged: list[float], shown: float) -> None:
+def test_utilisation_is_a_ratio_whichever_way_it_is_logged(
+    monitor: Monitor, logged: list[float], shown: float
+) -> None:
     feed(monitor, "a", {"system/gpu_util": logged})
     found = scraped(monitor)
     assert found["verl_system_gpu_util_ratio"] == {of(run="a"): pytest.approx(shown)}
@@ -107,7 +124,11 @@ def test_utilisation_is_a_ratio_whichever_way_it_is_logged(monitor: Monitor, log
 
 
 def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) -> None:
-    feed(monitor, "a", {"critic/score/mean": [0.5], "actor/ppo_kl": [0.01], "system/gpu_util": [87.0]})
+    feed(
+        monitor,
+        "a",
+        {"critic/score/mean": [0.5], "actor/ppo_kl": [0.01], "system/gpu_util": [87.0]},
+    )
     feed(monitor, "b", {"ppo/kl_div": [0.02], "rollout/reward_mean": [2.5]})
     found = scraped(monitor)["verl_indicator_band"]
     assert found == {
@@ -197,7 +218,9 @@ def test_within_its_limits_nothing_is_left_out(monitor: Monitor) -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6))
-def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(named: list[tuple[str, str]]) -> None:
+def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(
+    named: list[tuple[str, str]],
+) -> None:
     monitor = Monitor(Config())
     for run, key in named:
         feed(monitor, run, {key: [1.0], f"{key}/": [2.0]})

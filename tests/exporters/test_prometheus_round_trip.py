@@ -1,4 +1,6 @@
-"""What is exported for Prometheus reads back as it was: the log's own keys, and its values in the log's own units."""
+"""What is exported for Prometheus reads back as it was: the log's own keys, and its values in the
+log's own units.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from verl_tui.config import Config
 from verl_tui.exporters.prometheus import Pages
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Rows, SourceStatus
-from verl_tui.sources.exposition import read_page
-from verl_tui.sources.scraped_rows import runs_in
-from verl_tui.sources.scrapes import Scrapes
+from verl_tui.sources.formats.prometheus_text.reader import read_page
+from verl_tui.sources.formats.prometheus_text.scraped_rows import runs_in
+from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
 
 NOW = 1_790_000_000.0
 SAID = {
@@ -34,7 +36,9 @@ SAID = {
 def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
     monitor = Monitor(Config())
     for run in runs:
-        rows = Rows(tuple(SAID), (7,), tuple((value,) for value in SAID.values()), (0,), (NOW - 10,))
+        rows = Rows(
+            tuple(SAID), (7,), tuple((value,) for value in SAID.values()), (0,), (NOW - 10,)
+        )
         monitor.apply(Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW)
     page = read_page(generate_latest(Pages().page(monitor, NOW)))
     (scrape,) = page.scrapes

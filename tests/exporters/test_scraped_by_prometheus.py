@@ -1,4 +1,6 @@
-"""Debian's Prometheus over what the command serves, with the guide's alerts, and beside it what RL-Insight writes."""
+"""Debian's Prometheus over what the command serves, with the guide's alerts, and beside it what
+RL-Insight writes.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from verl_tui.config import Config
-from verl_tui.guide.alerts import alert_rules
-from verl_tui.guide.grafana import dashboard
+from verl_tui.exporters.guide.alerts import alert_rules
+from verl_tui.exporters.guide.grafana import dashboard
 from verl_tui.health import load_guide
 from verl_tui.monitor import load
 
@@ -32,16 +34,28 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs Debian's package prometheus")
+pytestmark = pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="needs Debian's package prometheus"
+)
 PATIENCE = 30.0
 """Seconds that a server may take to start, or to find what is new."""
 BOARD = json.loads(dashboard(load_guide()))
 QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
 VERL = (
     {"critic/score/mean": 0.5, "actor/ppo_kl": 0.15, "actor/kl_loss": 0.02, "actor/pg_loss": 0.01}
-    | {"critic/vf_loss": 0.2, "actor/entropy": 1.5, "actor/pg_clipfrac": 0.1, "actor/grad_norm": 0.5}
+    | {
+        "critic/vf_loss": 0.2,
+        "actor/entropy": 1.5,
+        "actor/pg_clipfrac": 0.1,
+        "actor/grad_norm": 0.5,
+    }
     | {"response_length/mean": 300.0, "response_length/clip_ratio": 0.05, "perf/throughput": 900.0}
-    | {"rollout_corr/rollout_log_ppl": 1.2, "timing_s/step": 30.0, "timing_s/gen": 3.0, "reward/std": 0.2}
+    | {
+        "rollout_corr/rollout_log_ppl": 1.2,
+        "timing_s/step": 30.0,
+        "timing_s/gen": 3.0,
+        "reward/std": 0.2,
+    }
     | {"val-core/gsm8k/reward/mean@1": 0.4, "training/rollout_probs_diff_mean": 0.001}
     | {"system/gpu.0.gpu": 90.0, "system/gpu.0.memoryAllocatedBytes": 5e9, "system/gpu_util": 90.0}
 )
@@ -53,7 +67,13 @@ def verl(step: int) -> str:
 
 def tutorial(step: int) -> str:
     records = [
-        {"scope": "rollout", "reward_mean": 2.5, "reward_std": 0.3, "kl_div": 0.02, "response_length_mean": 500},
+        {
+            "scope": "rollout",
+            "reward_mean": 2.5,
+            "reward_std": 0.3,
+            "kl_div": 0.02,
+            "response_length_mean": 500,
+        },
         {"scope": "ppo", "policy_loss": -0.2, "value_loss": 0.1, "entropy": 2.0},
         {"scope": "kl", "divergence": 0.05},
         {"scope": "system", "gpu_util": 90.0, "memory_util": 60.0},
@@ -83,9 +103,14 @@ def exporting(logs: Path, *options: str) -> Iterator[str]:
 
 @contextmanager
 def rl_insight() -> Iterator[str]:
-    """Yield the address of an endpoint with all names of RL-Insight's that the dashboard asks for."""
+    """Yield the address of an endpoint with all names of RL-Insight's that the dashboard asks
+    for.
+    """
     registry = CollectorRegistry()
-    for name in {*re.findall(r"rl_insight_monitor_\w+", " ".join(QUERIES)), "rl_insight_monitor_val_core_math_acc"}:
+    for name in {
+        *re.findall(r"rl_insight_monitor_\w+", " ".join(QUERIES)),
+        "rl_insight_monitor_val_core_math_acc",
+    }:
         gauge = Gauge(name, "a metric", ["project", "experiment_name"], registry=registry)
         gauge.labels("math", "grpo").set(0.5)
     server, _ = start_http_server(0, "127.0.0.1", registry)
@@ -111,7 +136,12 @@ def prometheus(directory: Path, *targets: str) -> Iterator[str]:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     said = (directory / "said.txt").open("w", encoding="utf-8")
     command = ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
-    with said, subprocess.Popen([*command, f"--web.listen-address={address}"], cwd=directory, stderr=said) as server:
+    with (
+        said,
+        subprocess.Popen(
+            [*command, f"--web.listen-address={address}"], cwd=directory, stderr=said
+        ) as server,
+    ):
         try:
             yield f"http://{address}"
         finally:
@@ -170,10 +200,18 @@ def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) 
         assert until(lambda: 17 in answered(server, "verl_training_steps_total"))
         for query in QUERIES:
             assert until(lambda: answered(server, query.replace("$run", ".*"))), query  # noqa: B023 - it is used at once
-        runs = BOARD["templating"]["list"][1]["query"]["query"].removeprefix("query_result(").removesuffix(")")
+        runs = (
+            BOARD["templating"]["list"][1]["query"]["query"]
+            .removeprefix("query_result(")
+            .removesuffix(")")
+        )
         labels = {one["metric"]["run"] for one in asked(server, "query", query=runs)["result"]}
         assert labels == {"gsm8k", "tutorial", "grpo"}
-        firing = until(lambda: asked(server, "query", query='ALERTS{id="kl-high", alertstate="firing"}')["result"])
+        firing = until(
+            lambda: asked(server, "query", query='ALERTS{id="kl-high", alertstate="firing"}')[
+                "result"
+            ]
+        )
         assert [one["metric"]["run"] for one in firing] == ["gsm8k"]
         rules = [rule for group in asked(server, "rules")["groups"] for rule in group["rules"]]
         assert len(rules) > 60
@@ -190,9 +228,16 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(tmp_path: Path
         "val-core/gsm8k/acc/mean@1": [0.0, None, 0.0, None],
     }
     log.touch()
-    with exporting(log.parent, "--interval", "3600") as metrics, prometheus(there, metrics) as server:
+    with (
+        exporting(log.parent, "--interval", "3600") as metrics,
+        prometheus(there, metrics) as server,
+    ):
         for step in range(1, 5):
-            said = {key: column[step - 1] for key, column in columns.items() if column[step - 1] is not None}
+            said = {
+                key: column[step - 1]
+                for key, column in columns.items()
+                if column[step - 1] is not None
+            }
             with log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, "data": said}) + "\n")
             assert until(lambda: answered(server, "verl_training_steps_total") == [step])  # noqa: B023 - used at once
@@ -208,12 +253,23 @@ def test_a_log_that_grows_comes_back_from_prometheus_step_by_step(tmp_path: Path
 def test_a_file_for_node_exporter_goes_on_being_whole(tmp_path: Path) -> None:
     log, out = tmp_path / "run.jsonl", tmp_path / "verl.prom"
     log.write_text(verl(1), encoding="utf-8")
-    words = ["export", "prometheus", str(log), "--textfile", str(out), "--follow", "--interval", "0.1"]
+    words = [
+        "export",
+        "prometheus",
+        str(log),
+        "--textfile",
+        str(out),
+        "--follow",
+        "--interval",
+        "0.1",
+    ]
     with running([sys.executable, "-m", "verl_tui", *words]) as process:
         assert until(out.exists)
         with log.open("a", encoding="utf-8") as file:
             file.write(verl(2))
-        assert until(lambda: 'verl_training_steps_total{run="run"} 2.0' in out.read_text(encoding="utf-8"))
+        assert until(
+            lambda: 'verl_training_steps_total{run="run"} 2.0' in out.read_text(encoding="utf-8")
+        )
         assert out.read_text(encoding="utf-8").endswith("\n")
     assert process.returncode == 0
     assert [path.name for path in tmp_path.glob("*.prom*")] == ["verl.prom"]

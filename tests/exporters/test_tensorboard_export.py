@@ -72,10 +72,15 @@ def written(run: Run, directory: Path) -> Path:
 
 
 def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> None:
-    run = taken(Run("a"), rows("critic/score/mean actor/lr", (1, 0.1, 1e-6), (2, 0.25, 1e-6), (5, -3.0, 9e-7)))
+    run = taken(
+        Run("a"),
+        rows("critic/score/mean actor/lr", (1, 0.1, 1e-6), (2, 0.25, 1e-6), (5, -3.0, 9e-7)),
+    )
     written(run, tmp_path)
     assert scalars(tmp_path, "critic/score/mean") == [(1, single(0.1)), (2, 0.25), (5, -3.0)]
-    assert [event.wall_time for event in found(tmp_path).Scalars("actor/lr")] == [NOW - 7200 + at for at in (0, 10, 20)]
+    assert [event.wall_time for event in found(tmp_path).Scalars("actor/lr")] == [
+        NOW - 7200 + at for at in (0, 10, 20)
+    ]
 
 
 def test_what_is_no_number_stays_so(tmp_path: Path) -> None:
@@ -146,7 +151,9 @@ def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) ->
 
 
 def test_scores_and_first_samples_of_a_step_go_in(tmp_path: Path) -> None:
-    shown = [Sample(3, f"prompt {at}", "# heading <b>```x```</b>", score=at / 10) for at in range(10)]
+    shown = [
+        Sample(3, f"prompt {at}", "# heading <b>```x```</b>", score=at / 10) for at in range(10)
+    ]
     run = taken(Run("a"), rows("a", (3, 1.0)), *shown)
     accumulator = found(written(run, tmp_path))
     (scores,) = accumulator.Histograms("rollout/reward_dist")
@@ -214,7 +221,9 @@ def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None
     scores = of_values([0.0, 1.0])
     assert scores is not None
     told = [HistogramRecord("samples/score", step, *scores.bins) for step in (1, 2, 3)]
-    run = taken(Run("a"), rows("a", (3, 1.0)), *told, Sample(3, "p", "r", 0.5), Sample(3, "p", "r", 0.25))
+    run = taken(
+        Run("a"), rows("a", (3, 1.0)), *told, Sample(3, "p", "r", 0.5), Sample(3, "p", "r", 0.25)
+    )
     for _ in range(2):
         accumulator = found(written(run, tmp_path))
     assert accumulator.Tags()["histograms"] == ["rollout/reward_dist"]
@@ -223,7 +232,9 @@ def test_scores_of_samples_have_the_tutorials_name_alone(tmp_path: Path) -> None
 
 def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> None:
     board = Board(tmp_path)
-    one, other = (taken(Run(name), rows("a", (1, value))) for name, value in (("x/y", 1.0), ("x y", 2.0)))
+    one, other = (
+        taken(Run(name), rows("a", (1, value))) for name, value in (("x/y", 1.0), ("x y", 2.0))
+    )
     list(board.write([one], NOW))
     list(board.write([one, other], NOW))
     assert scalars(tmp_path / "x_y", "a") == [(1, 1.0)]
@@ -233,7 +244,9 @@ def test_a_run_that_comes_later_gets_a_directory_of_its_own(tmp_path: Path) -> N
 def test_an_export_among_the_logs_is_no_run_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "run.jsonl"
     log.parent.mkdir()
-    log.write_text('{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n', encoding="utf-8")
+    log.write_text(
+        '{"step": 1, "data": {"a": 1.0}}\n{"step": 2, "data": {"a": 2.0}}\n', encoding="utf-8"
+    )
     for _ in range(2):
         monitor = load([str(log.parent)], Config(), NOW)
         assert [run.keys for run in monitor.runs.values()] == [("a",)]
@@ -251,7 +264,10 @@ def test_however_a_log_comes_the_directory_holds_what_the_run_says(
 ) -> None:
     directory, run, count = tmp_path_factory.mktemp("board"), Run("a"), 0
     for part in parts:
-        taken(run, rows("a", *((step, float(count + at)) for at, step in enumerate(part)), first=count))
+        taken(
+            run,
+            rows("a", *((step, float(count + at)) for at, step in enumerate(part)), first=count),
+        )
         count += len(part)
         written(run, directory)
     series = run.series("a")

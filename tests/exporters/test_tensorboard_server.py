@@ -24,12 +24,25 @@ PATIENCE = 60.0
 
 
 def exporting(log: Path, board: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "verl_tui", "export", "tensorboard", str(log), "-o", str(board), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "verl_tui",
+        "export",
+        "tensorboard",
+        str(log),
+        "-o",
+        str(board),
+        *options,
+    ]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def line(step: int, score: float) -> str:
-    return json.dumps({"step": step, "data": {"critic/score/mean": score, "actor/grad_norm": 0.5}}) + "\n"
+    return (
+        json.dumps({"step": step, "data": {"critic/score/mean": score, "actor/grad_norm": 0.5}})
+        + "\n"
+    )
 
 
 @pytest.fixture
@@ -62,7 +75,9 @@ def points(address: str, count: int) -> list[list[float]]:
     pytest.fail(f"TensorBoard found no {count} points")
 
 
-def test_tensorboard_shows_what_was_written_while_it_is_written(tmp_path: Path, address: str) -> None:
+def test_tensorboard_shows_what_was_written_while_it_is_written(
+    tmp_path: Path, address: str
+) -> None:
     log = tmp_path / "run.jsonl"
     log.write_text("".join(line(step, step / 4) for step in range(1, 5)), encoding="utf-8")
     with exporting(log, tmp_path / "board", "--follow", "--interval", "0.5") as command:

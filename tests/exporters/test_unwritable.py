@@ -1,4 +1,6 @@
-"""Places that cannot be written: every export says in one sentence which and why, and leaves what is there alone."""
+"""Places that cannot be written: every export says in one sentence which and why, and leaves what
+is there alone.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "config.toml").write_text("", encoding="utf-8")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
     path = tmp_path / "run.jsonl"
-    path.write_text(json.dumps({"step": 1, "data": {"critic/score/mean": 0.5}}) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"step": 1, "data": {"critic/score/mean": 0.5}}) + "\n", encoding="utf-8"
+    )
     return path
 
 
@@ -71,5 +75,7 @@ def test_a_directory_that_may_not_be_written(
     words: list[str], name: str, log: Path, sealed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(words, log, f"{sealed}/{name}", capsys)
-    assert re.fullmatch(rf"{re.escape(str(sealed))}/{name.rstrip('/')}(/run)?: permission denied", said)
+    assert re.fullmatch(
+        rf"{re.escape(str(sealed))}/{name.rstrip('/')}(/run)?: permission denied", said
+    )
     assert not list(sealed.iterdir())

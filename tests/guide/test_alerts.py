@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from verl_tui.guide.alerts import alert_name, alert_rules
-from verl_tui.guide.promql import unsayable
+from verl_tui.exporters.guide.alerts import alert_name, alert_rules
+from verl_tui.exporters.guide.promql import unsayable
 from verl_tui.health import load_guide
 from verl_tui.indicators import INDICATORS, dialect
 from verl_tui.prometheus_names import named
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 GUIDE = load_guide()
 SAID = [rule for rule in GUIDE.rules if unsayable(rule) is None]
-needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="needs Debian's package prometheus"
+)
 
 
 def keys(rule: Rule) -> list[str]:
@@ -62,9 +64,16 @@ def within(rule: Rule) -> list[float]:
 
 
 def case(
-    rule: Rule, what: str, inputs: Iterable[Mapping[str, str]], *, fires: Iterable[str], minutes: int
+    rule: Rule,
+    what: str,
+    inputs: Iterable[Mapping[str, str]],
+    *,
+    fires: Iterable[str],
+    minutes: int,
 ) -> dict[str, Any]:
-    """Return a case for promtool: after so many minutes the rule's alert fires for these runs and no others."""
+    """Return a case for promtool: after so many minutes the rule's alert fires for these runs and
+    no others.
+    """
     name = alert_name(rule.id)
     asked = f'count by (alertname, run, id, severity) (ALERTS{{alertstate="firing", alertname="{name}"}})'
     labels = f'alertname="{name}", id="{rule.id}", severity="{rule.severity.word}"'
@@ -83,7 +92,9 @@ def late(rule: Rule) -> int:
     return 3 + 3 * (rule.count if rule.condition == "streak" else rule.window) // 2
 
 
-ONLY_SAID = load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {rule.id for rule in SAID})})
+ONLY_SAID = load_guide(
+    {"silence": sorted({rule.id for rule in GUIDE.rules} - {rule.id for rule in SAID})}
+)
 
 
 @pytest.fixture
@@ -95,7 +106,11 @@ def told(tmp_path: Path) -> Callable[..., None]:
         file = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": cases}
         (tmp_path / "tests.yml").write_text(yaml.safe_dump(file), encoding="utf-8")
         done = subprocess.run(
-            ["promtool", "test", "rules", "tests.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+            ["promtool", "test", "rules", "tests.yml"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -107,14 +122,23 @@ def told(tmp_path: Path) -> Callable[..., None]:
 def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> None:
     file = tmp_path / "rules.yml"
     file.write_text(alert_rules(GUIDE, step), encoding="utf-8")
-    done = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["promtool", "check", "rules", file], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "duplicate" not in done.stdout
 
 
 def test_many_rules_can_be_said() -> None:
     ids = {rule.id for rule in SAID}
-    assert {"kl-high", "circuit-breaker-kl", "gpu-idle", "rollout-is-ess", "engine-pearson", "async-idle"} <= ids
+    assert {
+        "kl-high",
+        "circuit-breaker-kl",
+        "gpu-idle",
+        "rollout-is-ess",
+        "engine-pearson",
+        "async-idle",
+    } <= ids
     assert len(SAID) >= 15
 
 
@@ -127,24 +151,36 @@ def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do() -> None:
 
 
 def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed() -> None:
-    text = alert_rules(load_guide({"silence": ["plateau"], "rules": {"kl-high": {"threshold": 0.345}}}))
+    text = alert_rules(
+        load_guide({"silence": ["plateau"], "rules": {"kl-high": {"threshold": 0.345}}})
+    )
     assert "VerlPlateau" not in text
     assert "> 0.345" in text
 
 
 def test_words_of_a_user_are_no_template() -> None:
-    rule = {"severity": "info", "metric": ["my/x"], "condition": "above", "threshold": 1, "window": 3}
+    rule = {
+        "severity": "info",
+        "metric": ["my/x"],
+        "condition": "above",
+        "threshold": 1,
+        "window": 3,
+    }
     text = alert_rules(load_guide({"rules": {"mine": {**rule, "advice": "look at {{ .Boom }}"}}}))
     assert '{{ "{{" }} .Boom' in text
     assert "verl_my_x" in text
 
 
 @needs_promtool
-def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(told: Callable[..., None]) -> None:
+def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
+    told: Callable[..., None],
+) -> None:
     cases = []
     for rule in SAID:
         sick = {
-            f"{key} {value}": series(rule, key, value, f"{key} {value}") for key in keys(rule) for value in beyond(rule)
+            f"{key} {value}": series(rule, key, value, f"{key} {value}")
+            for key in keys(rule)
+            for value in beyond(rule)
         }
         sound = [
             one
@@ -164,9 +200,19 @@ def test_every_finding_is_an_alert_while_it_holds(told: Callable[..., None]) -> 
         return {"series": f"verl_finding_active{labels}", "values": f"{value}x9"}
 
     rules = {rule.id: rule for rule in reversed(GUIDE.rules)}.values()
-    inputs = [finding(rule, run, value) for rule in rules for run, value in (("sick", 1), ("sound", 0))]
+    inputs = [
+        finding(rule, run, value) for rule in rules for run, value in (("sick", 1), ("sound", 0))
+    ]
     cases = [case(rule, "found", inputs, fires=["sick"], minutes=2) for rule in rules]
-    told([{**cases[0], "promql_expr_test": [ask for one in cases for ask in one["promql_expr_test"]]}], GUIDE)
+    told(
+        [
+            {
+                **cases[0],
+                "promql_expr_test": [ask for one in cases for ask in one["promql_expr_test"]],
+            }
+        ],
+        GUIDE,
+    )
 
 
 KL = next(rule for rule in GUIDE.rules if rule.name == "kl-high")
@@ -180,11 +226,19 @@ def test_an_alert_stays_silent_where_it_could_not_be_sure(told: Callable[..., No
     silent = {
         ("verl-tui judges the run itself", 60): [BAD, STEPS, judged],
         ("no further step was made", 60): [BAD, {**STEPS, "values": "7x99"}],
-        ("steps take five minutes", 15): [BAD, {**STEPS, "values": "0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 3"}],
+        ("steps take five minutes", 15): [
+            BAD,
+            {**STEPS, "values": "0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 3"},
+        ],
         ("too few steps were made yet", 9): [BAD, STEPS],
         ("half of the steps are healthy", 60): [{**BAD, "values": "0.15 0.01 " * 40}, STEPS],
     }
-    told([case(KL, why, inputs, fires=[], minutes=minutes) for (why, minutes), inputs in silent.items()])
+    told(
+        [
+            case(KL, why, inputs, fires=[], minutes=minutes)
+            for (why, minutes), inputs in silent.items()
+        ]
+    )
 
 
 @needs_promtool
@@ -198,7 +252,10 @@ def test_runs_of_rl_insight_are_judged_under_its_names(told: Callable[..., None]
             flat = key.replace("/", "_").replace(":", "_")
             inputs = [
                 {"series": f"rl_insight_monitor_training_global_step{where}", "values": "0+1x99"},
-                {"series": f"rl_insight_monitor_{flat}{where}", "values": f"{beyond(rule)[0]!r}x99"},
+                {
+                    "series": f"rl_insight_monitor_{flat}{where}",
+                    "values": f"{beyond(rule)[0]!r}x99",
+                },
             ]
             cases.append(case(rule, flat, inputs, fires=["math/grpo"], minutes=late(rule)))
     assert len(cases) > 10

@@ -1,4 +1,6 @@
-"""The Grafana dashboard: what stands in it; whether its queries answer is asked of a real Prometheus elsewhere."""
+"""The Grafana dashboard: what stands in it; whether its queries answer is asked of a real
+Prometheus elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.guide.grafana import dashboard
+from verl_tui.exporters.guide.grafana import dashboard
 from verl_tui.health import load_guide
 from verl_tui.indicators import INDICATORS
 
@@ -28,18 +30,27 @@ def queries(title: str) -> list[str]:
 
 def test_the_four_panels_of_the_tutorials_come_first() -> None:
     titles = [panel["title"] for panel in BOARD["panels"][:4]]
-    assert titles == ["Steps per minute", "Generation latency, p95", "GPU memory by device", "Average reward"]
+    assert titles == [
+        "Steps per minute",
+        "Generation latency, p95",
+        "GPU memory by device",
+        "Average reward",
+    ]
     assert PANELS["GPU memory by device"]["fieldConfig"]["defaults"]["unit"] == "decgbytes"
     assert "histogram_quantile(0.95" in queries("Generation latency, p95")[0]
 
 
 def test_every_indicator_has_a_panel() -> None:
     assert len(PANELS) == len(BOARD["panels"])
-    assert {one.label.casefold() for one in INDICATORS.values()} <= {title.casefold() for title in PANELS}
+    assert {one.label.casefold() for one in INDICATORS.values()} <= {
+        title.casefold() for title in PANELS
+    }
 
 
 def test_every_query_heeds_the_variable() -> None:
-    asked = [expr for title in PANELS for expr in queries(title) if not expr.startswith("verl_exporter")]
+    asked = [
+        expr for title in PANELS for expr in queries(title) if not expr.startswith("verl_exporter")
+    ]
     assert all('=~"$run' in expr for expr in asked)
     assert any("rl_insight_monitor_" in expr for expr in asked)
 
@@ -63,7 +74,9 @@ def test_panels_do_not_overlap() -> None:
 
 
 def test_grafanas_own_model_reads_all_of_it() -> None:
-    models = pytest.importorskip("grafana_foundation_sdk.models.dashboard", reason="needs grafana-foundation-sdk")
+    models = pytest.importorskip(
+        "grafana_foundation_sdk.models.dashboard", reason="needs grafana-foundation-sdk"
+    )
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.cog.plugins import register_default_plugins
 

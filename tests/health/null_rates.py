@@ -1,7 +1,9 @@
-"""Measures how often each rule speaks on runs without a fault; writes the rate beside the rule in the guide.
+"""Measures how often each rule speaks on runs without a fault; writes the rate beside the rule in
+the guide.
 
-python tests/health/null_rates.py [DRAWS [FIRST]]   prints what each rule said of so many runs of each kind and dialect
-python tests/health/null_rates.py --write           measures 40 of each, and writes `null_rate` into guide.toml
+python tests/health/null_rates.py [DRAWS [FIRST]]   prints what each rule said of so many runs of
+each kind and dialect python tests/health/null_rates.py --write           measures 40 of each, and
+writes `null_rate` into guide.toml
 """
 
 from __future__ import annotations
@@ -57,8 +59,12 @@ class Rates:
 
 
 def apart(guide: Guide) -> Guide:
-    """Return the guide with an id of its own for each variant, so that a verdict tells which of them spoke."""
-    return replace(guide, rules=tuple(replace(rule, id=rule.name, variant="") for rule in guide.rules))
+    """Return the guide with an id of its own for each variant, so that a verdict tells which of
+    them spoke.
+    """
+    return replace(
+        guide, rules=tuple(replace(rule, id=rule.name, variant="") for rule in guide.rules)
+    )
 
 
 def _alive(id: str) -> bool:
@@ -72,10 +78,16 @@ def _lived(null: Null, guide: Guide) -> Verdict:
     validating = chance.uniform(0.0, 2.0)  # as long as so many steps
     for i in range(min(_WATCHED, null.count)):
         validated = (i + 1) % null.every == 0
-        row = {key: values[i : i + 1] for key, values in null.columns.items() if validated or not is_validation(key)}
+        row = {
+            key: values[i : i + 1]
+            for key, values in null.columns.items()
+            if validated or not is_validation(key)
+        }
         # Nothing announces the first validation: by then the pace of plain steps is known.
         now += null.seconds(i) * (1.0 + (validating if validated and i > _KNOWN else 0.0))
-        said = judge.verdict(now - 1e-3)  # just before the step, when it has been silent for longest
+        said = judge.verdict(
+            now - 1e-3
+        )  # just before the step, when it has been silent for longest
         records: list[Record] = [rows(row, null.steps[i : i + 1], order=i)]
         if validated:
             records.append(Event(EventKind.CHECKPOINT, "saved a checkpoint", i + 1, null.steps[i]))
@@ -107,7 +119,12 @@ def measure(nulls: Iterable[Null], guide: Guide | None = None) -> Rates:
 
 def drawn(draws: int, first: int = 0) -> Iterator[Null]:
     """Yield so many runs of each kind in each dialect."""
-    return (draw(kind, dialect, seed) for dialect in DIALECTS for kind in KINDS for seed in range(first, first + draws))
+    return (
+        draw(kind, dialect, seed)
+        for dialect in DIALECTS
+        for kind in KINDS
+        for seed in range(first, first + draws)
+    )
 
 
 def tell(rates: Rates) -> None:
@@ -119,8 +136,12 @@ def tell(rates: Rates) -> None:
             for dialect in DIALECTS
             if rates.judged[rule.name, dialect]
         )
-        print(f"{'!' if raised > MOST * judged else ' '} {rule.name}: {raised} of {judged} ({by_dialect})")
-        spoken_of = (null for (name, _), nulls in rates.raised.items() if name == rule.name for null in nulls)
+        print(
+            f"{'!' if raised > MOST * judged else ' '} {rule.name}: {raised} of {judged} ({by_dialect})"
+        )
+        spoken_of = (
+            null for (name, _), nulls in rates.raised.items() if name == rule.name for null in nulls
+        )
         if kinds := Counter(f"{null.dialect} {null.kind}" for null in spoken_of):
             print("     ", ", ".join(f"{name} {count}" for name, count in kinds.items()))
 
@@ -134,12 +155,18 @@ def written(text: str, rates: Rates) -> str:
 
 def _with_rate(rule: str, rates: Rates) -> str:
     fields = dict(re.findall(r'^(id|variant) = "(.*)"$', rule, re.MULTILINE))
-    raised, judged = rates.rate("/".join(fields[name] for name in ("id", "variant") if name in fields))
+    raised, judged = rates.rate(
+        "/".join(fields[name] for name in ("id", "variant") if name in fields)
+    )
     rule = re.sub(r"^null_rate = .*\n", "", rule, flags=re.MULTILINE)
     if not judged:
         return rule
     return re.sub(
-        r"^(source = .*\n)", rf'\1null_rate = "{raised:,} of {judged:,}"\n', rule, count=1, flags=re.MULTILINE
+        r"^(source = .*\n)",
+        rf'\1null_rate = "{raised:,} of {judged:,}"\n',
+        rule,
+        count=1,
+        flags=re.MULTILINE,
     )
 
 

@@ -1,7 +1,9 @@
-"""Runs without a fault, which no rule may speak of: noise of many kinds at healthy levels, and healthy courses.
+"""Runs without a fault, which no rule may speak of: noise of many kinds at healthy levels, and
+healthy courses.
 
-A null of a rule about levels has levels inside its band; one of a rule about courses has a course that healthy runs
-have. A run that is what a rule says, such as a reward without a trend for `plateau`, is no null of it: `SAYS_SO`.
+A null of a rule about levels has levels inside its band; one of a rule about courses has a course
+that healthy runs have. A run that is what a rule says, such as a reward without a trend for
+`plateau`, is no null of it: `SAYS_SO`.
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ SAYS_SO: Mapping[str, tuple[str, ...]] = {
     "ref-kl-above-band/far": ("shuffled",),
     "first-step": ("shuffled", "solved"),
 }
-"""Rule -> kinds of runs that are what it says, and so no nulls of it: no trend, no gain, a reward shuffled from 0.2
-to 0.9, a KL that was reached while the reward rose and comes before it in a shuffled run."""
+"""Rule -> kinds of runs that are what it says, and so no nulls of it: no trend, no gain, a reward
+shuffled from 0.2 to 0.9, a KL that was reached while the reward rose and comes before it in a
+shuffled run.
+"""
 
 
 @dataclass
@@ -67,7 +71,11 @@ class Null:
     @property
     def steps(self) -> list[int]:
         """Steps of the logged points."""
-        return list(range(self.cadence if self.cadence > 1 else 1, self.cadence * self.count + 1, self.cadence))
+        return list(
+            range(
+                self.cadence if self.cadence > 1 else 1, self.cadence * self.count + 1, self.cadence
+            )
+        )
 
     def run(self) -> Run:
         """Return it as a run that has been read; of validations only every so many points."""
@@ -85,8 +93,17 @@ class Null:
         return run
 
     def seconds(self, place: int) -> float:
-        """Return how long it took to a logged point, as the run logs it; a minute where it does not."""
-        step = next((self.columns[key][place] for key in ("timing_s/step", "step_time") if key in self.columns), 60.0)
+        """Return how long it took to a logged point, as the run logs it; a minute where it does
+        not.
+        """
+        step = next(
+            (
+                self.columns[key][place]
+                for key in ("timing_s/step", "step_time")
+                if key in self.columns
+            ),
+            60.0,
+        )
         return self.cadence * step
 
     def says_so(self, rule: str) -> bool:
@@ -97,17 +114,31 @@ class Null:
             return True
         return self.kind in SAYS_SO.get(rule, ())
 
-    # -- making courses -------------------------------------------------------------------------------------------
+    # -- making courses ----------------------------------------------------------------------------
 
-    def put(self, key: str, level: Callable[[float], float] | float, size: float, low: float, high: float) -> None:
-        """Add a metric: its level over the run (0..1), with noise of that standard deviation, cut off at its ends."""
+    def put(
+        self,
+        key: str,
+        level: Callable[[float], float] | float,
+        size: float,
+        low: float,
+        high: float,
+    ) -> None:
+        """Add a metric: its level over the run (0..1), with noise of that standard deviation, cut
+        off at its ends.
+        """
         last = max(1, self.count - 1)
         values = (level(i / last) if callable(level) else level for i in range(self.count))
         noise = noises(self.chance, self.count)
-        self.columns[key] = [min(high, max(low, value + size * one)) for value, one in zip(values, noise, strict=True)]
+        self.columns[key] = [
+            min(high, max(low, value + size * one))
+            for value, one in zip(values, noise, strict=True)
+        ]
 
     def inside(self, low: float, high: float, *keys: str) -> None:
-        """Add metrics that stay within a band: their noise is a third of the way to its nearer end at most."""
+        """Add metrics that stay within a band: their noise is a third of the way to its nearer end
+        at most.
+        """
         for key in keys:
             level = low + self.chance.uniform(0.15, 0.85) * (high - low)
             room = min(level - low, high - level)
@@ -127,7 +158,9 @@ class Null:
             return t
         return 1.0 if self.kind == "solved" else 1 - math.exp(-self.pace * t)
 
-    def course(self, key: str, begin: float, end: float, size: float, low: float = -math.inf) -> None:
+    def course(
+        self, key: str, begin: float, end: float, size: float, low: float = -math.inf
+    ) -> None:
         """Add a metric that goes from one level to another as the run learns."""
         self.put(key, lambda t: begin + (end - begin) * self.learnt(t), size, low, math.inf)
 
@@ -135,7 +168,8 @@ class Null:
         """Add a mean of rewards that are 0 or 1."""
         last = max(1, self.count - 1)
         self.columns[key] = [
-            _mean(self.chance, self.batch, begin + (end - begin) * self.learnt(i / last)) for i in range(self.count)
+            _mean(self.chance, self.batch, begin + (end - begin) * self.learnt(i / last))
+            for i in range(self.count)
         ]
 
 
@@ -145,7 +179,9 @@ def is_validation(key: str) -> bool:
 
 
 def noises(chance: random.Random, count: int) -> list[float]:
-    """Return noise of a standard deviation about 1: white, with memory, with heavy tails, in bursts."""
+    """Return noise of a standard deviation about 1: white, with memory, with heavy tails, in
+    bursts.
+    """
     how = chance.choice(("white", "memory", "tails", "bursts"))
     white = [chance.gauss(0.0, 1.0) for _ in range(count)]
     if how == "memory":
@@ -169,21 +205,27 @@ def _mean(chance: random.Random, count: int, share: float) -> float:
 
 
 def _lognormal(null: Null, key: str, level: float, sigma: float) -> None:
-    """Add a metric that is log-normal but for its furthest tails: an outlier of many times the level is no null."""
+    """Add a metric that is log-normal but for its furthest tails: an outlier of many times the
+    level is no null.
+    """
     noise = (min(3.5, max(-3.5, one)) for one in noises(null.chance, null.count))
     null.columns[key] = [level * math.exp(sigma * one) for one in noise]
 
 
-# -- what runs log ----------------------------------------------------------------------------------------------------
+# -- what runs log ---------------------------------------------------------------------------------
 
 
 def _gradients(null: Null, key: str) -> None:
-    """Gradient norms; of a solved task most are 0, and those of the few groups that still differ are as they were."""
+    """Gradient norms; of a solved task most are 0, and those of the few groups that still differ
+    are as they were.
+    """
     chance, level = null.chance, math.exp(null.chance.uniform(math.log(0.02), math.log(2.0)))
     _lognormal(null, key, level, chance.uniform(0.1, 0.5))
     if null.kind == "solved":
         rest, share = chance.choice((0.0, 0.001 * level)), chance.uniform(0.02, 0.4)
-        null.columns[key] = [value if chance.random() < share else rest for value in null.columns[key]]
+        null.columns[key] = [
+            value if chance.random() < share else rest for value in null.columns[key]
+        ]
 
 
 def _rewards(null: Null, *keys: str) -> tuple[float, float]:
@@ -206,7 +248,9 @@ def _rewards(null: Null, *keys: str) -> tuple[float, float]:
 
 
 def _policy(null: Null, entropy: str, length: str, reference_kl: str) -> None:
-    """Entropy that falls as the run learns, length that grows, KL that is there while something is learnt."""
+    """Entropy that falls as the run learns, length that grows, KL that is there while something is
+    learnt.
+    """
     chance = null.chance
     begin = chance.uniform(0.2, 3.0)
     end = begin * chance.uniform(0.3, 0.9)
@@ -214,7 +258,9 @@ def _policy(null: Null, entropy: str, length: str, reference_kl: str) -> None:
         begin = end = chance.uniform(0.005, 0.05)
     null.course(entropy, begin, end, chance.uniform(0.01, 0.08) * end, 0.0)
     tokens = chance.uniform(50, 2000)
-    null.course(length, tokens, tokens * chance.uniform(0.8, 1.8), chance.uniform(0.01, 0.08) * tokens, 1.0)
+    null.course(
+        length, tokens, tokens * chance.uniform(0.8, 1.8), chance.uniform(0.01, 0.08) * tokens, 1.0
+    )
     if null.kind == "stationary":
         null.from_0(0.1, reference_kl)
     else:
@@ -225,7 +271,9 @@ def _policy(null: Null, entropy: str, length: str, reference_kl: str) -> None:
 def _times(null: Null, whole: str, *parts: str) -> None:
     for key in parts:
         _lognormal(null, key, null.chance.uniform(2, 60), null.chance.uniform(0.02, 0.25))
-    null.columns[whole] = [3 + sum(values) for values in zip(*(null.columns[key] for key in parts), strict=True)]
+    null.columns[whole] = [
+        3 + sum(values) for values in zip(*(null.columns[key] for key in parts), strict=True)
+    ]
 
 
 def _answers(null: Null, key: str, begin: float, end: float) -> None:
@@ -239,14 +287,22 @@ def _answers(null: Null, key: str, begin: float, end: float) -> None:
 
 
 def _samples(null: Null) -> None:
-    """Figures of dumps: little repetition, groups with some spread; of a solved task most are all right."""
+    """Figures of dumps: little repetition, groups with some spread; of a solved task most are all
+    right.
+    """
     count = null.chance.choice((4, 16, 64))
     null.columns["samples/groups"] = [float(count)] * null.count
     dead = 0.9 if null.kind == "solved" else null.chance.uniform(0.1, 0.4)
-    null.columns["samples/dead_groups"] = [_mean(null.chance, count, dead) for _ in range(null.count)]
+    null.columns["samples/dead_groups"] = [
+        _mean(null.chance, count, dead) for _ in range(null.count)
+    ]
     right = 1.0 if null.kind == "solved" else 0.5
-    null.columns["samples/groups_all_right"] = [right * value for value in null.columns["samples/dead_groups"]]
-    null.columns["samples/groups_all_wrong"] = [(1 - right) * value for value in null.columns["samples/dead_groups"]]
+    null.columns["samples/groups_all_right"] = [
+        right * value for value in null.columns["samples/dead_groups"]
+    ]
+    null.columns["samples/groups_all_wrong"] = [
+        (1 - right) * value for value in null.columns["samples/dead_groups"]
+    ]
     null.from_0(0.2, "samples/repetition")
     null.inside(0.75, 1.0, "samples/ngram_entropy")
     null.inside(0.5, 0.9, "samples/distinct_2")
@@ -278,7 +334,10 @@ def _verl(null: Null) -> None:
     _policy(null, "actor/entropy", "response_length/mean", "actor/kl_loss")
     _gradients(null, "actor/grad_norm")
     null.spent = null.kind == "solved" and chance.random() < 0.5
-    alive = [null.kind != "solved" or chance.random() < (0.2 if null.spent else 0.95) for _ in range(null.count)]
+    alive = [
+        null.kind != "solved" or chance.random() < (0.2 if null.spent else 0.95)
+        for _ in range(null.count)
+    ]
     null.columns["critic/advantages/max"] = [chance.uniform(1, 3) if one else 0.0 for one in alive]
     null.columns["critic/advantages/min"] = [-chance.uniform(1, 3) if one else 0.0 for one in alive]
     null.put("reward_extra/format/mean", chance.uniform(0.8, 0.99), 0.01, 0.0, 1.0)
@@ -292,9 +351,13 @@ def _verl(null: Null) -> None:
     null.from_0(0.01, "training/rollout_probs_diff_mean")
     _engine(null, asynchronous=asynchronous)
     null.inside(-0.2, 0.9, "critic/vf_explained_var")
-    null.columns["critic/vf_explained_var"] = [abs(one) for one in null.columns["critic/vf_explained_var"]]
+    null.columns["critic/vf_explained_var"] = [
+        abs(one) for one in null.columns["critic/vf_explained_var"]
+    ]
     constant["vllm:corrupted_requests"] = 0.0
-    null.columns["response/aborted_ratio"] = [0.01 * (chance.random() < 0.1) for _ in range(null.count)]
+    null.columns["response/aborted_ratio"] = [
+        0.01 * (chance.random() < 0.1) for _ in range(null.count)
+    ]
     _cuts(null, "response_length", v1=v1)
     _cuts(null, "prompt_length", v1=v1)
     if v1:
@@ -326,9 +389,12 @@ def _engine(null: Null, *, asynchronous: bool) -> None:
     chance = null.chance
     null.inside(0.9, 1.0, "training/rollout_actor_probs_pearson_corr")
     place = chance.choice(("", "actor/"))
-    # The weight of a whole response is that of its tokens together: at 20 and more it is a fault by itself.
+    # The weight of a whole response is that of its tokens together: at 20 and more it is a fault by
+    # itself.
     tokens = max(null.columns["response_length/mean"])
-    null.from_0(min(0.1 if asynchronous or place else 0.001, 15.0 / tokens), f"{place}rollout_corr/kl")
+    null.from_0(
+        min(0.1 if asynchronous or place else 0.001, 15.0 / tokens), f"{place}rollout_corr/kl"
+    )
     null.inside(0.5, 2.0, f"{place}rollout_corr/rollout_is_mean")
     null.inside(0.3, 1.0, f"{place}rollout_corr/rollout_is_eff_sample_size")
     null.from_0(1.0, f"{place}rollout_corr/rollout_is_std", f"{place}rollout_corr/chi2_token")
@@ -336,7 +402,9 @@ def _engine(null: Null, *, asynchronous: bool) -> None:
 
 
 def _cuts(null: Null, what: str, *, v1: bool) -> None:
-    """The share of what is cut at a limit; verl's v1 trainer has that of the longest in the batch instead."""
+    """The share of what is cut at a limit; verl's v1 trainer has that of the longest in the batch
+    instead.
+    """
     limit = null.settings[f"data.max_{what}"] = null.chance.choice((1024, 4096))
     reached = not v1 or null.chance.random() < 0.5
     null.from_0(0.1 if reached else 0.9, f"{what}/clip_ratio")
@@ -348,7 +416,11 @@ def _tutorial(null: Null) -> None:
     spread = chance.random() < 0.6
     unit = chance.random() < 0.3
     if null.kind == "solved" or unit:
-        begin, end = (0.98, 0.98) if null.kind == "solved" else (chance.uniform(0.3, 0.5), chance.uniform(0.65, 0.95))
+        begin, end = (
+            (0.98, 0.98)
+            if null.kind == "solved"
+            else (chance.uniform(0.3, 0.5), chance.uniform(0.65, 0.95))
+        )
         null.shares("reward/mean", begin, end)
     else:
         begin, end = chance.uniform(1.2, 2.0), chance.uniform(2.8, 3.8)
@@ -416,13 +488,19 @@ _DIALECTS = {"verl": _verl, "tutorial": _tutorial, "other": _other}
 
 
 def _leave_out(null: Null) -> None:
-    """Take away what some logs lack: the KL of a run without a reference, or the reward; warm the rate up from 0."""
+    """Take away what some logs lack: the KL of a run without a reference, or the reward; warm the
+    rate up from 0.
+    """
     lacks = null.chance.random()
     if lacks < 0.15:
         null.columns.pop("actor/kl_loss", None)
         null.columns.pop("kl", None)
     elif lacks < 0.3 and null.kind != "solved":  # which nothing but the reward tells
-        parts = [key for key in null.columns if key.startswith(("critic/score", "critic/rewards", "reward"))]
+        parts = [
+            key
+            for key in null.columns
+            if key.startswith(("critic/score", "critic/rewards", "reward"))
+        ]
         null.columns = {key: values for key, values in null.columns.items() if key not in parts}
     warm = null.chance.choice((0, 1, 3))
     for key in ("actor/lr", "learning_rate"):
@@ -433,7 +511,14 @@ def _leave_out(null: Null) -> None:
 def draw(kind: str, dialect: str, seed: int) -> Null:
     """Return a run of a kind in some dialect's names."""
     chance = random.Random(f"{kind} {dialect} {seed}")
-    null = Null(kind, dialect, chance, chance.choice(LENGTHS), chance.choice(CADENCES), chance.choice(BATCHES))
+    null = Null(
+        kind,
+        dialect,
+        chance,
+        chance.choice(LENGTHS),
+        chance.choice(CADENCES),
+        chance.choice(BATCHES),
+    )
     null.pace, null.stood = chance.uniform(3.0, 12.0), chance.uniform(0.3, 1.0)
     null.every = chance.choice((2, 5, 10))
     _DIALECTS[dialect](null)

@@ -25,7 +25,10 @@ def batch(*records: Record, status: SourceStatus = STATUS, live: bool = False) -
 
 
 def rows(
-    columns: Mapping[str, Sequence[float]], steps: Sequence[int] | None = None, order: int = 0, **more: Any
+    columns: Mapping[str, Sequence[float]],
+    steps: Sequence[int] | None = None,
+    order: int = 0,
+    **more: Any,
 ) -> Rows:
     count = len(next(iter(columns.values())))
     at = list(steps) if steps is not None else list(range(1, count + 1))
@@ -47,7 +50,10 @@ def planted(
     """Return a run with these columns, and constant ones that say whose names it uses."""
     run = Run("r")
     count = len(next(iter(columns.values())))
-    everything = {**columns, **{key: [value] * count for key, value in beside.items() if key not in columns}}
+    everything = {
+        **columns,
+        **{key: [value] * count for key, value in beside.items() if key not in columns},
+    }
     status = replace(STATUS, format="tutorial JSONL") if beside is TUTORIAL else STATUS
     if settings:
         run.apply(batch(Settings(settings, "x"), status=status), now=0.0)

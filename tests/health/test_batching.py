@@ -16,7 +16,9 @@ COUNT = 160
 
 
 def _columns(seed: int, names: list[str]) -> dict[str, list[float]]:
-    """Return columns that wander, spike, stand still and turn NaN, so that conditions begin and end."""
+    """Return columns that wander, spike, stand still and turn NaN, so that conditions begin and
+    end.
+    """
     chance = random.Random(seed)
     columns = {}
     for name in names:
@@ -24,26 +26,80 @@ def _columns(seed: int, names: list[str]) -> dict[str, list[float]]:
         for _ in range(COUNT):
             level *= chance.choice([0.9, 1.0, 1.0, 1.1])
             odd = chance.random()
-            values.append(float("nan") if odd < 0.01 else level * 30 if odd < 0.02 else 0.0 if odd < 0.04 else level)
+            values.append(
+                float("nan")
+                if odd < 0.01
+                else level * 30
+                if odd < 0.02
+                else 0.0
+                if odd < 0.04
+                else level
+            )
         columns[name] = values
     return columns
 
 
 TUTORIAL_KEYS = [
-    *("rollout/reward_mean", "rollout/reward_std", "ppo/kl_div", "kl/divergence", "ppo/policy_loss", "ppo/grad_norm"),
-    *("ppo/clip_ratio", "rollout/response_length_mean", "system/gpu_util", "ppo/entropy", "samples/repetition"),
+    *(
+        "rollout/reward_mean",
+        "rollout/reward_std",
+        "ppo/kl_div",
+        "kl/divergence",
+        "ppo/policy_loss",
+        "ppo/grad_norm",
+    ),
+    *(
+        "ppo/clip_ratio",
+        "rollout/response_length_mean",
+        "system/gpu_util",
+        "ppo/entropy",
+        "samples/repetition",
+    ),
 ]
 VERL_KEYS = [
-    *("critic/score/mean", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss", "actor/grad_norm", "actor/pg_clipfrac"),
-    *("critic/advantages/max", "critic/advantages/min", "rollout_corr/kl", "rollout_corr/rollout_is_mean"),
-    *("response_length/clip_ratio", "response/aborted_ratio", "critic/vf_explained_var", "timing_s/step"),
-    *("timing_s/gen", "actor/entropy", "response_length/mean", "samples/acc", "samples/format", "samples/dead_groups"),
-    *("samples/repetition", "samples/distinct_2", "val-core/x/acc/mean@1", "training/rollout_probs_diff_mean"),
+    *(
+        "critic/score/mean",
+        "actor/ppo_kl",
+        "actor/kl_loss",
+        "actor/pg_loss",
+        "actor/grad_norm",
+        "actor/pg_clipfrac",
+    ),
+    *(
+        "critic/advantages/max",
+        "critic/advantages/min",
+        "rollout_corr/kl",
+        "rollout_corr/rollout_is_mean",
+    ),
+    *(
+        "response_length/clip_ratio",
+        "response/aborted_ratio",
+        "critic/vf_explained_var",
+        "timing_s/step",
+    ),
+    *(
+        "timing_s/gen",
+        "actor/entropy",
+        "response_length/mean",
+        "samples/acc",
+        "samples/format",
+        "samples/dead_groups",
+    ),
+    *(
+        "samples/repetition",
+        "samples/distinct_2",
+        "val-core/x/acc/mean@1",
+        "training/rollout_probs_diff_mean",
+    ),
 ]
 
 
 @settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 10_000), cuts=st.sets(st.integers(1, COUNT - 1), max_size=12), verl=st.booleans())
+@given(
+    seed=st.integers(0, 10_000),
+    cuts=st.sets(st.integers(1, COUNT - 1), max_size=12),
+    verl=st.booleans(),
+)
 def test_any_split_gives_the_same_verdict(seed: int, cuts: set[int], verl: bool) -> None:
     columns = _columns(seed, VERL_KEYS if verl else TUTORIAL_KEYS)
     run = Run("r")
@@ -66,7 +122,9 @@ def test_keys_of_one_step_may_arrive_apart(seed: int, lag: int) -> None:
     growing = Judge(load_guide(), run)
     for i in range(COUNT):
         for group in groups:
-            run.apply(batch(rows({key: columns[key][i : i + 1] for key in group}, [i + 1], i)), now=0.0)
+            run.apply(
+                batch(rows({key: columns[key][i : i + 1] for key in group}, [i + 1], i)), now=0.0
+            )
             if i % lag == 0:
                 growing.verdict(1.0)
     assert growing.verdict(1.0) == judge(run)
@@ -85,6 +143,14 @@ def test_replaced_values_count_and_old_ones_do_not(seed: int, again: int, final:
     run.apply(batch(rows(changed, [again + 1], COUNT)), now=0.0)
     fresh = Run("r")
     fresh.apply(
-        batch(rows({key: [*values[:again], final, *values[again + 1 :]] for key, values in columns.items()})), now=0.0
+        batch(
+            rows(
+                {
+                    key: [*values[:again], final, *values[again + 1 :]]
+                    for key, values in columns.items()
+                }
+            )
+        ),
+        now=0.0,
     )
     assert growing.verdict(1.0) == judge(run) == judge(fresh)

@@ -13,10 +13,20 @@ from verl_tui.health.causes import drift_causes, length_cause
     [
         ({"kl_coef": 0.001}, ["kl_coef"]),
         ({"kl_coef": 0.02}, []),
-        ({"algorithm.kl_ctrl.kl_coef": 0.02, "actor.use_kl_loss": True, "actor.kl_loss_coef": 0.001}, ["kl_coef"]),
+        (
+            {
+                "algorithm.kl_ctrl.kl_coef": 0.02,
+                "actor.use_kl_loss": True,
+                "actor.kl_loss_coef": 0.001,
+            },
+            ["kl_coef"],
+        ),
         ({"kl_coef": "1e-3"}, ["kl_coef"]),
         ({"kl_controller": "fixed"}, ["kl_controller"]),
-        ({"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1}, ["kl_controller"]),
+        (
+            {"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1},
+            ["kl_controller"],
+        ),
         ({"kl_controller": "adaptive"}, []),
         ({"actor_rollout_ref.actor.optim.lr": 1e-4}, ["learning_rate"]),
         ({"actor_rollout_ref.actor.optim.lr": 1e-6, "critic.optim.lr": 1e-4}, []),

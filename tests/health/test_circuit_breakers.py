@@ -82,7 +82,12 @@ def test_a_restart_begins_a_new_segment(again: int) -> None:
     judge_ = Judge(load_guide(), run)
     assert KL in ids(judge_.verdict(1.0))
     run.apply(batch(Restart("file truncated")), now=0.0)
-    run.apply(batch(rows({"ppo/kl_div": [0.03] * 2, "rollout/sample_count": [1.0] * 2}, [again, again + 1])), now=0.0)
+    run.apply(
+        batch(
+            rows({"ppo/kl_div": [0.03] * 2, "rollout/sample_count": [1.0] * 2}, [again, again + 1])
+        ),
+        now=0.0,
+    )
     verdict = judge_.verdict(2.0)
     assert KL not in ids(verdict)
     assert "restart" in ids(verdict)

@@ -16,13 +16,17 @@ GAP = 10
 """Steps from one logged point to the next."""
 
 
-def found(id: str, since: int | None, severity: Severity = Severity.WARNING, key: str | None = "k") -> Finding:
+def found(
+    id: str, since: int | None, severity: Severity = Severity.WARNING, key: str | None = "k"
+) -> Finding:
     return Finding(id, severity, "", since_step=since, key=key)
 
 
 def causes(*findings: Finding) -> list[str | None]:
     told = with_causes(
-        findings, GUIDE, lambda one, points: None if one.since_step is None else one.since_step - GAP * points
+        findings,
+        GUIDE,
+        lambda one, points: None if one.since_step is None else one.since_step - GAP * points,
     )
     assert [one.id for one in told] == [one.id for one in findings]
     return [one.consequence_of for one in told]
@@ -38,9 +42,15 @@ COLLAPSE = found("policy-collapse", 5000, Severity.CRITICAL)
         (found("reward-cliff", 5000 - 10 * GAP), True),  # windows blur where it begins
         (found("reward-cliff", 5000 - 11 * GAP), False),
         (found("truncation", 9000), True),
-        (found("kl-high", 4000), True),  # a sign of it: the KL leaves its band before the reward falls
+        (
+            found("kl-high", 4000),
+            True,
+        ),  # a sign of it: the KL leaves its band before the reward falls
         (found("kl-high", 1000), False),  # long before: another story
-        (found("circuit-breaker-kl", 5010, Severity.CRITICAL), True),  # as bad as its cause, no worse
+        (
+            found("circuit-breaker-kl", 5010, Severity.CRITICAL),
+            True,
+        ),  # as bad as its cause, no worse
         (found("gpu-idle", 5010), False),
         (found("crash", 5010, Severity.CRITICAL), False),
         (found("reward-cliff", None), False),
@@ -72,7 +82,12 @@ def test_a_chain_ends_at_its_first_cause() -> None:
 
 @pytest.mark.parametrize(
     ("cause", "since"),
-    [("policy-collapse", 5000), ("entropy-collapse", 5000), ("reward-slide", 5000), ("reward-hacking", 4000)],
+    [
+        ("policy-collapse", 5000),
+        ("entropy-collapse", 5000),
+        ("reward-slide", 5000),
+        ("reward-hacking", 4000),
+    ],
 )
 def test_what_responses_shrink_from(cause: str, since: int) -> None:
     """What pays for brevity shortens responses before another score has fallen by it."""
@@ -82,7 +97,11 @@ def test_what_responses_shrink_from(cause: str, since: int) -> None:
 
 
 def test_rules_explain_one_another_in_no_circle() -> None:
-    below = {rule.id: {*rule.explains, *rule.signs} for rule in GUIDE.rules if rule.explains or rule.signs}
+    below = {
+        rule.id: {*rule.explains, *rule.signs}
+        for rule in GUIDE.rules
+        if rule.explains or rule.signs
+    }
     known = {rule.id for rule in GUIDE.rules}
     for id, names in below.items():
         assert names <= known, id
@@ -97,7 +116,9 @@ def test_rules_explain_one_another_in_no_circle() -> None:
 def test_variants_of_a_rule_explain_by_the_first() -> None:
     first: dict[str, str] = {}
     for rule in GUIDE.rules:
-        assert first.setdefault(rule.id, rule.name) == rule.name or not (rule.explains or rule.signs), rule.name
+        assert first.setdefault(rule.id, rule.name) == rule.name or not (
+            rule.explains or rule.signs
+        ), rule.name
 
 
 def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
@@ -111,7 +132,9 @@ def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
 
 def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
     first, second = found("dead-groups", 10, key="a"), found("dead-groups", 10, key="b")
-    verdict = Verdict(with_causes([first, second, found("no-signal", 20)], GUIDE, lambda one, _: one.since_step))
+    verdict = Verdict(
+        with_causes([first, second, found("no-signal", 20)], GUIDE, lambda one, _: one.since_step)
+    )
     assert [len(verdict.consequences(one)) for one in verdict.findings] == [1, 0, 0]
 
 
@@ -126,10 +149,18 @@ def test_points_before_are_those_of_the_metric() -> None:
 
 def test_a_collapse_is_one_finding() -> None:
     chance = random.Random(1)
-    reward = [2.5 + chance.gauss(0, 0.05) for _ in range(300)] + [0.3 + chance.gauss(0, 0.03) for _ in range(60)]
-    kl = [0.03 + chance.gauss(0, 0.003) for _ in range(290)] + [0.35 + chance.gauss(0, 0.01) for _ in range(70)]
+    reward = [2.5 + chance.gauss(0, 0.05) for _ in range(300)] + [
+        0.3 + chance.gauss(0, 0.03) for _ in range(60)
+    ]
+    kl = [0.03 + chance.gauss(0, 0.003) for _ in range(290)] + [
+        0.35 + chance.gauss(0, 0.01) for _ in range(70)
+    ]
     idle = [20.0] * 360
-    verdict = judge(planted({"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL))
+    verdict = judge(
+        planted(
+            {"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL
+        )
+    )
     told = [one.id for one in verdict.told]
     assert told[0] == "policy-collapse"
     assert "gpu-idle" in told

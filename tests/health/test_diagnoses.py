@@ -12,7 +12,7 @@ from verl_tui.health.diagnoses.crash import advice
 from verl_tui.health.finding import Severity
 from verl_tui.records import Event, EventKind, Gpu, GpuReading, Restart, Settings
 from verl_tui.runs.run import Run
-from verl_tui.runs.state import State, remaining, state
+from verl_tui.runs.views.state import State, remaining, state
 
 NAN = float("nan")
 
@@ -29,7 +29,12 @@ def _live(count: int, gap: float, **extra: list[float]) -> Run:
 
 def test_crash_tells_line_text_step_and_what_helps() -> None:
     run = planted({"critic/score/mean": wave(7, 0.5, 0.1)})
-    run.apply(batch(Event(EventKind.FATAL, "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB", 812)), now=0.0)
+    run.apply(
+        batch(
+            Event(EventKind.FATAL, "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB", 812)
+        ),
+        now=0.0,
+    )
     found = judge(run).findings[0]
     assert (found.id, found.severity, found.step) == ("crash", Severity.CRITICAL, 7)
     assert "CUDA out of memory" in found.message
@@ -54,24 +59,36 @@ def test_advice_by_kind(text: str, words: str) -> None:
 
 
 def test_advice_on_a_report_of_a_failure_only_where_the_cause_is_not_known() -> None:
-    reports = ("Error executing job with overrides: ['a=b']", "ray.exceptions.RayTaskError(KeyError): ray::f()")
+    reports = (
+        "Error executing job with overrides: ['a=b']",
+        "ray.exceptions.RayTaskError(KeyError): ray::f()",
+    )
     assert "first error" in advice("KeyError: 'x'", *reports)
     assert "traceback below" in advice(reports[0])
     assert "end of the traceback" in advice(reports[1])
     died = "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7)"
     assert "Ray worker died" in advice(died)
-    assert "first error" in advice("TypeError: got multiple values", died), "its own exception is the cause"
+    assert "first error" in advice("TypeError: got multiple values", died), (
+        "its own exception is the cause"
+    )
 
 
 def test_advice_on_tensors_in_the_file_logger_is_about_settings() -> None:
     headline = "TypeError: Object of type Tensor is not JSON serializable"
-    assert "trainer.balance_batch" in advice(headline, "ray.exceptions.RayTaskError(TypeError): ray::TaskRunner.run()")
-    assert "update to v0.7.1" in advice("TypeError: Object of type float32 is not JSON serializable")
+    assert "trainer.balance_batch" in advice(
+        headline, "ray.exceptions.RayTaskError(TypeError): ray::TaskRunner.run()"
+    )
+    assert "update to v0.7.1" in advice(
+        "TypeError: Object of type float32 is not JSON serializable"
+    )
 
 
 def test_no_crash_where_a_step_came_after() -> None:
     run = planted({"critic/score/mean": [0.5] * 3})
-    run.apply(batch(Event(EventKind.FATAL, "boom", 3), rows({"critic/score/mean": [0.5]}, [4], 3)), now=0.0)
+    run.apply(
+        batch(Event(EventKind.FATAL, "boom", 3), rows({"critic/score/mean": [0.5]}, [4], 3)),
+        now=0.0,
+    )
     assert "crash" not in ids(judge(run))
 
 
@@ -80,7 +97,9 @@ def test_hang_only_inside_its_window() -> None:
     last = 50 * 30.0
     assert "hang" not in ids(judge(run, now=last + 100))
     found = next(one for one in judge(run, now=last + 600).findings if one.id == "hang")
-    assert found.message == "no step for 10 min since step 50: 20 times the usual 30 s of a plain step"
+    assert (
+        found.message == "no step for 10 min since step 50: 20 times the usual 30 s of a plain step"
+    )
     assert found.severity is Severity.CRITICAL
     assert any("last written 10 min ago" in sentence for sentence in found.evidence)
     old = judge(run, now=last + 5000)
@@ -92,9 +111,15 @@ def _timed(count: int, seconds: float, validation: float, every: int, **settings
     """Return a run that tells how long its steps took, the last of them seen to be written at 0."""
     run = Run("r")
     if settings:
-        run.apply(batch(Settings({f"trainer.{name}": value for name, value in settings.items()}, "x")), now=0.0)
+        run.apply(
+            batch(Settings({f"trainer.{name}": value for name, value in settings.items()}, "x")),
+            now=0.0,
+        )
     status = replace(STATUS, modified=0.0)
-    columns = {"critic/score/mean": wave(count, 0.5, 0.1), "timing_s/step": [900.0, *[seconds] * (count - 1)]}
+    columns = {
+        "critic/score/mean": wave(count, 0.5, 0.1),
+        "timing_s/step": [900.0, *[seconds] * (count - 1)],
+    }
     validated = [step for step in range(1, count + 1) if step % every == 0]
     run.apply(batch(rows(columns), status=status, live=True), now=0.0)
     testing = rows({"timing_s/testing": [validation] * len(validated)}, validated)
@@ -124,7 +149,9 @@ def test_hang_is_patient_where_the_rhythm_is_not_known() -> None:
 
 
 def _gpus(time: float, *busy: float) -> GpuReading:
-    return GpuReading(time, tuple(Gpu(str(i), "H100", utilization=value) for i, value in enumerate(busy)))
+    return GpuReading(
+        time, tuple(Gpu(str(i), "H100", utilization=value) for i, value in enumerate(busy))
+    )
 
 
 def test_hang_says_which_signs_held() -> None:
@@ -134,7 +161,10 @@ def test_hang_says_which_signs_held() -> None:
     found = judge_.verdict(400.0).findings[0]
     assert found.evidence[0] == "3 of 3 signs held: no step, the log is silent, GPUs are idle"
     run.gpus = None
-    assert judge_.verdict(401.0).findings[0].evidence[0] == "2 of 3 signs held: no step, the log is silent"
+    assert (
+        judge_.verdict(401.0).findings[0].evidence[0]
+        == "2 of 3 signs held: no step, the log is silent"
+    )
     run.gpus = _gpus(300.0, 97.0)
     stale = judge_.verdict(400.0).findings[0]
     assert "not looked at" in stale.evidence[-1]
@@ -164,7 +194,9 @@ def test_what_was_raised_and_cleared_is_remembered() -> None:
     again = judge(planted({"ppo/kl_div": [*values, *[0.15] * 20]}, TUTORIAL)).history
     assert [one.cleared_step for one in again if one.id == "kl-high"] == [55, None]
     soon = judge(planted({"ppo/kl_div": [*values[:60], *[0.15] * 20]}, TUTORIAL)).history
-    assert [one.cleared_step for one in soon if one.id == "kl-high"] == [None], "what comes back at once is the same"
+    assert [one.cleared_step for one in soon if one.id == "kl-high"] == [None], (
+        "what comes back at once is the same"
+    )
 
 
 def test_an_archive_is_judged_by_its_numbers_alone() -> None:
@@ -185,9 +217,14 @@ def test_restart_is_information() -> None:
 def test_the_newest_restart_is_told_although_an_earlier_one_was_at_a_later_step() -> None:
     run = planted({"critic/score/mean": [0.5] * 10})
     for why, steps in (("first", [6, 7, 8]), ("second", [1, 2])):
-        run.apply(batch(Restart(why), rows({"critic/score/mean": [0.5] * len(steps)}, steps)), now=0.0)
+        run.apply(
+            batch(Restart(why), rows({"critic/score/mean": [0.5] * len(steps)}, steps)), now=0.0
+        )
     found = next(one for one in judge(run).findings if one.id == "restart")
-    assert (found.since_step, found.message) == (1, "the log started anew at step 1, the second time: second")
+    assert (found.since_step, found.message) == (
+        1,
+        "the log started anew at step 1, the second time: second",
+    )
 
 
 def test_not_finite_now_and_lately() -> None:
@@ -220,7 +257,9 @@ def test_what_training_needs_is_broken_where_it_never_had_a_value() -> None:
         1,
         "actor/pg_loss",
     )
-    assert not ids(judge(planted({"actor/pg_loss": [NAN] * 9, "timing_s/step": [1.0] * 9}))), "rows may be padded"
+    assert not ids(judge(planted({"actor/pg_loss": [NAN] * 9, "timing_s/step": [1.0] * 9}))), (
+        "rows may be padded"
+    )
 
 
 def test_many_broken_metrics_are_one_finding() -> None:
@@ -250,4 +289,6 @@ def test_the_history_tells_a_crash_and_a_hang_in_whole_sentences() -> None:
     ]
     crashed = planted({"critic/score/mean": [0.5] * 3})
     crashed.apply(batch(Event(EventKind.FATAL, "boom", 3)), now=0.0)
-    assert [one.message for one in judge(crashed).history if one.id == "crash"] == ["the run crashed at step 3: boom"]
+    assert [one.message for one in judge(crashed).history if one.id == "crash"] == [
+        "the run crashed at step 3: boom"
+    ]

@@ -1,4 +1,6 @@
-"""What experts look at: the first record, weights that stay old, entropy that explodes, the host's memory."""
+"""What experts look at: the first record, weights that stay old, entropy that explodes, the host's
+memory.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,18 @@ def find(id: str, run: Run) -> Finding | None:
     return next((one for one in verdict.findings if one.id == id), None)
 
 
-# -- first-step --------------------------------------------------------------------------------------------------------
+# -- first-step ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("first", "words"),
-    [(1.4, "the configuration is wrong"), (0.81, "the chat templates differ"), (0.0004, ""), (0.2, ""), (math.nan, "")],
+    [
+        (1.4, "the configuration is wrong"),
+        (0.81, "the chat templates differ"),
+        (0.0004, ""),
+        (0.2, ""),
+        (math.nan, ""),
+    ],
 )
 @pytest.mark.parametrize(("key", "beside"), [("actor/kl_loss", VERL), ("train/kl_loss", OTHER)])
 def test_the_first_record(first: float, words: str, key: str, beside: Mapping[str, float]) -> None:
@@ -55,14 +63,21 @@ def test_kl_that_grows_later_is_no_first_step() -> None:
     assert find("first-step", planted({"actor/kl_loss": [0.001, 0.02, 1.5, 3.0]})) is None
 
 
-# -- weights-not-synced ------------------------------------------------------------------------------------------------
+# -- weights-not-synced ----------------------------------------------------------------------------
 
 CORE = "val-core/gsm8k/acc/mean@1"
 
 
-def validated(values: Sequence[float], rate: float = 1e-6, more: Mapping[str, Sequence[float]] | None = None) -> Run:
+def validated(
+    values: Sequence[float], rate: float = 1e-6, more: Mapping[str, Sequence[float]] | None = None
+) -> Run:
     """Return a run that validates every ten steps, from step 0 on."""
-    run = planted({"actor/lr": [rate] * (10 * len(values)), "critic/score/mean": wave(10 * len(values), 0.5, 0.1)})
+    run = planted(
+        {
+            "actor/lr": [rate] * (10 * len(values)),
+            "critic/score/mean": wave(10 * len(values), 0.5, 0.1),
+        }
+    )
     at = [10 * i for i in range(len(values))]
     run.apply(batch(rows({CORE: values, **(more or {})}, at, 10_000)), now=0.0)
     return run
@@ -86,7 +101,10 @@ def test_the_same_validation_three_times() -> None:
         validated([0.3] * 6),  # three of ten: comes again by chance
         validated([0.3333333432674408] * 6),  # a third in single precision
         validated([0.5178165276724791] * 4, rate=0.0),  # nothing is learnt
-        validated([0.5178165276724791] * 4, more={"val-core/math/acc/mean@1": [0.1234567, 0.1334567, 0.14, 0.13]}),
+        validated(
+            [0.5178165276724791] * 4,
+            more={"val-core/math/acc/mean@1": [0.1234567, 0.1334567, 0.14, 0.13]},
+        ),
         validated([math.nan] * 4),
     ],
 )
@@ -99,7 +117,7 @@ def test_without_a_learning_rate_old_weights_are_not_judged() -> None:
     assert reason(judge(run), "weights-not-synced") == "the log has no learning rate"
 
 
-# -- entropy-explosion -------------------------------------------------------------------------------------------------
+# -- entropy-explosion -----------------------------------------------------------------------------
 
 CALM = noisy([0.3] * 200, 0.01)
 WILD = [*CALM[:140], *[0.3 + 0.05 * i for i in range(60)]]
@@ -115,7 +133,9 @@ KEYS = {
 
 @pytest.mark.parametrize("dialect", KEYS)
 @pytest.mark.parametrize(("length", "reward"), [(None, FALLS), (GROWS, LEVEL), (GROWS, FALLS)])
-def test_entropy_that_explodes(dialect: str, length: list[float] | None, reward: list[float]) -> None:
+def test_entropy_that_explodes(
+    dialect: str, length: list[float] | None, reward: list[float]
+) -> None:
     entropy, long, score, beside = KEYS[dialect]
     columns = {entropy: WILD, score: reward, **({long: length} if length else {})}
     found = find("entropy-explosion", planted(columns, beside))
@@ -140,13 +160,19 @@ def test_entropy_that_explodes(dialect: str, length: list[float] | None, reward:
         (noisy([0.3] * 200, 0.12), GROWS, FALLS),
     ],
 )
-def test_entropy_that_does_not_explode(entropy: list[float], length: list[float], reward: list[float]) -> None:
+def test_entropy_that_does_not_explode(
+    entropy: list[float], length: list[float], reward: list[float]
+) -> None:
     count = len(entropy)
-    columns = {"actor/entropy": entropy, "response_length/mean": length[:count], "critic/score/mean": reward[:count]}
+    columns = {
+        "actor/entropy": entropy,
+        "response_length/mean": length[:count],
+        "critic/score/mean": reward[:count],
+    }
     assert find("entropy-explosion", planted(columns)) is None
 
 
-# -- host-memory -------------------------------------------------------------------------------------------------------
+# -- host-memory -----------------------------------------------------------------------------------
 
 LEAK = noisy([200 + 2.0 * i for i in range(60)], 1.0)
 PACE = {"timing_s/step": 60.0, **VERL}
@@ -162,7 +188,11 @@ def test_memory_that_grows_says_when_the_node_is_full() -> None:
 
 
 def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
-    columns = {"perf/cpu_memory_used_gb": LEAK, "perf/cpu_memory_total_gb": [400.0] * 60, "timing_s/step": [60.0] * 60}
+    columns = {
+        "perf/cpu_memory_used_gb": LEAK,
+        "perf/cpu_memory_total_gb": [400.0] * 60,
+        "timing_s/step": [60.0] * 60,
+    }
     run = Run("r")
     run.apply(batch(rows(columns, times=[60.0 * (i - 59) for i in range(60)]), live=True), now=0.0)
     found = find("host-memory", run)
@@ -182,7 +212,9 @@ def test_without_the_nodes_size_no_hours_are_told() -> None:
 
 
 def test_wandbs_share_of_the_host() -> None:
-    found = find("host-memory", planted({"system/memory_percent": [40 + 0.5 * i for i in range(60)]}, PACE))
+    found = find(
+        "host-memory", planted({"system/memory_percent": [40 + 0.5 * i for i in range(60)]}, PACE)
+    )
     assert found is not None
     assert "it reaches 95 %" in found.message
 
@@ -192,10 +224,22 @@ def test_wandbs_share_of_the_host() -> None:
     [
         (noisy([200.0] * 60, 2.0), 503.0, None),
         ([*noisy([132.0] * 30, 0.5), *noisy([182.0] * 30, 0.5)], 503.0, None),  # one jump
-        (noisy([150 + 60 * (1 - math.exp(-i / 10)) for i in range(60)], 0.5), 503.0, None),  # a cache that fills up
-        ([200.0 + 40 * (i % 12) / 12 for i in range(60)], 503.0, None),  # a saw: each checkpoint gives it back
+        (
+            noisy([150 + 60 * (1 - math.exp(-i / 10)) for i in range(60)], 0.5),
+            503.0,
+            None,
+        ),  # a cache that fills up
+        (
+            [200.0 + 40 * (i % 12) / 12 for i in range(60)],
+            503.0,
+            None,
+        ),  # a saw: each checkpoint gives it back
         (noisy([131 + 0.004 * i for i in range(300)], 0.1), 503.0, None),  # days ahead
-        (noisy([131 + 0.02 * i for i in range(300)], 0.1), None, None),  # not worth a word where the size is not known
+        (
+            noisy([131 + 0.02 * i for i in range(300)], 0.1),
+            None,
+            None,
+        ),  # not worth a word where the size is not known
         (LEAK, 503.0, {"trainer.total_training_steps": 100}),  # the run ends before
         (LEAK[:30], 503.0, None),
         (
@@ -205,17 +249,22 @@ def test_wandbs_share_of_the_host() -> None:
         ),  # a slow saw
     ],
 )
-def test_memory_that_is_no_leak(used: list[float], total: float | None, settings: dict[str, int] | None) -> None:
-    columns = {"perf/cpu_memory_used_gb": used, **({"perf/cpu_memory_total_gb": [total] * len(used)} if total else {})}
+def test_memory_that_is_no_leak(
+    used: list[float], total: float | None, settings: dict[str, int] | None
+) -> None:
+    columns = {
+        "perf/cpu_memory_used_gb": used,
+        **({"perf/cpu_memory_total_gb": [total] * len(used)} if total else {}),
+    }
     assert find("host-memory", planted(columns, PACE, settings)) is None
 
 
 def test_what_ray_says_of_memory() -> None:
     run = Run("r")
-    run.apply(batch(rows({"critic/score/mean": [0.5] * 5}), status=replace(STATUS, modified=0.0)), now=0.0)
-    text = (
-        "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which exceeds"
+    run.apply(
+        batch(rows({"critic/score/mean": [0.5] * 5}), status=replace(STATUS, modified=0.0)), now=0.0
     )
+    text = "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which exceeds"
     run.apply(batch(Event(EventKind.WARNING, text, 812)), now=0.0)
     found = find("host-memory", run)
     assert found is not None
@@ -224,9 +273,13 @@ def test_what_ray_says_of_memory() -> None:
     assert found.evidence[0].startswith("line 812: Memory on the node")
 
 
-# -- dead groups without samples ---------------------------------------------------------------------------------------
+# -- dead groups without samples -------------------------------------------------------------------
 
-SIZES = {"data.train_batch_size": 64, "actor_rollout_ref.rollout.n": 8, "algorithm.adv_estimator": "grpo"}
+SIZES = {
+    "data.train_batch_size": 64,
+    "actor_rollout_ref.rollout.n": 8,
+    "algorithm.adv_estimator": "grpo",
+}
 
 
 def counted(mean: float, count: int = 40, size: int = 512) -> list[float]:
@@ -240,14 +293,23 @@ def test_dead_groups_by_what_the_filter_threw_out() -> None:
     assert found is not None
     assert "mean 0.758" in found.message
     assert "the filter threw out" in found.message
-    assert find("dead-groups", planted({"training/filter_groups/evicted_samples": [64.0] * 40}, VERL, SIZES)) is None
+    assert (
+        find(
+            "dead-groups",
+            planted({"training/filter_groups/evicted_samples": [64.0] * 40}, VERL, SIZES),
+        )
+        is None
+    )
     assert find("dead-groups", planted(evicted)) is None  # of how many is not known
 
 
 def test_dead_groups_by_the_mean_of_rewards() -> None:
     found = find("dead-groups", planted({"critic/score/mean": counted(0.025)}, VERL, SIZES))
     assert found is not None
-    assert "at least, by the mean of 0/1 rewards p and 8 samples a prompt: p^8 + (1−p)^8" in found.message
+    assert (
+        "at least, by the mean of 0/1 rewards p and 8 samples a prompt: p^8 + (1−p)^8"
+        in found.message
+    )
     assert found.key == "critic/score/mean"
 
 

@@ -1,4 +1,6 @@
-"""Failures that need several signals: each is found where it was planted, and not in what only looks like it."""
+"""Failures that need several signals: each is found where it was planted, and not in what only
+looks like it.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,34 @@ if TYPE_CHECKING:
 
 COUNT = 300
 WATCHED = (
-    *("critic/score/mean", "rollout/reward_mean", "reward", "actor/ppo_kl", "actor/kl_loss", "actor/entropy"),
-    *("actor/grad_norm", "response_length/mean", "response_length/clip_ratio", "samples/repetition", "samples/acc"),
-    *("samples/format", "samples/distinct_2", "samples/dead_groups", "val-core/x/acc/mean@1", "timing_s/gen"),
-    *("timing_s/step", "perf/total_num_tokens", "training/rollout_probs_diff_mean", "rollout_corr/kl"),
+    *(
+        "critic/score/mean",
+        "rollout/reward_mean",
+        "reward",
+        "actor/ppo_kl",
+        "actor/kl_loss",
+        "actor/entropy",
+    ),
+    *(
+        "actor/grad_norm",
+        "response_length/mean",
+        "response_length/clip_ratio",
+        "samples/repetition",
+        "samples/acc",
+    ),
+    *(
+        "samples/format",
+        "samples/distinct_2",
+        "samples/dead_groups",
+        "val-core/x/acc/mean@1",
+        "timing_s/gen",
+    ),
+    *(
+        "timing_s/step",
+        "perf/total_num_tokens",
+        "training/rollout_probs_diff_mean",
+        "rollout_corr/kl",
+    ),
 )
 
 
@@ -33,10 +59,15 @@ def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
     return [value + chance.gauss(0.0, size) for value in values]
 
 
-def ramp(start: float, end: float, count: int = COUNT, *, begin: int = 0, finish: int | None = None) -> list[float]:
+def ramp(
+    start: float, end: float, count: int = COUNT, *, begin: int = 0, finish: int | None = None
+) -> list[float]:
     """Return values that go from one level to another between two points."""
     last = count if finish is None else finish
-    return [start + (end - start) * min(1.0, max(0.0, (i - begin) / (last - begin))) for i in range(count)]
+    return [
+        start + (end - start) * min(1.0, max(0.0, (i - begin) / (last - begin)))
+        for i in range(count)
+    ]
 
 
 def find(
@@ -51,7 +82,11 @@ def find(
 
 
 @given(
-    st.dictionaries(st.sampled_from(WATCHED), st.sampled_from([0.0, 1e-9, 0.05, 1.0, -3.0, 1e12, 1e300]), min_size=1),
+    st.dictionaries(
+        st.sampled_from(WATCHED),
+        st.sampled_from([0.0, 1e-9, 0.05, 1.0, -3.0, 1e12, 1e300]),
+        min_size=1,
+    ),
     st.integers(0, 10_000),
     st.sampled_from([1, 5, 30, 150]),
     st.sampled_from([VERL, TUTORIAL, OTHER]),
@@ -64,16 +99,26 @@ def test_nothing_fails_whatever_the_numbers_are(
 
     def value(level: float) -> float:
         odd = chance.random()
-        return math.nan if odd < 0.05 else math.inf if odd < 0.07 else level * (1 + chance.gauss(0, 0.3))
+        return (
+            math.nan
+            if odd < 0.05
+            else math.inf
+            if odd < 0.07
+            else level * (1 + chance.gauss(0, 0.3))
+        )
 
     columns = {key: [value(level) for _ in range(count)] for key, level in levels.items()}
     verdict = judge(planted(columns, beside, {"kl_coef": "x", "data.max_response_length": 0}))
     assert not [one for one in verdict.not_judged if one.reason.startswith("failed")]
 
 
-# -- policy-collapse ---------------------------------------------------------------------------------------------------
+# -- policy-collapse -------------------------------------------------------------------------------
 
-CLIFF = [*noisy(ramp(2.0, 3.0, 200), 0.05), *noisy([2.2, 1.5, 0.9, 0.6], 0.02), *noisy([0.4] * 46, 0.05)]
+CLIFF = [
+    *noisy(ramp(2.0, 3.0, 200), 0.05),
+    *noisy([2.2, 1.5, 0.9, 0.6], 0.02),
+    *noisy([0.4] * 46, 0.05),
+]
 DRIFT = [*noisy([0.03] * 190, 0.005), *noisy(ramp(0.05, 0.3, 60, finish=20), 0.01)]
 LOOPS = [*noisy([0.05] * 201, 0.02), *noisy([0.8] * 49, 0.05)]
 
@@ -90,7 +135,12 @@ def test_the_tutorials_failing_run() -> None:
     assert found.message.startswith("the policy collapsed: reward cliff at step 201, from ")
     assert "samples repetitive from step 202" in found.message
     said = "\n".join(found.evidence)
-    for words in ("reward cliff at step 201", "policy KL", "× its threshold of 0.1 from step 19", "kl_coef 0.001"):
+    for words in (
+        "reward cliff at step 201",
+        "policy KL",
+        "× its threshold of 0.1 from step 19",
+        "kl_coef 0.001",
+    ):
         assert words in said
     assert "below 0.01–0.1" in said
     assert "does not adapt" in said
@@ -100,7 +150,9 @@ def test_the_tutorials_failing_run() -> None:
 
 def test_a_collapse_in_verls_names() -> None:
     score = [(value - 0.4) / 3 for value in CLIFF]
-    found = find("policy-collapse", {"critic/score/mean": score, "actor/kl_loss": [10 * kl for kl in DRIFT]})
+    found = find(
+        "policy-collapse", {"critic/score/mean": score, "actor/kl_loss": [10 * kl for kl in DRIFT]}
+    )
     assert found is not None
     assert "reference KL" in found.evidence[1]
     loops = find("policy-collapse", {"critic/score/mean": score, "samples/repetition": LOOPS})
@@ -111,19 +163,31 @@ def test_a_collapse_in_verls_names() -> None:
 @pytest.mark.parametrize(
     ("reward", "kl"),
     [
-        (CLIFF, noisy([0.03] * 250, 0.005)),  # the reward alone: a broken scorer, a harder curriculum
+        (
+            CLIFF,
+            noisy([0.03] * 250, 0.005),
+        ),  # the reward alone: a broken scorer, a harder curriculum
         (noisy(ramp(2.0, 3.0, 250), 0.05), DRIFT),  # KL alone
-        (CLIFF, [*DRIFT[:150], *[math.inf] * 5, *noisy([0.03] * 95, 0.005)]),  # what is no number is no evidence
+        (
+            CLIFF,
+            [*DRIFT[:150], *[math.inf] * 5, *noisy([0.03] * 95, 0.005)],
+        ),  # what is no number is no evidence
         (noisy(ramp(3.0, 2.0, 250), 0.05), DRIFT),  # a slow decline is no cliff
         (CLIFF[:201], DRIFT[:201]),  # one bad batch is none either
     ],
 )
 def test_what_is_no_collapse(reward: list[float], kl: list[float]) -> None:
-    assert find("policy-collapse", {"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL) is None
+    assert (
+        find("policy-collapse", {"rollout/reward_mean": reward, "ppo/kl_div": kl}, TUTORIAL) is None
+    )
 
 
-@pytest.mark.parametrize(("before", "collapsed"), [([0.8, 0.85, 0.8, 0.9], True), ([0.8, 0.2, 0.9, 0.3], False)])
-def test_a_batch_like_others_before_is_no_collapse_in_few_points(before: list[float], collapsed: bool) -> None:
+@pytest.mark.parametrize(
+    ("before", "collapsed"), [([0.8, 0.85, 0.8, 0.9], True), ([0.8, 0.2, 0.9, 0.3], False)]
+)
+def test_a_batch_like_others_before_is_no_collapse_in_few_points(
+    before: list[float], collapsed: bool
+) -> None:
     alike = [0.9, 0.92, 0.91, 0.9, 0.9, 0.91, 0.9, 0.92, 0.9, 0.91]
     columns = {
         "critic/score/mean": [*before, *alike, 0.35, 0.3, 0.32, 0.3],
@@ -145,7 +209,7 @@ def test_a_collapse_that_is_made_up_for_is_history() -> None:
     assert 231 <= episode.cleared_step <= 236
 
 
-# -- entropy-collapse --------------------------------------------------------------------------------------------------
+# -- entropy-collapse ------------------------------------------------------------------------------
 
 FALLING = [*noisy([0.5] * 150, 0.01), *[0.5 * math.exp(-i / 30) + 0.005 for i in range(150)]]
 FLAT = noisy([0.6] * COUNT, 0.03)
@@ -177,7 +241,7 @@ def test_entropy_that_settles_is_no_collapse() -> None:
     assert find("entropy-collapse", {"actor/entropy": settling, "critic/score/mean": FLAT}) is None
 
 
-# -- reward-hacking ----------------------------------------------------------------------------------------------------
+# -- reward-hacking --------------------------------------------------------------------------------
 
 RISING = noisy(ramp(0.3, 0.8), 0.03)
 
@@ -189,7 +253,10 @@ def validated(values: Sequence[float], every: int = 10) -> list[float]:
 
 @pytest.mark.parametrize("end", [0.3, 0.5])
 def test_validation_that_does_not_follow(end: float) -> None:
-    columns = {"critic/score/mean": RISING, "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, end), 0.01))}
+    columns = {
+        "critic/score/mean": RISING,
+        "val-core/x/acc/mean@1": validated(noisy(ramp(0.5, end), 0.01)),
+    }
     found = find("reward-hacking", columns)
     assert found is not None
     assert ("fell" if end < 0.5 else "stood still") in found.message
@@ -199,11 +266,18 @@ def test_validation_that_does_not_follow(end: float) -> None:
 @pytest.mark.parametrize("every", [5, 25])
 def test_validation_that_follows_or_is_not_known(every: int) -> None:
     following = validated(noisy(ramp(0.3, 0.65), 0.03), every)
-    assert find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": following}) is None
+    assert (
+        find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": following})
+        is None
+    )
     flat = validated(noisy([0.5] * COUNT, 0.02), every)
-    assert find("reward-hacking", {"critic/score/mean": FLAT, "val-core/x/acc/mean@1": flat}) is None
+    assert (
+        find("reward-hacking", {"critic/score/mean": FLAT, "val-core/x/acc/mean@1": flat}) is None
+    )
     rare = validated(noisy([0.5] * COUNT, 0.01), 100)
-    assert find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": rare}) is None
+    assert (
+        find("reward-hacking", {"critic/score/mean": RISING, "val-core/x/acc/mean@1": rare}) is None
+    )
 
 
 def test_samples_that_become_alike() -> None:
@@ -211,11 +285,13 @@ def test_samples_that_become_alike() -> None:
     found = find("reward-hacking", alike)
     assert found is not None
     assert "more alike" in found.message
-    assert find("reward-hacking", {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)}) is None
+    assert (
+        find("reward-hacking", {**alike, "samples/distinct_2": noisy([0.8] * COUNT, 0.02)}) is None
+    )
     assert find("reward-hacking", {**alike, **scored(RISING)}) is None, "right answers are alike"
 
 
-# -- length-explosion --------------------------------------------------------------------------------------------------
+# -- length-explosion ------------------------------------------------------------------------------
 
 GROWING = noisy(ramp(400, 1000, begin=180, finish=260), 10)
 CUT = noisy(ramp(0.01, 0.6, begin=190, finish=260), 0.005)
@@ -225,7 +301,9 @@ LIMIT = {"data.max_response_length": 1024}
 
 
 def test_length_that_explodes() -> None:
-    found = find("length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING}, VERL, LIMIT)
+    found = find(
+        "length-explosion", {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": LOSING}, VERL, LIMIT
+    )
     assert found is not None
     assert found.since_step is not None
     assert 170 <= found.since_step <= 230
@@ -239,19 +317,25 @@ def test_length_that_explodes() -> None:
 def test_length_that_grows_for_good() -> None:
     columns = {LENGTH: GROWING, SHARE: CUT, "critic/score/mean": noisy(ramp(0.5, 0.8), 0.02)}
     assert find("length-explosion", columns, VERL, LIMIT) is None
-    columns = {LENGTH: noisy(ramp(200, 500), 10), SHARE: [0.01] * COUNT, "critic/score/mean": LOSING}
+    columns = {
+        LENGTH: noisy(ramp(200, 500), 10),
+        SHARE: [0.01] * COUNT,
+        "critic/score/mean": LOSING,
+    }
     assert find("length-explosion", columns, VERL, LIMIT) is None
     verdict = judge(planted({LENGTH: GROWING, "critic/score/mean": LOSING}))
     assert "neither the limit" in (reason(verdict, "length-explosion") or "")
 
 
-# -- engine-mismatch ---------------------------------------------------------------------------------------------------
+# -- engine-mismatch -------------------------------------------------------------------------------
 
 CLIMBING = noisy(ramp(0.3, 1.2, begin=150, finish=280), 0.03)
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("training/rollout_probs_diff_mean", 0.015), ("rollout_corr/kl", -0.2)], ids=["diff", "kl"]
+    ("key", "value"),
+    [("training/rollout_probs_diff_mean", 0.015), ("rollout_corr/kl", -0.2)],
+    ids=["diff", "kl"],
 )
 def test_engines_that_disagree_as_gradients_climb(key: str, value: float) -> None:
     drifting = ramp(0.002, value, begin=150, finish=220)
@@ -259,10 +343,13 @@ def test_engines_that_disagree_as_gradients_climb(key: str, value: float) -> Non
     assert found is not None
     assert found.key == key
     assert find("engine-mismatch", {"actor/grad_norm": CLIMBING, key: [0.002] * COUNT}) is None
-    assert find("engine-mismatch", {"actor/grad_norm": noisy([0.3] * COUNT, 0.03), key: drifting}) is None
+    assert (
+        find("engine-mismatch", {"actor/grad_norm": noisy([0.3] * COUNT, 0.03), key: drifting})
+        is None
+    )
 
 
-# -- repetition --------------------------------------------------------------------------------------------------------
+# -- repetition ------------------------------------------------------------------------------------
 
 
 def test_samples_that_leave_their_own_past() -> None:
@@ -282,10 +369,16 @@ def scored(mean: Sequence[float]) -> dict[str, list[float]]:
 @pytest.mark.parametrize(
     ("scores", "severity"),
     [
-        (scored([0.2] * 150 + [0.9] * 100), Severity.INFO),  # the text behind the answer repeats itself
+        (
+            scored([0.2] * 150 + [0.9] * 100),
+            Severity.INFO,
+        ),  # the text behind the answer repeats itself
         (scored([0.5] * 250), Severity.WARNING),
         (scored([0.9] * 150 + [0.1] * 100), Severity.WARNING),
-        ({"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * COUNT}, Severity.WARNING),  # by degrees
+        (
+            {"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * COUNT},
+            Severity.WARNING,
+        ),  # by degrees
     ],
 )
 def test_repetition_beside_answers_that_become_right_is_noted(
@@ -302,10 +395,12 @@ def test_repetition_that_creeps_and_such_that_was_always_there() -> None:
     assert find("repetition", {"samples/repetition": noisy(ramp(0.05, 0.15), 0.03)}) is None
 
 
-# -- dead-groups -------------------------------------------------------------------------------------------------------
+# -- dead-groups -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("key", "beside"), [("samples/dead_groups", VERL), ("frac_reward_zero_std", OTHER)])
+@pytest.mark.parametrize(
+    ("key", "beside"), [("samples/dead_groups", VERL), ("frac_reward_zero_std", OTHER)]
+)
 def test_groups_that_teach_nothing(key: str, beside: dict[str, float]) -> None:
     found = find("dead-groups", {key: noisy(ramp(0.2, 0.9, finish=200), 0.05)}, beside)
     assert found is not None
@@ -322,7 +417,13 @@ def test_it_says_whether_they_are_wrong_or_right() -> None:
 def test_after_a_restart_it_says_that_of_the_newest_segment() -> None:
     keys = ("samples/dead_groups", "samples/groups_all_wrong")
     run = planted({keys[0]: [0.9] * 80, keys[1]: [0.85] * 80})
-    run.apply(batch(Restart("steps went back"), rows({keys[0]: [0.9] * 40, keys[1]: [0.75] * 40}, range(1, 41))), 0.0)
+    run.apply(
+        batch(
+            Restart("steps went back"),
+            rows({keys[0]: [0.9] * 40, keys[1]: [0.75] * 40}, range(1, 41)),
+        ),
+        0.0,
+    )
     (found,) = (one for one in judge(run).findings if one.id == "dead-groups")
     assert "(all wrong 0.75 at the newest step); the task is hopeless so far" in found.message
 
@@ -335,9 +436,24 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
 @pytest.mark.parametrize(
     ("columns", "settings", "words", "severity"),
     [
-        (dead(**{"critic/score/mean": [*ramp(0.1, 0.98)[:120], *[0.98] * 40][40:]}), {}, "is solved", Severity.INFO),
-        (dead(**{"critic/score/mean": [*noisy([-2.0] * 60, 0.1), *[-0.3] * 60]}), {}, "is solved", Severity.INFO),
-        (dead(**{"critic/score/mean": [0.0] * 120}), {}, "has scored 0: the task is hopeless", Severity.WARNING),
+        (
+            dead(**{"critic/score/mean": [*ramp(0.1, 0.98)[:120], *[0.98] * 40][40:]}),
+            {},
+            "is solved",
+            Severity.INFO,
+        ),
+        (
+            dead(**{"critic/score/mean": [*noisy([-2.0] * 60, 0.1), *[-0.3] * 60]}),
+            {},
+            "is solved",
+            Severity.INFO,
+        ),
+        (
+            dead(**{"critic/score/mean": [0.0] * 120}),
+            {},
+            "has scored 0: the task is hopeless",
+            Severity.WARNING,
+        ),
         (
             {"samples/dead_groups": [1.0] * 120, "critic/score/mean": [1.0] * 120},
             {},
@@ -345,8 +461,18 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
             Severity.WARNING,
         ),
         (dead(**{"critic/score/mean": [1.0] * 120}), {}, "is solved", Severity.INFO),
-        (dead(**{"critic/score/mean": [0.3, 0.30000001] * 60}), {}, "the scorer is constant", Severity.WARNING),
-        (dead(**{"critic/score/mean": noisy([0.03] * 120, 0.005)}), {}, "is hopeless so far", Severity.WARNING),
+        (
+            dead(**{"critic/score/mean": [0.3, 0.30000001] * 60}),
+            {},
+            "the scorer is constant",
+            Severity.WARNING,
+        ),
+        (
+            dead(**{"critic/score/mean": noisy([0.03] * 120, 0.005)}),
+            {},
+            "is hopeless so far",
+            Severity.WARNING,
+        ),
         (
             dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1)}),
             {"rollout.temperature": 0.05, "rollout.val_kwargs.temperature": 0},
@@ -354,13 +480,23 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
             Severity.WARNING,
         ),
         (
-            dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1), "samples/unique_share": [0.4] * 120}),
+            dead(
+                **{
+                    "critic/score/mean": noisy([0.6] * 120, 0.1),
+                    "samples/unique_share": [0.4] * 120,
+                }
+            ),
             {"rollout.val_kwargs.temperature": 0},
             "alike from the beginning on (40% of them differ)",
             Severity.WARNING,
         ),
         (
-            dead(**{"critic/score/mean": noisy([0.6] * 120, 0.1), "samples/unique_share": [*[0.9] * 60, *[0.1] * 60]}),
+            dead(
+                **{
+                    "critic/score/mean": noisy([0.6] * 120, 0.1),
+                    "samples/unique_share": [*[0.9] * 60, *[0.1] * 60],
+                }
+            ),
             {},
             "have become alike: 10% of them differ, 90% at the beginning",
             Severity.WARNING,
@@ -370,7 +506,11 @@ def dead(**more: list[float]) -> dict[str, list[float]]:
 def test_it_says_why_groups_are_dead(
     columns: dict[str, list[float]], settings: dict[str, float], words: str, severity: Severity
 ) -> None:
-    (found,) = (one for one in judge(planted(columns, settings=settings)).findings if one.id == "dead-groups")
+    (found,) = (
+        one
+        for one in judge(planted(columns, settings=settings)).findings
+        if one.id == "dead-groups"
+    )
     assert words in found.message
     assert found.severity is severity
 
@@ -382,20 +522,28 @@ def test_rounding_is_no_spread() -> None:
 
 
 def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
-    shares = {"samples/dead_groups": [*[0.9] * 60, *[0.1] * 60], "critic/score/mean": [*[0.0] * 60, *[0.99] * 60]}
+    shares = {
+        "samples/dead_groups": [*[0.9] * 60, *[0.1] * 60],
+        "critic/score/mean": [*[0.0] * 60, *[0.99] * 60],
+    }
     (known,) = (one for one in judge(planted(shares)).history if one.id == "dead-groups")
     assert known.severity is Severity.WARNING
-    assert known.message.endswith("has scored 0: the task is hopeless, or the scorer reads none of them")
+    assert known.message.endswith(
+        "has scored 0: the task is hopeless, or the scorer reads none of them"
+    )
 
 
-# -- component-imbalance -----------------------------------------------------------------------------------------------
+# -- component-imbalance ---------------------------------------------------------------------------
 
 FORMAT = noisy(ramp(0.2, 1.0, finish=60), 0.02)
 
 
 @pytest.mark.parametrize(
     ("names", "beside"),
-    [(("samples/format", "samples/acc"), VERL), (("rewards/format/mean", "rewards/acc/mean"), OTHER)],
+    [
+        (("samples/format", "samples/acc"), VERL),
+        (("rewards/format/mean", "rewards/acc/mean"), OTHER),
+    ],
     ids=["verl", "other"],
 )
 def test_one_component_that_carries_all(names: tuple[str, str], beside: dict[str, float]) -> None:
@@ -412,11 +560,15 @@ def test_one_component_that_carries_all(names: tuple[str, str], beside: dict[str
 
 
 def test_a_component_that_is_always_0_carries_nothing() -> None:
-    columns = {"samples/overlong": [0.0] * COUNT, "samples/acc": noisy(ramp(0.6, 0.4), 0.02), "critic/score/mean": FLAT}
+    columns = {
+        "samples/overlong": [0.0] * COUNT,
+        "samples/acc": noisy(ramp(0.6, 0.4), 0.02),
+        "critic/score/mean": FLAT,
+    }
     assert find("component-imbalance", columns) is None
 
 
-# -- slow-phase --------------------------------------------------------------------------------------------------------
+# -- slow-phase ------------------------------------------------------------------------------------
 
 TOKENS = "perf/total_num_tokens"
 
@@ -424,7 +576,11 @@ TOKENS = "perf/total_num_tokens"
 def test_a_phase_that_gets_slow() -> None:
     gen = noisy(ramp(20, 50, begin=150, finish=170), 1)
     step = [40 + value for value in gen]
-    columns = {"timing_s/gen": gen, "timing_s/update_actor": noisy([30] * COUNT, 1), "timing_s/step": step}
+    columns = {
+        "timing_s/gen": gen,
+        "timing_s/update_actor": noisy([30] * COUNT, 1),
+        "timing_s/step": step,
+    }
     found = find("slow-phase", {**columns, TOKENS: noisy([1e6] * COUNT, 1e4)})
     assert found is not None
     assert found.key == "timing_s/gen"

@@ -1,4 +1,6 @@
-"""A reward that slides, jumps or loses one of its parts; and a KL that no reward was bought with."""
+"""A reward that slides, jumps or loses one of its parts; and a KL that no reward was bought
+with.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def noisy(values: list[float], size: float, seed: int = 0) -> list[float]:
     return [value + chance.gauss(0, size) for value in values]
 
 
-def told(columns: dict[str, list[float]], id: str, beside: dict[str, float] = VERL) -> list[Episode]:
+def told(
+    columns: dict[str, list[float]], id: str, beside: dict[str, float] = VERL
+) -> list[Episode]:
     return [one for one in judge(planted(columns, beside)).history if one.id == id]
 
 
@@ -40,7 +44,11 @@ def test_a_cliff_is_no_slide() -> None:
 
 
 def test_a_slide_from_the_start() -> None:
-    (slide,) = told({"reward": noisy([max(0.0, 0.43 - 0.01 * i) for i in range(100)], 0.03)}, "reward-slide", OTHER)
+    (slide,) = told(
+        {"reward": noisy([max(0.0, 0.43 - 0.01 * i) for i in range(100)], 0.03)},
+        "reward-slide",
+        OTHER,
+    )
     assert slide.raised_step is not None
     assert slide.raised_step <= 45
 
@@ -61,7 +69,14 @@ def test_a_scale_that_was_changed() -> None:
 
 
 def test_a_scale_below_0() -> None:
-    assert len(told({"reward": noisy([-3.0] * 60, 0.5) + noisy([20.0] * 40, 1.0)}, "reward-jump", OTHER)) == 1
+    assert (
+        len(
+            told(
+                {"reward": noisy([-3.0] * 60, 0.5) + noisy([20.0] * 40, 1.0)}, "reward-jump", OTHER
+            )
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,9 +101,14 @@ def test_a_resumed_run_may_have_another_scale() -> None:
 
 @pytest.mark.parametrize(
     ("names", "beside"),
-    [(("samples/acc", "samples/format"), VERL), (("rewards/acc/mean", "rewards/format/mean"), OTHER)],
+    [
+        (("samples/acc", "samples/format"), VERL),
+        (("rewards/acc/mean", "rewards/format/mean"), OTHER),
+    ],
 )
-def test_a_part_that_falls_behind_a_constant_one(names: tuple[str, str], beside: dict[str, float]) -> None:
+def test_a_part_that_falls_behind_a_constant_one(
+    names: tuple[str, str], beside: dict[str, float]
+) -> None:
     falls = noisy([0.6] * 80 + [max(0.05, 0.6 - 0.01 * i) for i in range(100)], 0.03)
     constant = [1.0] * 180
     reward = "critic/score/mean" if beside is VERL else "reward"
@@ -101,7 +121,11 @@ def test_a_part_that_falls_behind_a_constant_one(names: tuple[str, str], beside:
 
 def test_a_rejected_answer_of_dpo_that_loses_its_reward_is_no_fall() -> None:
     rejected = noisy([1.0] * 60 + [max(-3.0, 1.0 - 0.05 * i) for i in range(120)], 0.05)
-    columns = {"rewards/chosen": noisy([1.0] * 180, 0.05), "rewards/rejected": rejected, "rewards/margins": rejected}
+    columns = {
+        "rewards/chosen": noisy([1.0] * 180, 0.05),
+        "rewards/rejected": rejected,
+        "rewards/margins": rejected,
+    }
     assert told(columns, "component-falls", OTHER) == []
 
 
@@ -116,7 +140,10 @@ def test_a_high_kl_that_has_gone_flat_is_told() -> None:
 
 def test_a_kl_that_buys_reward_is_the_price_of_learning() -> None:
     kl = noisy([min(1.5, 0.03 * i) for i in range(200)], 0.02)
-    columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(200)], 0.05)}
+    columns = {
+        "actor/kl_loss": kl,
+        "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(200)], 0.05),
+    }
     assert not {"ref-kl-above-band", "ref-kl-rising", "ref-kl-high"} & {
         one.id for one in judge(planted(columns)).history
     }
@@ -124,7 +151,10 @@ def test_a_kl_that_buys_reward_is_the_price_of_learning() -> None:
 
 def test_a_kl_that_goes_on_rising_when_the_reward_has_stopped_is_told() -> None:
     kl = noisy([0.015 * i for i in range(300)], 0.02)
-    columns = {"actor/kl_loss": kl, "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(300)], 0.05)}
+    columns = {
+        "actor/kl_loss": kl,
+        "critic/score/mean": noisy([min(0.9, 0.1 + 0.02 * i) for i in range(300)], 0.05),
+    }
     (drift,) = told(columns, "ref-kl-rising")
     assert drift.raised_step is not None
     assert 130 <= drift.raised_step <= 190
@@ -132,7 +162,10 @@ def test_a_kl_that_goes_on_rising_when_the_reward_has_stopped_is_told() -> None:
 
 def test_a_reward_that_is_lost_again_leaves_the_kl_unbought() -> None:
     reward = noisy([min(0.9, 0.1 + 0.02 * i) for i in range(100)] + [0.1] * 100, 0.03)
-    columns = {"actor/kl_loss": noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02), "critic/score/mean": reward}
+    columns = {
+        "actor/kl_loss": noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02),
+        "critic/score/mean": reward,
+    }
     (far,) = told(columns, "ref-kl-above-band")
     assert far.raised_step is not None
     assert 100 < far.raised_step <= 150

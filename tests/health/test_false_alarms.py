@@ -1,4 +1,6 @@
-"""Logs whose unit, scale or sparsity differs from what a rule was written for: nothing false is said of them."""
+"""Logs whose unit, scale or sparsity differs from what a rule was written for: nothing false is
+said of them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def climb(start: float, end: float, count: int = 300, *, over: int = 60) -> list
     return [start + (end - start) * min(1.0, i / over) for i in range(count)]
 
 
-# -- component-imbalance -----------------------------------------------------------------------------------------------
+# -- component-imbalance ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,9 @@ def test_a_part_under_two_names_is_one() -> None:
         noisy(climb(0.02, 0.06, over=250), 0.002),  # a scale of its own, and tripled on it
         [*noisy([-0.3] * 20, 0.05), *[0.0] * 280],  # a penalty that is not given any more
         noisy(climb(-0.3, -0.08), 0.002),  # a penalty as small as it can be
-        noisy([*climb(-0.18, -0.1, over=20)[:20], *climb(-0.15, -0.084, over=90)[:280]], 0.002),  # with a relapse
+        noisy(
+            [*climb(-0.18, -0.1, over=20)[:20], *climb(-0.15, -0.084, over=90)[:280]], 0.002
+        ),  # with a relapse
     ],
 )
 def test_a_part_that_cannot_or_does_gain_is_not_stuck(other: list[float]) -> None:
@@ -87,19 +91,25 @@ def test_a_part_that_falls_is_not_said_to_stand_still() -> None:
     assert "rewards/answer/mean has fallen since" in told.message
 
 
-# -- slow-phase --------------------------------------------------------------------------------------------------------
+# -- slow-phase ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "key",
     [
-        *("timing_s/agent_loop/slowest/prompt_length", "timing_s/agent_loop/slowest/generate_sequences"),
+        *(
+            "timing_s/agent_loop/slowest/prompt_length",
+            "timing_s/agent_loop/slowest/generate_sequences",
+        ),
         *("timing_s/agent_loop/num_preempted/mean", "timing_s/generation_timing/topk_ratio"),
         *("timing_s/rollout/total_tokens", "timing_s/rollout/retry_count", "timing_s/turns/mean"),
     ],
 )
 def test_what_is_no_time_is_no_slow_phase(key: str) -> None:
-    columns = {"timing_s/step": noisy([60.0] * 200, 1), key: [*noisy([20.0] * 120, 1), *noisy([50.0] * 80, 1)]}
+    columns = {
+        "timing_s/step": noisy([60.0] * 200, 1),
+        key: [*noisy([20.0] * 120, 1), *noisy([50.0] * 80, 1)],
+    }
     assert "slow-phase" not in ids(judge(planted(columns)))
 
 
@@ -111,13 +121,15 @@ def test_what_is_longer_than_the_step_is_no_part_of_it() -> None:
     assert "slow-phase" not in ids(judge(planted(columns)))
 
 
-# -- grad-norm-spike ---------------------------------------------------------------------------------------------------
+# -- grad-norm-spike -------------------------------------------------------------------------------
 
 
 def sparse(count: int, share: float, size: float, rest: float = 0.0) -> list[float]:
     """Return gradient norms of which only a share is more than next to nothing."""
     chance = random.Random(7)
-    return [size * chance.uniform(0.5, 2.5) if chance.random() < share else rest for _ in range(count)]
+    return [
+        size * chance.uniform(0.5, 2.5) if chance.random() < share else rest for _ in range(count)
+    ]
 
 
 @pytest.mark.parametrize("rest", [0.0, 0.0012])
@@ -133,12 +145,16 @@ def test_gradients_of_solved_groups_are_no_measure(share: float, rest: float) ->
 
 def test_what_comes_again_and_again_is_no_spike() -> None:
     values = [8.0 if i % 15 == 14 else 0.4 for i in range(300)]
-    assert [one.since_step for one in judge(planted({"actor/grad_norm": values})).history if one.id != "restart"] == [
-        15
-    ], "only the first is news"
+    assert [
+        one.since_step
+        for one in judge(planted({"actor/grad_norm": values})).history
+        if one.id != "restart"
+    ] == [15], "only the first is news"
 
 
-@pytest.mark.parametrize(("clip", "spikes"), [(None, False), (0.2, True), (1000.0, False), (5.0, False)])
+@pytest.mark.parametrize(
+    ("clip", "spikes"), [(None, False), (0.2, True), (1000.0, False), (5.0, False)]
+)
 def test_a_spike_below_the_clip_bounds_nothing(clip: float | None, spikes: bool) -> None:
     values = [*wave(60, 0.03, 0.01), 0.8]
     settings = {"actor_rollout_ref.actor.grad_clip": clip} if clip else None
@@ -147,10 +163,12 @@ def test_a_spike_below_the_clip_bounds_nothing(clip: float | None, spikes: bool)
 
 
 def test_a_spike_in_a_short_run() -> None:
-    assert "grad-norm-spike" in ids(judge(planted({"actor/grad_norm": [*wave(12, 0.4, 0.1), 40.0, 0.4]})))
+    assert "grad-norm-spike" in ids(
+        judge(planted({"actor/grad_norm": [*wave(12, 0.4, 0.1), 40.0, 0.4]}))
+    )
 
 
-# -- policy-loss-jump --------------------------------------------------------------------------------------------------
+# -- policy-loss-jump ------------------------------------------------------------------------------
 
 
 def test_a_loss_that_jumps_from_a_third_to_nearly_one() -> None:
@@ -161,11 +179,13 @@ def test_a_loss_that_jumps_from_a_third_to_nearly_one() -> None:
 def test_a_loss_with_frequent_peaks_does_not_jump() -> None:
     chance = random.Random(5)
     values = [chance.uniform(0.4, 0.7) if chance.random() < 0.08 else 0.07 for _ in range(300)]
-    history = judge(planted({"loss": [*noisy([0.3] * 80, 0.15), *values], "reward": [0.5] * 380}, OTHER)).history
+    history = judge(
+        planted({"loss": [*noisy([0.3] * 80, 0.15), *values], "reward": [0.5] * 380}, OTHER)
+    ).history
     assert "policy-loss-jump" not in {one.id for one in history}
 
 
-# -- dead-groups, no-signal: what is said agrees with its evidence -----------------------------------------------------
+# -- dead-groups, no-signal: what is said agrees with its evidence ---------------------------------
 
 
 def test_dead_groups_end_where_their_mean_is_back() -> None:
@@ -194,7 +214,10 @@ def test_two_hundred_groups_in_nine_dumps_are_evidence_enough() -> None:
 
 def test_no_signal_does_not_contradict_its_evidence() -> None:
     values = [2.0] * 4 + [0.0] * 5 + [1.5] * 3 + [0.0] * 5
-    told = found(judge(planted({"critic/advantages/max": values, "critic/advantages/min": [0.0] * 17})), "no-signal")
+    told = found(
+        judge(planted({"critic/advantages/max": values, "critic/advantages/min": [0.0] * 17})),
+        "no-signal",
+    )
     assert told is not None
     assert told.message == "all advantages have been 0 at 10 of 13 points since step 5"
     steady = {"critic/advantages/max": [0.0] * 8, "critic/advantages/min": [0.0] * 8}
@@ -203,7 +226,7 @@ def test_no_signal_does_not_contradict_its_evidence() -> None:
     assert told.message == "all advantages have been 0 for 8 steps"
 
 
-# -- limits that are not there -----------------------------------------------------------------------------------------
+# -- limits that are not there ---------------------------------------------------------------------
 
 STALE = {"training/off_policy/trajectory_staleness/max": [30.0] * 10}
 
@@ -213,7 +236,9 @@ def test_staleness_without_a_limit_is_not_judged(null: object) -> None:
     verdict = judge(planted(STALE, VERL, {"trainer.v1.sampler.max_off_policy_threshold": null}))
     assert "staleness" not in ids(verdict)
     assert "max_off_policy_threshold is null" in (reason(verdict, "staleness") or "")
-    assert "staleness" in ids(judge(planted(STALE, VERL, {"trainer.v1.sampler.max_off_policy_threshold": 8})))
+    assert "staleness" in ids(
+        judge(planted(STALE, VERL, {"trainer.v1.sampler.max_off_policy_threshold": 8}))
+    )
 
 
 def test_an_assumed_limit_of_length_holds_for_the_tutorials_own_logs_only() -> None:
@@ -241,11 +266,14 @@ def test_gspo_clips_by_design(settings: dict[str, object]) -> None:
     verdict = judge(planted(columns, VERL, settings))
     assert "clip-saturation" not in ids(verdict)
     assert "by design" in (reason(verdict, "clip-saturation") or "")
-    token = {"actor_rollout_ref.actor.policy_loss.loss_mode": "vanilla", "importance_sampling_level": "token"}
+    token = {
+        "actor_rollout_ref.actor.policy_loss.loss_mode": "vanilla",
+        "importance_sampling_level": "token",
+    }
     assert "clip-saturation" in ids(judge(planted(columns, VERL, token)))
 
 
-# -- not-finite --------------------------------------------------------------------------------------------------------
+# -- not-finite ------------------------------------------------------------------------------------
 
 
 def test_not_finite_names_the_step_that_it_is_marked_at() -> None:
@@ -254,7 +282,9 @@ def test_not_finite_names_the_step_that_it_is_marked_at() -> None:
     verdict = judge(planted({"actor/pg_loss": again, "actor/grad_norm": broken}))
     told = found(verdict, "not-finite")
     assert told is not None
-    assert told.message.startswith("actor/pg_loss is not finite at 5 of the last 20 points (steps 61, 62, 63, 64, 65)")
+    assert told.message.startswith(
+        "actor/pg_loss is not finite at 5 of the last 20 points (steps 61, 62, 63, 64, 65)"
+    )
     assert told.since_step == 61
 
 
@@ -272,7 +302,7 @@ def test_a_part_of_the_reward_that_no_sample_has_is_not_broken() -> None:
     assert "not-finite" in ids(judge(planted(columns, OTHER)))
 
 
-# -- reference KL ------------------------------------------------------------------------------------------------------
+# -- reference KL ----------------------------------------------------------------------------------
 
 
 def test_a_surge_that_has_settled_is_no_surge_any_more() -> None:
@@ -283,7 +313,7 @@ def test_a_surge_that_has_settled_is_no_surge_any_more() -> None:
     assert episode.cleared_step is not None
 
 
-# -- reward-zero -------------------------------------------------------------------------------------------------------
+# -- reward-zero -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prompts", [2, 4, 8])

@@ -8,12 +8,12 @@ import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
 from verl_tui.health import DIAGNOSES, Judge, load_guide
+from verl_tui.health.applicability import SILENCES
 from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import _KINDS
 from verl_tui.health.finding import Severity
 from verl_tui.health.guide import CAUSE_NAMES, LIMIT_NAMES, NEEDED, STREAMS
 from verl_tui.health.limits import LIMITS
-from verl_tui.health.silence import SILENCES
 from verl_tui.health.streams import Stream
 from verl_tui.indicators import INDICATORS
 
@@ -54,7 +54,9 @@ def test_everything_named_exists() -> None:
     assert set(LIMIT_NAMES) == {"", *LIMITS}
     assert set(CAUSE_NAMES) == {"", *CAUSES}
     assert set(NEEDED) == {*_KINDS, "diagnosis"}
-    assert set(DIAGNOSES) == {rule.name for rule in load_guide().rules if rule.condition == "diagnosis"}
+    assert set(DIAGNOSES) == {
+        rule.name for rule in load_guide().rules if rule.condition == "diagnosis"
+    }
     for kind in STREAMS:
         Stream(kind)
     assert all(band.indicator in INDICATORS for band in load_guide().bands)
@@ -88,18 +90,35 @@ def test_a_variant_is_changed_by_its_own_name() -> None:
 
 
 def test_a_rule_of_ones_own() -> None:
-    rule = {"severity": "warning", "condition": "above", "metric": "reward/format_*", "threshold": 2, "window": 3}
-    run = planted({"reward/format_a": [3.0] * 5, "reward/format_b": [1.0] * 5, "reward/format_c": [4.0] * 5}, VERL)
-    found = [one for one in judge(run, load_guide({"rules": {"mine": rule}})).findings if one.id == "mine"]
+    rule = {
+        "severity": "warning",
+        "condition": "above",
+        "metric": "reward/format_*",
+        "threshold": 2,
+        "window": 3,
+    }
+    run = planted(
+        {"reward/format_a": [3.0] * 5, "reward/format_b": [1.0] * 5, "reward/format_c": [4.0] * 5},
+        VERL,
+    )
+    found = [
+        one
+        for one in judge(run, load_guide({"rules": {"mine": rule}})).findings
+        if one.id == "mine"
+    ]
     assert [one.key for one in found] == ["reward/format_a", "reward/format_c"]
     assert found[0].source == "your settings"
 
 
 def test_silenced_rules_say_so() -> None:
-    run = planted({"ppo/kl_div": [0.15] * 40, "ppo/policy_loss": [0.1, float("nan")] * 20}, TUTORIAL)
+    run = planted(
+        {"ppo/kl_div": [0.15] * 40, "ppo/policy_loss": [0.1, float("nan")] * 20}, TUTORIAL
+    )
     verdict = judge(run, load_guide({"silence": ["kl-high", "not-finite"]}))
     assert not ids(verdict) & {"kl-high", "not-finite"}
-    assert reason(verdict, "kl-high") == reason(verdict, "not-finite") == "silenced in your settings"
+    assert (
+        reason(verdict, "kl-high") == reason(verdict, "not-finite") == "silenced in your settings"
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,14 +128,23 @@ def test_silenced_rules_say_so() -> None:
             {"rules": {"kl-high": {"threshold": "much"}}},
             "rule `kl-high`, field `threshold`: must be a number, not 'much'",
         ),
-        ({"rules": {"kl-high": {"window": 0}}}, "rule `kl-high`, field `window`: must be at least 1"),
-        ({"rules": {"kl-high": {"window": 2.5}}}, "rule `kl-high`, field `window`: must be a whole number"),
+        (
+            {"rules": {"kl-high": {"window": 0}}},
+            "rule `kl-high`, field `window`: must be at least 1",
+        ),
+        (
+            {"rules": {"kl-high": {"window": 2.5}}},
+            "rule `kl-high`, field `window`: must be a whole number",
+        ),
         ({"rules": {"kl-high": {"treshold": 1}}}, "rule `kl-high`: unknown field `treshold`"),
         (
             {"rules": {"kl-high": {"severity": "bad"}}},
             "rule `kl-high`, field `severity`: must be info, warning or critical",
         ),
-        ({"rules": {"kl-high": {"id": "x"}}}, "rule `kl-high`, field `id`: a rule's name is public"),
+        (
+            {"rules": {"kl-high": {"id": "x"}}},
+            "rule `kl-high`, field `id`: a rule's name is public",
+        ),
         ({"rules": {"kl-high": {"clear": 0.9}}}, "rule `kl-high`, field `clear`"),
         ({"rules": {"kl-high": 3}}, "rule `kl-high`: must be a table"),
         ({"rules": {"mine": {"condition": "above"}}}, "rule `mine`: field `severity` is missing"),
@@ -124,13 +152,20 @@ def test_silenced_rules_say_so() -> None:
             {"rules": {"mine": {"condition": "crash", "severity": "info", "metric": "x"}}},
             "rule `mine`, field `condition`",
         ),
-        ({"rules": {"mine": {"condition": "diagnosis", "severity": "info"}}}, "rule `mine`, field `condition`"),
+        (
+            {"rules": {"mine": {"condition": "diagnosis", "severity": "info"}}},
+            "rule `mine`, field `condition`",
+        ),
         (
             {"rules": {"mine": {"condition": "above", "severity": "info", "metric": "x"}}},
             "rule `mine`, field `threshold`",
         ),
         (
-            {"rules": {"mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2}}},
+            {
+                "rules": {
+                    "mine": {"condition": "above", "severity": "info", "threshold": 1, "window": 2}
+                }
+            },
             "rule `mine`, field `metric`",
         ),
         (
@@ -147,7 +182,10 @@ def test_silenced_rules_say_so() -> None:
             },
             "rule `mine`, field `indicator`",
         ),
-        ({"rules": {"rollout-is-mean": {"low": 3}}}, "rule `rollout-is-mean`, field `low`: must be below `high`"),
+        (
+            {"rules": {"rollout-is-mean": {"low": 3}}},
+            "rule `rollout-is-mean`, field `low`: must be below `high`",
+        ),
         ({"rules": []}, "field `rules`: must be a table"),
         ({"silence": ["kl-hihg"]}, "there is no rule `kl-hihg`"),
         ({"silence": "kl-high"}, "field `silence`: must be a list"),

@@ -20,21 +20,32 @@ LENGTH, REWARD = "response_length/mean", "critic/score/mean"
 def ramp(
     start: float, end: float, begin: int = 80, finish: int = 100, size: float = 0.02, seed: int = 1
 ) -> list[float]:
-    """Return values that go from one level to another between two points, with noise of a share of the larger one."""
+    """Return values that go from one level to another between two points, with noise of a share of
+    the larger one.
+    """
     chance, noise = random.Random(seed), size * max(abs(start), abs(end))
     way = (min(1.0, max(0.0, (i - begin) / (finish - begin))) for i in range(COUNT))
     return [start + (end - start) * one + chance.gauss(0.0, noise) for one in way]
 
 
-SHRINKS, FALLS, GAINS, LEVEL = ramp(300, 10), ramp(0.6, 0.1, seed=2), ramp(0.3, 0.6, seed=3), ramp(0.3, 0.3, seed=4)
+SHRINKS, FALLS, GAINS, LEVEL = (
+    ramp(300, 10),
+    ramp(0.6, 0.1, seed=2),
+    ramp(0.3, 0.6, seed=3),
+    ramp(0.3, 0.3, seed=4),
+)
 
 
 def judged(columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL) -> Verdict:
     return judge(planted(columns, beside))
 
 
-def collapse(columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL) -> Finding | None:
-    return next((one for one in judged(columns, beside).findings if one.id == "length-collapse"), None)
+def collapse(
+    columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL
+) -> Finding | None:
+    return next(
+        (one for one in judged(columns, beside).findings if one.id == "length-collapse"), None
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,17 +88,33 @@ def test_responses_that_shrink_and_nothing_gains() -> None:
         {REWARD: ramp(0.97, 0.97, size=0.005)},
         {REWARD: LEVEL, "val-core/x/acc/mean@1": GAINS},
         {REWARD: LEVEL, "critic/reward_extra_info/answer/mean": GAINS},
-        {REWARD: GAINS, "critic/reward_extra_info/steps/mean": FALLS, "val-core/x/acc/mean@1": GAINS},
+        {
+            REWARD: GAINS,
+            "critic/reward_extra_info/steps/mean": FALLS,
+            "val-core/x/acc/mean@1": GAINS,
+        },
         {REWARD: ramp(-0.4, -0.1)},
     ],
-    ids=["reward", "reward before", "solved", "validation", "part", "validation against a part", "below 0"],
+    ids=[
+        "reward",
+        "reward before",
+        "solved",
+        "validation",
+        "part",
+        "validation against a part",
+        "below 0",
+    ],
 )
 def test_short_responses_that_serve_the_task(columns: Mapping[str, Sequence[float]]) -> None:
     assert collapse({LENGTH: SHRINKS, **columns}) is None
 
 
 def test_a_part_that_falls_as_brevity_pays() -> None:
-    columns = {"reward": ramp(-0.3, -0.05), "rewards/short/mean": ramp(-0.4, -0.05), "rewards/right/mean": FALLS}
+    columns = {
+        "reward": ramp(-0.3, -0.05),
+        "rewards/short/mean": ramp(-0.4, -0.05),
+        "rewards/right/mean": FALLS,
+    }
     found = collapse({"completions/mean_length": ramp(5.5, 1.05), **columns}, OTHER)
     assert found is not None
     assert "rewards/right/mean fell" in found.message

@@ -47,7 +47,9 @@ def told(verdict: Verdict) -> set[Told]:
     }
 
 
-def live(columns: Columns, dialect: str, settings: Mapping[str, object]) -> Iterator[tuple[int, set[Told]]]:
+def live(
+    columns: Columns, dialect: str, settings: Mapping[str, object]
+) -> Iterator[tuple[int, set[Told]]]:
     """Yield the steps of a run that grows, each with what had been told by then."""
     run = Run("r")
     status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
@@ -60,7 +62,9 @@ def live(columns: Columns, dialect: str, settings: Mapping[str, object]) -> Iter
         yield i + 1, told(watching.verdict(1.0))
 
 
-def finished(columns: Columns, dialect: str, settings: Mapping[str, object], step: int) -> set[Told]:
+def finished(
+    columns: Columns, dialect: str, settings: Mapping[str, object], step: int
+) -> set[Told]:
     """Return what is told of a run that is read at once as it was at a step."""
     run = Run("r")
     status = replace(STATUS, format="tutorial JSONL") if dialect == "tutorial" else STATUS
@@ -73,15 +77,23 @@ def finished(columns: Columns, dialect: str, settings: Mapping[str, object], ste
 
 
 def compare(
-    columns: Columns, dialect: str, settings: Mapping[str, object] | None = None, *, every: int = 150
+    columns: Columns,
+    dialect: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    every: int = 150,
 ) -> set[Told]:
-    """Hold a run that grows against the same run when it has ended, and against what it was now and then."""
+    """Hold a run that grows against the same run when it has ended, and against what it was now and
+    then.
+    """
     known = list(live(columns, dialect, settings or {}))
     last = known[-1][0]
     whole = finished(columns, dialect, settings or {}, last)
     assert known[-1][1] == whole
     for step, episodes in known:
-        assert {one[:5] for one in episodes} == {one[:5] for one in whole if (one.raised or 0) <= step}, step
+        assert {one[:5] for one in episodes} == {
+            one[:5] for one in whole if (one.raised or 0) <= step
+        }, step
     for step, episodes in known[every::every]:
         assert finished(columns, dialect, settings or {}, step) == episodes, step
     return whole
@@ -109,7 +121,9 @@ PLANTED = {
     "plateau": ("critic/score/mean", "reward", "val", "eval"),
     "no-signal": ("critic/advantages", "critic/score/mean"),
 }
-"""Failure -> parts of the names of what is looked at: few metrics are quickly judged at every step."""
+"""Failure -> parts of the names of what is looked at: few metrics are quickly judged at every
+step.
+"""
 
 
 @pytest.mark.parametrize("id", PLANTED)
@@ -118,12 +132,16 @@ def test_a_run_that_grows_is_told_what_it_is_told_when_it_has_ended(id: str) -> 
     world, _ = failing(failure, failure.dialects[-1], 0)
     needed = {"verl": VERL, "tutorial": TUTORIAL, "other": OTHER}[world.dialect]
     columns: Columns = {key: [value] * world.steps for key, value in needed.items()}
-    columns |= {key: values for key, values in world.columns.items() if any(part in key for part in PLANTED[id])}
+    columns |= {
+        key: values
+        for key, values in world.columns.items()
+        if any(part in key for part in PLANTED[id])
+    }
     whole = compare(columns, world.dialect, world.settings)
     assert id in {one.id for one in whole} or id == "dead-groups"
 
 
-# -- found by runs without a fault -------------------------------------------------------------------------------------
+# -- found by runs without a fault -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("points", [1, 2])
@@ -148,7 +166,9 @@ def test_memory_that_fills_up_at_the_start_is_no_leak() -> None:
 
 
 def test_a_share_of_many_answers_may_come_again_by_chance() -> None:
-    """Of 1319 answers about as many are right each time: three equal ones in ninety validations are no surprise."""
+    """Of 1319 answers about as many are right each time: three equal ones in ninety validations are
+    no surprise.
+    """
     chance = random.Random(1)
     varied = [chance.randint(640, 700) / 1319 for _ in range(90)]
     repeated = [*varied, *[683 / 1319] * 3]
@@ -167,11 +187,17 @@ def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:
 
 
 def test_a_solved_task_has_no_signal_and_that_is_no_fault() -> None:
-    solved = {"critic/score/mean": [1.0] * 30, "critic/advantages/max": [0.0] * 30, "critic/advantages/min": [0.0] * 30}
+    solved = {
+        "critic/score/mean": [1.0] * 30,
+        "critic/advantages/max": [0.0] * 30,
+        "critic/advantages/min": [0.0] * 30,
+    }
     (told_of,) = [one for one in judge(planted(solved)).findings if one.id == "no-signal"]
     assert told_of.severity is Severity.INFO
     assert told_of.message.startswith("the task is solved: all advantages have been 0")
     (told_of,) = [
-        one for one in judge(planted({**solved, "critic/score/mean": [0.4] * 30})).findings if one.id == "no-signal"
+        one
+        for one in judge(planted({**solved, "critic/score/mean": [0.4] * 30})).findings
+        if one.id == "no-signal"
     ]
     assert told_of.severity is Severity.WARNING

@@ -1,4 +1,6 @@
-"""Numbers that turned None: in consoles and trainer states as NaN, in TensorBoard files as points left out."""
+"""Numbers that turned None: in consoles and trainer states as NaN, in TensorBoard files as points
+left out.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def test_it_is_said_when_the_next_step_has_come() -> None:
 def test_a_metric_at_a_pace_of_its_own_lacks_nothing(every: int) -> None:
     run = Run("r")
     run.apply(batch(rows({"train/learning_rate": [1e-5] * COUNT})), now=0.0)
-    run.apply(batch(rows({"train/reward": [0.5] * (COUNT // every)}, range(1, COUNT, every))), now=0.0)
+    run.apply(
+        batch(rows({"train/reward": [0.5] * (COUNT // every)}, range(1, COUNT, every))), now=0.0
+    )
     assert broken(run) is None
 
 
@@ -74,7 +78,10 @@ def test_a_metric_that_began_later_lacks_nothing() -> None:
 @pytest.mark.parametrize("beside", [VERL, OTHER], ids=["verl", "other"])
 def test_a_metric_that_has_a_number_only_now_and_then_is_no_fault(beside: dict[str, float]) -> None:
     now_and_then = [0.5 if i % 10 == 3 else NAN for i in range(COUNT)]
-    assert broken(planted({"critic/score/mean": [0.5] * COUNT, "tool/score": now_and_then}, beside)) is None
+    assert (
+        broken(planted({"critic/score/mean": [0.5] * COUNT, "tool/score": now_and_then}, beside))
+        is None
+    )
 
 
 def test_a_metric_that_always_had_one_is() -> None:

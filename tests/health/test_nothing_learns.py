@@ -1,4 +1,6 @@
-"""A run for nothing: no update moves the policy, or the reward has gained nothing since the first step."""
+"""A run for nothing: no update moves the policy, or the reward has gained nothing since the first
+step.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ ID = "nothing-learns"
 FAR, NEAR = {"actor/kl_loss": 0.6}, {"actor/kl_loss": 0.01}
 
 
-def shares(level: Callable[[float], float], count: int = 150, batch: int = 64, seed: int = 5) -> list[float]:
+def shares(
+    level: Callable[[float], float], count: int = 150, batch: int = 64, seed: int = 5
+) -> list[float]:
     """Return means of rewards that are 0 or 1, given their level at a share of the run."""
     chance = random.Random(seed)
-    return [sum(chance.random() < level(i / count) for _ in range(batch)) / batch for i in range(count)]
+    return [
+        sum(chance.random() < level(i / count) for _ in range(batch)) / batch for i in range(count)
+    ]
 
 
 def find(run: Run) -> Finding | None:
@@ -33,7 +39,11 @@ def find(run: Run) -> Finding | None:
 
 
 def verl(values: Sequence[float], beside: Mapping[str, float] = FAR, **settings: float) -> Run:
-    columns = {"critic/score/mean": values, "actor/lr": [1e-6] * len(values), "actor/entropy": [0.123456] * len(values)}
+    columns = {
+        "critic/score/mean": values,
+        "actor/lr": [1e-6] * len(values),
+        "actor/entropy": [0.123456] * len(values),
+    }
     return planted(columns, {**VERL, **beside}, settings)
 
 
@@ -42,7 +52,10 @@ def test_a_reward_that_is_noise() -> None:
     assert found is not None
     assert (found.since_step, found.key) == (1, "critic/score/mean")
     assert found.message.startswith("nothing learns, by statistics: in ")
-    assert "is ruled out; and yet the policy has moved 0.6 nats a token from the reference" in found.message
+    assert (
+        "is ruled out; and yet the policy has moved 0.6 nats a token from the reference"
+        in found.message
+    )
     assert "with 95 % certainty" in found.evidence[0]
 
 
@@ -54,10 +67,14 @@ def test_it_is_told_after_a_hundred_points_and_no_sooner() -> None:
 
 
 def test_a_strong_penalty_is_named_as_the_reason() -> None:
-    run = verl(shares(lambda _: 0.5, batch=16), {"actor/kl_loss": 0.004}, **{"actor.kl_loss_coef": 30.0})
+    run = verl(
+        shares(lambda _: 0.5, batch=16), {"actor/kl_loss": 0.004}, **{"actor.kl_loss_coef": 30.0}
+    )
     found = find(run)
     assert found is not None
-    assert "held back by the KL penalty: actor.kl_loss_coef 30 × KL 0.004 costs 0.12" in found.message
+    assert (
+        "held back by the KL penalty: actor.kl_loss_coef 30 × KL 0.004 costs 0.12" in found.message
+    )
 
 
 def test_without_any_reason_much_more_must_be_ruled_out() -> None:
@@ -72,7 +89,9 @@ def test_without_any_reason_much_more_must_be_ruled_out() -> None:
         pytest.param(lambda t: 0.4 + 0.15 * t, id="it learns slowly"),
         pytest.param(lambda t: 0.3 + 0.3 * min(1.0, 10 * t), id="it has learnt at once"),
         pytest.param(lambda t: 0.3 + max(0.0, t - 0.6), id="it learns late"),
-        pytest.param(lambda t: 0.3 + 0.5 * t if t < 0.4 else 0.3, id="it has lost what it had learnt"),
+        pytest.param(
+            lambda t: 0.3 + 0.5 * t if t < 0.4 else 0.3, id="it has lost what it had learnt"
+        ),
         pytest.param(lambda t: 0.5 - 0.3 * t, id="it falls, which is another fault"),
         pytest.param(lambda _: 0.95, id="it is solved"),
     ],
@@ -88,7 +107,9 @@ def test_numbers_whose_squares_overflow() -> None:
 @pytest.mark.parametrize("key", ["val-core/gsm8k/acc/mean@1", "reward_extra/answer/mean"])
 def test_what_gains_elsewhere_is_learning(key: str) -> None:
     values = shares(lambda _: 0.5)
-    run = planted({"critic/score/mean": values, key: shares(lambda t: 0.2 + 0.4 * t)}, {**VERL, **FAR})
+    run = planted(
+        {"critic/score/mean": values, key: shares(lambda t: 0.2 + 0.4 * t)}, {**VERL, **FAR}
+    )
     assert find(run) is None
 
 
@@ -101,7 +122,10 @@ def test_a_rate_that_is_still_warming_up() -> None:
 def test_a_scale_without_known_ends() -> None:
     values = [7.0 * value - 2 for value in shares(lambda _: 0.5)]
     assert find(verl(values)) is None
-    known = planted({"critic/score/mean": values}, {**VERL, **FAR, "critic/score/max": 5.0, "critic/score/min": -2.0})
+    known = planted(
+        {"critic/score/mean": values},
+        {**VERL, **FAR, "critic/score/max": 5.0, "critic/score/min": -2.0},
+    )
     assert find(known) is not None
 
 
@@ -119,7 +143,7 @@ def test_what_learns_after_all_is_cleared() -> None:
     assert 160 <= told.cleared_step <= 240
 
 
-# -- nothing moves at all ----------------------------------------------------------------------------------------------
+# -- nothing moves at all --------------------------------------------------------------------------
 
 STILL = {"actor/grad_norm": [0.0] * 30, "actor/kl_loss": [0.0] * 30, "actor/lr": [1.234567e-6] * 30}
 
@@ -128,14 +152,18 @@ def test_no_update_has_ever_moved_the_policy() -> None:
     found = find(planted(STILL))
     assert found is not None
     assert found.since_step == 1
-    assert found.message.startswith("nothing learns: gradient norm and KL to the reference have been 0")
+    assert found.message.startswith(
+        "nothing learns: gradient norm and KL to the reference have been 0"
+    )
 
 
 @pytest.mark.parametrize(
     "change",
     [
         pytest.param({"actor/kl_loss": [0.0] * 25 + [1e-9] * 5}, id="KL moves"),
-        pytest.param({"actor/grad_norm": [0.2] * 30}, id="there are gradients: the KL is a placeholder"),
+        pytest.param(
+            {"actor/grad_norm": [0.2] * 30}, id="there are gradients: the KL is a placeholder"
+        ),
         pytest.param({"actor/lr": [0.0] * 10 + [0.001] * 20}, id="figures are rounded"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from null_rates import MOST, Rates, drawn, measure, written
 from nulls import KINDS, draw
 
-from verl_tui.guide import describe
+from verl_tui.exporters.guide import describe
 from verl_tui.health import load_guide
 
 RULES = load_guide().rules
@@ -46,14 +46,20 @@ def test_the_rate_stands_beside_each_rule(rule) -> None:
 
 def test_the_guide_tells_the_rates() -> None:
     said = list(describe(load_guide()))
-    assert sum(line.startswith("    on runs without a fault: spoke of ") for line in said) == len(RULES)
+    assert sum(line.startswith("    on runs without a fault: spoke of ") for line in said) == len(
+        RULES
+    )
     changed = load_guide({"rules": {"kl-high": {"threshold": 0.05}}})
     assert changed.rule("kl-high").null_rate == "", "it was measured with another threshold"
 
 
 def test_draws_follow_from_their_seed() -> None:
     for kind in KINDS:
-        assert draw(kind, "verl", 3).columns == draw(kind, "verl", 3).columns != draw(kind, "verl", 4).columns
+        assert (
+            draw(kind, "verl", 3).columns
+            == draw(kind, "verl", 3).columns
+            != draw(kind, "verl", 4).columns
+        )
 
 
 def test_rates_are_written_beside_rules() -> None:

@@ -1,7 +1,7 @@
 """Judging real trainings by their scalars: what has been reached stays reached.
 
-The trainings and the truth about them are in `tests/producers/pathologies`, figures of whole runs in
-`tests/scenarios/README.md`.
+The trainings and the truth about them are in `tests/producers/pathologies`, figures of whole runs
+in `tests/scenarios/README.md`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ NOT_IN_TIME: dict[str, str] = {
     "narrows": "missed",
     "tied-down": "missed in verl's file logger",
 }
-"""Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said of them."""
+"""Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said
+of them.
+"""
 WARNED: dict[str, str] = {
     "to-the-point": "no-signal",
 }
@@ -36,17 +38,22 @@ KNOWN = {**NOT_IN_TIME, **WARNED}
 
 
 def listed(*, sick: bool) -> list[object]:
-    """Return the trainings whose scalars are here, those that are not judged right as known to fail."""
+    """Return the trainings whose scalars are here, those that are not judged right as known to
+    fail.
+    """
     return [
         pytest.param(
             half,
             training,
             id=training.name,
-            marks=[pytest.mark.xfail(reason=KNOWN[training.name])] if training.name in KNOWN else [],
+            marks=[pytest.mark.xfail(reason=KNOWN[training.name])]
+            if training.name in KNOWN
+            else [],
         )
         for half, trainings in halves().items()
         for training in trainings
-        if (training.fault is not None) == sick and (EXTRACTS / half / f"{training.name}.json").exists()
+        if (training.fault is not None) == sick
+        and (EXTRACTS / half / f"{training.name}.json").exists()
     ]
 
 
@@ -65,7 +72,9 @@ def test_a_fault_is_named_in_time(half: Half, training: Training, tmp_path: Path
 
 
 @pytest.mark.parametrize(("half", "training"), listed(sick=False))
-def test_a_healthy_training_is_left_in_peace(half: Half, training: Training, tmp_path: Path) -> None:
+def test_a_healthy_training_is_left_in_peace(
+    half: Half, training: Training, tmp_path: Path
+) -> None:
     for form, judged in told(half, training, tmp_path).items():
         assert judged.outcome is Outcome.QUIET, (form, judged.others)
 

@@ -43,16 +43,33 @@ CASES = [
     ),
     Case(
         "nothing-learns/unmoved",
-        {"actor/grad_norm": [0.0] * 30, "actor/kl_loss": [0.0] * 30, "actor/lr": [1.234567e-6] * 30},
-        {"actor/grad_norm": wave(30, 0.5, 0.1), "actor/kl_loss": [0.0] * 30, "actor/lr": [1.234567e-6] * 30},
+        {
+            "actor/grad_norm": [0.0] * 30,
+            "actor/kl_loss": [0.0] * 30,
+            "actor/lr": [1.234567e-6] * 30,
+        },
+        {
+            "actor/grad_norm": wave(30, 0.5, 0.1),
+            "actor/kl_loss": [0.0] * 30,
+            "actor/lr": [1.234567e-6] * 30,
+        },
     ),
-    Case("reward-zero", {"rollout/reward_mean": late(30, 2.4, 0.0, 1)}, {"rollout/reward_mean": wave(30, 2.4, 0.3)}, T),
+    Case(
+        "reward-zero",
+        {"rollout/reward_mean": late(30, 2.4, 0.0, 1)},
+        {"rollout/reward_mean": wave(30, 2.4, 0.3)},
+        T,
+    ),
     Case(
         "reward-zero/lasting",
         {"critic/score/mean": late(30, 0.6, 0.0, 3)},
         {"critic/score/mean": late(30, 0.6, 0.0, 2)},
     ),
-    Case("reward-cliff", {"critic/score/mean": late(80, 0.6, 0.1, 8)}, {"critic/score/mean": late(80, 0.6, 0.4, 8)}),
+    Case(
+        "reward-cliff",
+        {"critic/score/mean": late(80, 0.6, 0.1, 8)},
+        {"critic/score/mean": late(80, 0.6, 0.4, 8)},
+    ),
     Case(
         "reward-slide",
         {"critic/score/mean": [*wave(40, 0.6, 0.02), *[0.6 - 0.01 * i for i in range(50)]]},
@@ -65,10 +82,23 @@ CASES = [
     ),
     Case(
         "component-falls",
-        {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.1] * 40},
-        {"critic/score/mean": [1.0] * 80, "samples/a": [0.5] * 80, "samples/b": [0.5] * 40 + [0.4] * 40},
+        {
+            "critic/score/mean": [1.0] * 80,
+            "samples/a": [0.5] * 80,
+            "samples/b": [0.5] * 40 + [0.1] * 40,
+        },
+        {
+            "critic/score/mean": [1.0] * 80,
+            "samples/a": [0.5] * 80,
+            "samples/b": [0.5] * 40 + [0.4] * 40,
+        },
     ),
-    Case("reward-low", {"rollout/reward_mean": wave(80, 0.6, 0.1)}, {"rollout/reward_mean": wave(80, 2.4, 0.3)}, T),
+    Case(
+        "reward-low",
+        {"rollout/reward_mean": wave(80, 0.6, 0.1)},
+        {"rollout/reward_mean": wave(80, 2.4, 0.3)},
+        T,
+    ),
     Case(
         "reward-noisy",
         {"rollout/reward_mean": wave(30, 2.0, 0.1), "rollout/reward_std": wave(30, 1.4, 0.1)},
@@ -88,9 +118,16 @@ CASES = [
         V,
         {"data.train_batch_size": 256},
     ),
-    Case("kl-high", {"ppo/kl_div": late(40, 0.03, 0.15, 10)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
+    Case(
+        "kl-high", {"ppo/kl_div": late(40, 0.03, 0.15, 10)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T
+    ),
     Case("kl-low", {"ppo/kl_div": wave(40, 0.002, 0.001)}, {"ppo/kl_div": wave(40, 0.03, 0.02)}, T),
-    Case("ref-kl-high", {"kl/divergence": late(40, 0.05, 0.4, 5)}, {"kl/divergence": wave(40, 0.15, 0.1)}, T),
+    Case(
+        "ref-kl-high",
+        {"kl/divergence": late(40, 0.05, 0.4, 5)},
+        {"kl/divergence": wave(40, 0.15, 0.1)},
+        T,
+    ),
     Case(
         "ref-kl-high",
         {"actor/kl_loss": late(40, 0.05, 0.4, 5)},
@@ -103,8 +140,17 @@ CASES = [
         {"actor/kl_loss": late(80, 0.05, 0.4, 5)},
         {"actor/kl_loss": [0.005 * i for i in range(200)]},
     ),
-    Case("ref-kl-above-band", {"kl/divergence": wave(40, 0.15, 0.02)}, {"kl/divergence": wave(40, 0.08, 0.03)}, T),
-    Case("ref-kl-above-band/alone", {"actor/kl_loss": wave(40, 1.3, 0.1)}, {"actor/kl_loss": wave(40, 0.4, 0.1)}),
+    Case(
+        "ref-kl-above-band",
+        {"kl/divergence": wave(40, 0.15, 0.02)},
+        {"kl/divergence": wave(40, 0.08, 0.03)},
+        T,
+    ),
+    Case(
+        "ref-kl-above-band/alone",
+        {"actor/kl_loss": wave(40, 1.3, 0.1)},
+        {"actor/kl_loss": wave(40, 0.4, 0.1)},
+    ),
     Case(
         "ref-kl-rising/alone",
         {"actor/kl_loss": [0.5 + 0.1 * i for i in range(40)]},
@@ -113,7 +159,10 @@ CASES = [
     Case(
         "ref-kl-above-band/far",
         {"actor/kl_loss": wave(60, 7.0, 0.1), "critic/score/mean": wave(60, 0.3, 0.05)},
-        {"actor/kl_loss": wave(60, 7.0, 0.1), "critic/score/mean": [min(0.9, 0.1 + 0.08 * i) for i in range(60)]},
+        {
+            "actor/kl_loss": wave(60, 7.0, 0.1),
+            "critic/score/mean": [min(0.9, 0.1 + 0.08 * i) for i in range(60)],
+        },
     ),
     Case(
         "ref-kl-above-band/far",
@@ -134,8 +183,17 @@ CASES = [
         {"ppo/policy_loss": wave(40, -0.2, 0.1)},
         T,
     ),
-    Case("policy-loss-jump", {"ppo/policy_loss": late(40, -0.2, -3.0, 1)}, {"ppo/policy_loss": wave(40, -0.2, 0.3)}, T),
-    Case("policy-loss-jump/others", {"actor/pg_loss": late(40, 0.01, 3.0, 1)}, {"actor/pg_loss": wave(40, 0.0, 0.1)}),
+    Case(
+        "policy-loss-jump",
+        {"ppo/policy_loss": late(40, -0.2, -3.0, 1)},
+        {"ppo/policy_loss": wave(40, -0.2, 0.3)},
+        T,
+    ),
+    Case(
+        "policy-loss-jump/others",
+        {"actor/pg_loss": late(40, 0.01, 3.0, 1)},
+        {"actor/pg_loss": wave(40, 0.0, 0.1)},
+    ),
     Case(
         "response-short",
         {"rollout/response_length_mean": wave(30, 390, 5)},
@@ -148,13 +206,38 @@ CASES = [
         {"rollout/response_length_mean": wave(30, 510, 5)},
         T,
     ),
-    Case("gpu-idle", {"system/gpu_util": wave(30, 40, 5)}, {"system/gpu_util": wave(30, 80, 10)}, T),
-    Case("gpu-idle", {"system/gpu_util": wave(30, 0.4, 0.05)}, {"system/gpu_util": wave(30, 0.8, 0.1)}, T),
-    Case("gpu-idle/devices", {"system/gpu.0.gpu": wave(30, 40, 5)}, {"system/gpu.0.gpu": wave(30, 80, 10)}),
+    Case(
+        "gpu-idle", {"system/gpu_util": wave(30, 40, 5)}, {"system/gpu_util": wave(30, 80, 10)}, T
+    ),
+    Case(
+        "gpu-idle",
+        {"system/gpu_util": wave(30, 0.4, 0.05)},
+        {"system/gpu_util": wave(30, 0.8, 0.1)},
+        T,
+    ),
+    Case(
+        "gpu-idle/devices",
+        {"system/gpu.0.gpu": wave(30, 40, 5)},
+        {"system/gpu.0.gpu": wave(30, 80, 10)},
+    ),
     Case("gpu-low", {"system/gpu_util": wave(30, 55, 3)}, {"system/gpu_util": wave(30, 68, 5)}, T),
-    Case("gpu-low/devices", {"system/gpu.0.gpu": wave(30, 55, 3)}, {"system/gpu.0.gpu": wave(30, 68, 5)}),
-    Case("gpu-memory-high", {"system/memory_util": [90.0] * 30}, {"system/memory_util": wave(30, 80, 5)}, T),
-    Case("circuit-breaker-kl", {"ppo/kl_div": late(30, 0.03, 0.21, 5)}, {"ppo/kl_div": late(30, 0.03, 0.21, 4)}, T),
+    Case(
+        "gpu-low/devices",
+        {"system/gpu.0.gpu": wave(30, 55, 3)},
+        {"system/gpu.0.gpu": wave(30, 68, 5)},
+    ),
+    Case(
+        "gpu-memory-high",
+        {"system/memory_util": [90.0] * 30},
+        {"system/memory_util": wave(30, 80, 5)},
+        T,
+    ),
+    Case(
+        "circuit-breaker-kl",
+        {"ppo/kl_div": late(30, 0.03, 0.21, 5)},
+        {"ppo/kl_div": late(30, 0.03, 0.21, 4)},
+        T,
+    ),
     Case(
         "circuit-breaker-reward",
         {"rollout/reward_mean": [2.0, 1.5, 1.1, 0.8, 0.6, 0.4]},
@@ -186,15 +269,37 @@ CASES = [
         {"rollout_corr/rollout_is_std": wave(20, 1.2, 0.1)},
         {"rollout_corr/rollout_is_std": wave(20, 0.3, 0.1)},
     ),
-    Case("rollout-kl", {"rollout_corr/kl": wave(20, -0.2, 0.05)}, {"rollout_corr/kl": wave(40, 0.0, 0.0009)}),
-    Case("rollout-kl", {"rollout_corr/kl": wave(20, 0.02, 0.005)}, {"rollout_corr/kl": wave(40, 0.0, 0.0009)}),
-    Case("rollout-kl", {"gen_kl_error": wave(20, 0.02, 0.005)}, {"gen_kl_error": wave(40, 0.0005, 0.0002)}, OTHER),
-    Case("rollout-kl/investigate", {"rollout_corr/kl": wave(40, 0.004)}, {"rollout_corr/kl": wave(40, 0.0, 0.0009)}),
     Case(
-        "rollout-kl/asynchronous", {"rollout_corr/kl": wave(20, 0.2)}, {"rollout_corr/kl": wave(40, 0.05, 0.03)}, ASYNC
+        "rollout-kl",
+        {"rollout_corr/kl": wave(20, -0.2, 0.05)},
+        {"rollout_corr/kl": wave(40, 0.0, 0.0009)},
     ),
     Case(
-        "rollout-kl/in-loss", {"actor/rollout_corr/kl": wave(20, 0.2)}, {"actor/rollout_corr/kl": wave(40, 0.05, 0.03)}
+        "rollout-kl",
+        {"rollout_corr/kl": wave(20, 0.02, 0.005)},
+        {"rollout_corr/kl": wave(40, 0.0, 0.0009)},
+    ),
+    Case(
+        "rollout-kl",
+        {"gen_kl_error": wave(20, 0.02, 0.005)},
+        {"gen_kl_error": wave(40, 0.0005, 0.0002)},
+        OTHER,
+    ),
+    Case(
+        "rollout-kl/investigate",
+        {"rollout_corr/kl": wave(40, 0.004)},
+        {"rollout_corr/kl": wave(40, 0.0, 0.0009)},
+    ),
+    Case(
+        "rollout-kl/asynchronous",
+        {"rollout_corr/kl": wave(20, 0.2)},
+        {"rollout_corr/kl": wave(40, 0.05, 0.03)},
+        ASYNC,
+    ),
+    Case(
+        "rollout-kl/in-loss",
+        {"actor/rollout_corr/kl": wave(20, 0.2)},
+        {"actor/rollout_corr/kl": wave(40, 0.05, 0.03)},
     ),
     Case(
         "token-mult-prob-error",
@@ -215,20 +320,32 @@ CASES = [
     ),
     Case("rejection-eats-batch", {RS: wave(20, 0.6, 0.05)}, {RS: wave(60, 0.3, 0.15)}),
     Case(
-        "rejection-eats-batch/climbing", {RS: [*wave(60, 0.05, 0.02), *[0.3] * 5]}, {RS: [*wave(60, 0.05, 0.02), 0.4]}
+        "rejection-eats-batch/climbing",
+        {RS: [*wave(60, 0.05, 0.02), *[0.3] * 5]},
+        {RS: [*wave(60, 0.05, 0.02), 0.4]},
     ),
     Case(
         "sequence-is-saturated",
-        {"rollout_corr/kl": wave(20, 0.0009, 0.00005), "response_length/mean": wave(20, 30_000, 100)},
-        {"rollout_corr/kl": wave(20, 0.0009, 0.00005), "response_length/mean": wave(20, 3_000, 100)},
+        {
+            "rollout_corr/kl": wave(20, 0.0009, 0.00005),
+            "response_length/mean": wave(20, 30_000, 100),
+        },
+        {
+            "rollout_corr/kl": wave(20, 0.0009, 0.00005),
+            "response_length/mean": wave(20, 3_000, 100),
+        },
         V,
         {"algorithm.rollout_correction.rollout_is": "sequence"},
     ),
     Case(
-        "corrupted-requests", {"vllm:corrupted_requests": [0.0] * 5 + [2.0]}, {"vllm:corrupted_requests_total": [0.0]}
+        "corrupted-requests",
+        {"vllm:corrupted_requests": [0.0] * 5 + [2.0]},
+        {"vllm:corrupted_requests_total": [0.0]},
     ),
     Case(
-        "rollout-chi2", {"rollout_corr/chi2_token": wave(20, 1.5, 0.1)}, {"rollout_corr/chi2_token": wave(20, 0.5, 0.1)}
+        "rollout-chi2",
+        {"rollout_corr/chi2_token": wave(20, 1.5, 0.1)},
+        {"rollout_corr/chi2_token": wave(20, 0.5, 0.1)},
     ),
     Case(
         "truncation",
@@ -277,10 +394,22 @@ CASES = [
     ),
     Case(
         "no-signal/solved",
-        {"critic/advantages/max": [0.0] * 30, "critic/advantages/min": [0.0] * 30, "critic/score/mean": SOLVED},
-        {"critic/advantages/max": [2.0] * 30, "critic/advantages/min": [0.0] * 30, "critic/score/mean": SOLVED},
+        {
+            "critic/advantages/max": [0.0] * 30,
+            "critic/advantages/min": [0.0] * 30,
+            "critic/score/mean": SOLVED,
+        },
+        {
+            "critic/advantages/max": [2.0] * 30,
+            "critic/advantages/min": [0.0] * 30,
+            "critic/score/mean": SOLVED,
+        },
     ),
-    Case("aborted", {"response/aborted_ratio": [0.0, *[0.02] * 12]}, {"response/aborted_ratio": [0.0] * 12}),
+    Case(
+        "aborted",
+        {"response/aborted_ratio": [0.0, *[0.02] * 12]},
+        {"response/aborted_ratio": [0.0] * 12},
+    ),
     Case(
         "staleness",
         {"training/off_policy/trajectory_staleness/max": [9.0] * 8},
@@ -288,16 +417,30 @@ CASES = [
     ),
     Case(
         "async-idle",
-        {"fully_async/rollouter/idle_ratio": [0.7] * 12, "fully_async/trainer/idle_ratio": [0.1] * 12},
-        {"fully_async/rollouter/idle_ratio": [0.3] * 12, "fully_async/trainer/idle_ratio": [0.1] * 12},
+        {
+            "fully_async/rollouter/idle_ratio": [0.7] * 12,
+            "fully_async/trainer/idle_ratio": [0.1] * 12,
+        },
+        {
+            "fully_async/rollouter/idle_ratio": [0.3] * 12,
+            "fully_async/trainer/idle_ratio": [0.1] * 12,
+        },
     ),
-    Case("grad-norm-spike", {"actor/grad_norm": late(40, 0.3, 9.0, 1)}, {"actor/grad_norm": late(40, 0.3, 1.0, 1)}),
+    Case(
+        "grad-norm-spike",
+        {"actor/grad_norm": late(40, 0.3, 9.0, 1)},
+        {"actor/grad_norm": late(40, 0.3, 1.0, 1)},
+    ),
     Case(
         "clip-saturation/level",
         {"actor/pg_clipfrac": wave(30, 0.65, 0.05)},
         {"actor/pg_clipfrac": wave(30, 0.4, 0.05)},
     ),
-    Case("clip-saturation", {"actor/pg_clipfrac": late(60, 0.1, 0.4, 20)}, {"actor/pg_clipfrac": wave(60, 0.4, 0.05)}),
+    Case(
+        "clip-saturation",
+        {"actor/pg_clipfrac": late(60, 0.1, 0.4, 20)},
+        {"actor/pg_clipfrac": wave(60, 0.4, 0.05)},
+    ),
 ]
 _NAMES = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -326,7 +469,9 @@ def test_is_silent_on_a_healthy_one(case: Case) -> None:
 
 def test_of_several_variants_that_speak_of_one_metric_only_the_worst_does() -> None:
     verdict = judge(planted({"rollout_corr/kl": wave(40, 0.2, 0.01)}))
-    assert [one.severity for one in verdict.findings if one.id == "rollout-kl"] == [Severity.WARNING]
+    assert [one.severity for one in verdict.findings if one.id == "rollout-kl"] == [
+        Severity.WARNING
+    ]
 
 
 def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:
@@ -339,7 +484,13 @@ def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:
 @pytest.mark.parametrize(
     ("columns", "beside", "settings", "rule", "why"),
     [
-        ({"token_mult_prob_error": wave(20, 0.04, 0.01)}, OTHER, None, "token-mult-prob-error", "no factor"),
+        (
+            {"token_mult_prob_error": wave(20, 0.04, 0.01)},
+            OTHER,
+            None,
+            "token-mult-prob-error",
+            "no factor",
+        ),
         (
             {"rollout_corr/kl": [0.01] * 20, "response_length/mean": [9000.0] * 20},
             VERL,
@@ -357,7 +508,11 @@ def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:
     ],
 )
 def test_what_a_figure_is_not_meant_for(
-    columns: dict[str, list[float]], beside: dict[str, float], settings: dict[str, str] | None, rule: str, why: str
+    columns: dict[str, list[float]],
+    beside: dict[str, float],
+    settings: dict[str, str] | None,
+    rule: str,
+    why: str,
 ) -> None:
     verdict = judge(planted(columns, beside, settings))
     assert rule not in ids(verdict)
@@ -366,7 +521,9 @@ def test_what_a_figure_is_not_meant_for(
 
 def test_every_rule_has_its_case() -> None:
     planted_rules = {case.rule for case in CASES}
-    assert planted_rules == {rule.name for rule in load_guide().rules if rule.condition != "diagnosis"}
+    assert planted_rules == {
+        rule.name for rule in load_guide().rules if rule.condition != "diagnosis"
+    }
 
 
 def test_nothing_is_failed_or_left_out() -> None:
@@ -377,7 +534,10 @@ def test_nothing_is_failed_or_left_out() -> None:
 def test_message_has_numbers_steps_and_minutes() -> None:
     columns = {"ppo/kl_div": [0.03] * 64 + [0.2, 0.21] * 17 + [0.31], "timing_s/step": [70.0] * 99}
     found = next(one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high")
-    assert found.message == "policy KL has stayed above 0.1 for 35 steps (≈ 41 min): mean 0.208, last 0.31"
+    assert (
+        found.message
+        == "policy KL has stayed above 0.1 for 35 steps (≈ 41 min): mean 0.208, last 0.31"
+    )
     assert (found.since_step, found.step) == (65, 99)
 
 
@@ -402,12 +562,17 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
 
 def test_a_breach_that_came_back_is_told_from_its_first_point_on() -> None:
     # 12 points back inside end the breach, for fewer than two windows.
-    columns = {"ppo/kl_div": [0.03] * 20 + [0.21] * 10 + [0.05] * 12 + [0.2] * 10, "rollout/sample_count": [1.0] * 52}
+    columns = {
+        "ppo/kl_div": [0.03] * 20 + [0.21] * 10 + [0.05] * 12 + [0.2] * 10,
+        "rollout/sample_count": [1.0] * 52,
+    }
     found = next(one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high")
     assert found.since_step == 21
     assert found.message.startswith("policy KL has mostly stayed above 0.1 for 32 steps")
     assert "mean 0.147, last 0.2" in found.message
-    assert found.evidence[1].endswith("0.21 at step 21, furthest 0.21 at step 21, newest 0.2 at step 52")
+    assert found.evidence[1].endswith(
+        "0.21 at step 21, furthest 0.21 at step 21, newest 0.2 at step 52"
+    )
 
 
 def test_a_breach_long_past_is_not_reported() -> None:
@@ -467,7 +632,9 @@ def test_judging_costs_what_is_new() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stays, "feed", counting)
-        run.apply(batch(rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [501], 500)), now=0.0)
+        run.apply(
+            batch(rows({"ppo/kl_div": [0.03], "rollout/sample_count": [1.0]}, [501], 500)), now=0.0
+        )
         judge_.verdict(2.0)
     assert sum(fed) <= 10
 
@@ -487,7 +654,9 @@ def test_looking_at_blocks_costs_what_is_new(count: int, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(blocks, "level", counting)
     for i in range(20):
-        more = {key: [values[i]] for key, values in columns.items()} | {"rollout/sample_count": [1.0]}
+        more = {key: [values[i]] for key, values in columns.items()} | {
+            "rollout/sample_count": [1.0]
+        }
         run.apply(batch(rows(more, [count + 1 + i], count + i)), now=0.0)
         judge_.verdict(2.0)
     assert 0 < sum(read) <= 400
@@ -513,7 +682,10 @@ def test_phases_that_the_log_names_later_are_looked_at() -> None:
     "beside",
     [
         {"actor/grad_norm": [0.512, 0.498] * 20, "actor/entropy": [0.31, 0.3] * 20},  # three digits
-        {"actor/grad_norm": wave(40, 0.51234, 0.1), "actor/kl_loss": wave(40, 0.002, 0.001)},  # the policy moves
+        {
+            "actor/grad_norm": wave(40, 0.51234, 0.1),
+            "actor/kl_loss": wave(40, 0.002, 0.001),
+        },  # the policy moves
     ],
 )
 def test_a_learning_rate_that_is_rounded_to_0_stops_nothing(beside: dict[str, list[float]]) -> None:

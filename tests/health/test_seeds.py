@@ -28,7 +28,7 @@ def noisy(values: Sequence[float], size: float, seed: int = 3) -> list[float]:
     return [value + chance.gauss(0.0, size) for value in values]
 
 
-# -- reference KL ------------------------------------------------------------------------------------------------------
+# -- reference KL ----------------------------------------------------------------------------------
 
 
 def test_a_slow_climb_of_the_reference_kl_is_told() -> None:
@@ -37,13 +37,18 @@ def test_a_slow_climb_of_the_reference_kl_is_told() -> None:
     assert told is not None
     assert told.severity is Severity.WARNING
     assert "adaptive controller: target_kl 0.05, kl_coef within [0.01, 0.1]" in (told.advice or "")
-    assert "ref-kl-above-band" not in ids(judge(planted({"kl/divergence": noisy([0.08] * 600, 0.01)}, TUTORIAL)))
+    assert "ref-kl-above-band" not in ids(
+        judge(planted({"kl/divergence": noisy([0.08] * 600, 0.01)}, TUTORIAL))
+    )
 
 
 @pytest.mark.parametrize(
-    ("key", "reward", "beside"), [("actor/kl_loss", "critic/score/mean", VERL), ("kl", "reward", {})]
+    ("key", "reward", "beside"),
+    [("actor/kl_loss", "critic/score/mean", VERL), ("kl", "reward", {})],
 )
-def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(key, reward, beside) -> None:
+def test_reference_kl_that_climbs_slowly_for_nothing_counts_in_any_names(
+    key, reward, beside
+) -> None:
     slow = noisy([0.03 + 0.25 * i / 600 for i in range(600)], 0.005)
     flat, risen = wave(600, 0.4, 0.05), [0.2 + 0.5 * i / 600 for i in range(600)]
     assert "ref-kl-above-band" in ids(judge(planted({key: slow, reward: flat}, beside)))
@@ -57,7 +62,10 @@ def test_a_kl_far_from_the_reference_is_told_where_the_reward_did_not_rise(key: 
     verl = key.startswith("actor")
     beside, reward = (VERL, "critic/score/mean") if verl else (OTHER, "reward")
     far = [min(1.25, 0.1 * i) for i in range(60)]
-    told = found(judge(planted({key: far, reward: wave(60, 0.4, 0.05)}, beside, {"beta": 0.02})), "ref-kl-above-band")
+    told = found(
+        judge(planted({key: far, reward: wave(60, 0.4, 0.05)}, beside, {"beta": 0.02})),
+        "ref-kl-above-band",
+    )
     assert told is not None
     assert "0.1 at beta 0.02" in told.message
     learning = {key: far, reward: noisy([0.2 + 0.01 * i for i in range(60)], 0.03)}
@@ -66,12 +74,17 @@ def test_a_kl_far_from_the_reference_is_told_where_the_reward_did_not_rise(key: 
     assert reason(verdict, "ref-kl-above-band") is None  # it was judged
 
 
-# -- GPUs --------------------------------------------------------------------------------------------------------------
+# -- GPUs ------------------------------------------------------------------------------------------
 
 
 def eight(idle: Sequence[int], level: float = 2.0, held: float = 80.0) -> dict[str, list[float]]:
-    devices = {f"system/gpu.{i}.gpu": wave(30, level if i in idle else 88.0, 2.0, shift=i) for i in range(8)}
-    return devices | {f"system/gpu.{i}.memoryAllocated": [held if i in idle else 80.0] * 30 for i in range(8)}
+    devices = {
+        f"system/gpu.{i}.gpu": wave(30, level if i in idle else 88.0, 2.0, shift=i)
+        for i in range(8)
+    }
+    return devices | {
+        f"system/gpu.{i}.memoryAllocated": [held if i in idle else 80.0] * 30 for i in range(8)
+    }
 
 
 def test_one_idle_device_of_eight_is_named() -> None:
@@ -110,26 +123,36 @@ def test_devices_of_several_hosts_are_told_apart() -> None:
 @pytest.mark.parametrize(("level", "id"), [(0.55, "gpu-low"), (0.4, "gpu-idle"), (0.65, None)])
 def test_both_bounds_of_utilisation(level: float, id: str | None) -> None:
     for scale in (1.0, 100.0):
-        verdict = judge(planted({"system/gpu_util": wave(30, scale * level, scale * 0.02)}, TUTORIAL))
+        verdict = judge(
+            planted({"system/gpu_util": wave(30, scale * level, scale * 0.02)}, TUTORIAL)
+        )
         assert ids(verdict) & {"gpu-low", "gpu-idle"} == ({id} if id else set())
 
 
 def test_many_measurements_a_step_are_evidence_of_a_few_steps() -> None:
     run = Run("r")
     steps = [step for step in range(1, 6) for _ in range(40)]
-    run.apply(batch(rows({"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200}, steps, mean=True)), now=0.0)
+    run.apply(
+        batch(
+            rows({"system/gpu_util": [30.0] * 200, "reward_mean": [2.0] * 200}, steps, mean=True)
+        ),
+        now=0.0,
+    )
     assert "gpu-idle" in ids(Judge(load_guide(), run).verdict(1.0))
-    assert "needs 10 points" in (reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle") or "")
+    assert "needs 10 points" in (
+        reason(judge(planted({"system/gpu_util": [30.0] * 5}, TUTORIAL)), "gpu-idle") or ""
+    )
 
 
-# -- rewards -----------------------------------------------------------------------------------------------------------
+# -- rewards ---------------------------------------------------------------------------------------
 
 
 LARGE = {"data.train_batch_size": 256}
 
 
 @pytest.mark.parametrize(
-    ("beside", "key"), [(TUTORIAL, "rollout/reward_mean"), (VERL, "critic/score/mean"), (OTHER, "reward")]
+    ("beside", "key"),
+    [(TUTORIAL, "rollout/reward_mean"), (VERL, "critic/score/mean"), (OTHER, "reward")],
 )
 def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], key: str) -> None:
     chance = random.Random(4)
@@ -137,19 +160,32 @@ def test_rewards_that_swing_on_a_unit_scale_are_noise(beside: dict[str, float], 
     told = found(judge(planted({key: swinging}, beside, LARGE)), "reward-noisy")
     assert told is not None
     assert "swings between 0.25" in told.message
-    for calm in (noisy([0.5] * 160, 0.08), [0.005 * i for i in range(160)], [2.0 * value for value in swinging]):
-        assert "swings" not in str(found(judge(planted({key: calm}, beside, LARGE)), "reward-noisy"))
+    for calm in (
+        noisy([0.5] * 160, 0.08),
+        [0.005 * i for i in range(160)],
+        [2.0 * value for value in swinging],
+    ):
+        assert "swings" not in str(
+            found(judge(planted({key: calm}, beside, LARGE)), "reward-noisy")
+        )
 
 
-# How a batch of so many prompts, each all right or all wrong, swings by chance; its size as each trainer states it.
+# How a batch of so many prompts, each all right or all wrong, swings by chance; its size as each
+# trainer states it.
 SMALL = [
     (VERL, "critic/score/mean", {"data.train_batch_size": 6, "rollout.n": 8}),
-    (OTHER, "reward", {"per_device_train_batch_size": 12, "gradient_accumulation_steps": 4, "num_generations": 8}),
+    (
+        OTHER,
+        "reward",
+        {"per_device_train_batch_size": 12, "gradient_accumulation_steps": 4, "num_generations": 8},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("beside", "key", "settings"), SMALL)
-def test_small_batches_swing_by_chance(beside: dict[str, float], key: str, settings: dict[str, object]) -> None:
+def test_small_batches_swing_by_chance(
+    beside: dict[str, float], key: str, settings: dict[str, object]
+) -> None:
     chance = random.Random(4)
     swinging = [fmean(chance.random() < 0.5 for _ in range(6)) for _ in range(160)]
     verdict = judge(planted({key: swinging}, beside, settings))
@@ -162,22 +198,30 @@ def test_where_batches_are_not_known_only_what_swings_further_than_before_is_noi
     swinging = [chance.uniform(0.25, 0.75) for _ in range(160)]
     verdict = judge(planted({"critic/score/mean": swinging}, VERL))
     assert "no further than it used to" in (reason(verdict, "reward-noisy") or "")
-    assert "reward-noisy" in ids(judge(planted({"critic/score/mean": [*noisy([0.5] * 100, 0.02), *swinging]}, VERL)))
+    assert "reward-noisy" in ids(
+        judge(planted({"critic/score/mean": [*noisy([0.5] * 100, 0.02), *swinging]}, VERL))
+    )
 
 
 def test_low_scores_are_no_bounded_scale() -> None:
     low = {"rollout/reward_mean": wave(80, 0.6, 0.1)}
-    figures = {"samples/score_min": [0.1] * 80, "samples/score_max": [0.93] * 80, "samples/count": [64.0] * 80}
+    figures = {
+        "samples/score_min": [0.1] * 80,
+        "samples/score_max": [0.93] * 80,
+        "samples/count": [64.0] * 80,
+    }
     assert "reward-low" in ids(judge(planted({**low, **figures}, TUTORIAL)))
 
 
-# -- policy-collapse ---------------------------------------------------------------------------------------------------
+# -- policy-collapse -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cadence", [1, 10, 1000])
 @pytest.mark.parametrize("before", [5, 25, 60])
 @pytest.mark.parametrize("sign", ["kl", "loops"])
-def test_a_collapse_is_told_within_five_points_at_any_cadence(cadence: int, before: int, sign: str) -> None:
+def test_a_collapse_is_told_within_five_points_at_any_cadence(
+    cadence: int, before: int, sign: str
+) -> None:
     reward = [*noisy([2.6] * before, 0.08), *noisy([1.4, 0.6, 0.5, 0.4, 0.4], 0.03)]
     columns = {"rollout/reward_mean": reward, "ppo/kl_div": noisy([0.03] * (before + 5), 0.004)}
     if sign == "kl":
@@ -197,7 +241,10 @@ def test_a_collapse_is_told_within_five_points_at_any_cadence(cadence: int, befo
     ("fall", "kl"),
     [
         ([1.4, 0.6, 0.5, 0.4, 0.4], [0.03] * 5),  # the reward alone
-        ([1.4, 0.6, 0.5, 0.4, 0.4], [0.12, 0.15, 0.17, 0.16, 0.15]),  # a KL that is out, but not far
+        (
+            [1.4, 0.6, 0.5, 0.4, 0.4],
+            [0.12, 0.15, 0.17, 0.16, 0.15],
+        ),  # a KL that is out, but not far
         ([1.9, 1.9, 1.8, 1.9, 1.8], [0.33, 0.4, 0.42, 0.4, 0.41]),  # less than 40 %
         ([0.6, 2.5, 2.6, 2.5, 2.6], [0.33, 0.4, 0.42, 0.4, 0.41]),  # one bad batch
     ],
@@ -217,19 +264,25 @@ def test_small_batches_of_a_policy_that_has_long_been_dead_collapse_no_more(seed
         "critic/score/mean": [chance.choice((0.0, 0.25, 0.25, 0.25, 0.5)) for _ in range(300)],
         "actor/kl_loss": [0.0, 5.9, *noisy([7.4] * 298, 0.1)],
     }
-    raised = [one.raised_step for one in judge(planted(columns)).history if one.id == "policy-collapse"]
+    raised = [
+        one.raised_step for one in judge(planted(columns)).history if one.id == "policy-collapse"
+    ]
     assert [step for step in raised if step is not None and step > 25] == []
 
 
 def test_samples_that_were_in_loops_all_along_are_no_sign_of_a_collapse() -> None:
     columns = {
-        "critic/score/mean": [*noisy([0.97] * 190, 0.01), *noisy([0.5] * 15, 0.01), *noisy([0.97] * 60, 0.01)],
+        "critic/score/mean": [
+            *noisy([0.97] * 190, 0.01),
+            *noisy([0.5] * 15, 0.01),
+            *noisy([0.97] * 60, 0.01),
+        ],
         "samples/repetition": [*[0.02] * 12, *noisy([0.95] * 253, 0.02)],
     }
     assert "policy-collapse" not in {one.id for one in judge(planted(columns)).history}
 
 
-# -- dead from the first steps -----------------------------------------------------------------------------------------
+# -- dead from the first steps ---------------------------------------------------------------------
 
 GONE = [4.77, 0.199, 0.0719, 0.0697, 0.0078, 0.0, 0.0, 0.005]
 
@@ -249,7 +302,10 @@ def test_an_entropy_that_is_gone_with_the_first_steps(points: int) -> None:
 
 
 def test_an_entropy_that_falls_as_fast_as_a_task_is_learnt() -> None:
-    columns = {"actor/entropy": GONE, "critic/score/mean": [0.1, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.98]}
+    columns = {
+        "actor/entropy": GONE,
+        "critic/score/mean": [0.1, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.98],
+    }
     assert "entropy-collapse" not in ids(judge(planted(columns)))
 
 
@@ -261,20 +317,29 @@ def test_an_entropy_that_is_gone_once_a_task_is_solved_is_no_collapse() -> None:
 
 
 @pytest.mark.parametrize("points", [7, 60, 200])
-def test_a_collapse_with_the_first_steps_is_told_once_however_long_the_run_goes_on(points: int) -> None:
+def test_a_collapse_with_the_first_steps_is_told_once_however_long_the_run_goes_on(
+    points: int,
+) -> None:
     entropy = [*GONE, *[0.001] * points]
     reward = [*[0.06, 0.05, 0.001, 0.06], *[0.0] * (points + 4)]
     verdict = judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
-    assert [(one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"] == [(2, 5)]
+    assert [
+        (one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"
+    ] == [(2, 5)]
     told = found(verdict, "entropy-collapse")
     assert told is not None
     assert told.since_step == 2
 
 
 def test_a_reward_that_rises_long_after_a_collapse_takes_nothing_out_of_its_history() -> None:
-    columns = {"actor/entropy": [*GONE, *[0.001] * 92], "critic/score/mean": [*[0.05] * 20, *[0.8] * 80]}
+    columns = {
+        "actor/entropy": [*GONE, *[0.001] * 92],
+        "critic/score/mean": [*[0.05] * 20, *[0.8] * 80],
+    }
     verdict = judge(planted(columns))
-    assert [(one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"] == [(2, 5)]
+    assert [
+        (one.since_step, one.raised_step) for one in verdict.history if one.id == "entropy-collapse"
+    ] == [(2, 5)]
 
 
 def test_a_collapse_that_comes_back_is_told_from_the_step_that_its_sentence_names() -> None:
@@ -292,7 +357,9 @@ def test_a_collapse_that_comes_back_is_told_from_the_step_that_its_sentence_name
 def test_a_solved_task_is_no_collapse() -> None:
     reward = noisy([min(0.96, 0.1 + 0.01 * i) for i in range(300)], 0.015)
     entropy = [max(0.02, 1.2 * 0.985**i) for i in range(300)]
-    assert "entropy-collapse" not in ids(judge(planted({"actor/entropy": entropy, "critic/score/mean": reward})))
+    assert "entropy-collapse" not in ids(
+        judge(planted({"actor/entropy": entropy, "critic/score/mean": reward}))
+    )
 
 
 def test_a_clip_fraction_that_is_large_from_the_first_steps() -> None:
@@ -300,7 +367,7 @@ def test_a_clip_fraction_that_is_large_from_the_first_steps() -> None:
     assert "clip-saturation" in ids(verdict)
 
 
-# -- learning ----------------------------------------------------------------------------------------------------------
+# -- learning --------------------------------------------------------------------------------------
 
 
 def test_a_gradient_norm_that_rises_while_the_run_learns_is_no_mismatch() -> None:
@@ -312,8 +379,12 @@ def test_a_gradient_norm_that_rises_while_the_run_learns_is_no_mismatch() -> Non
         assert ("the run learns" in (reason(verdict, "grad-norm-rising") or "")) is silent
 
 
-@pytest.mark.parametrize(("scores", "silent"), [([1.0, 0.5, 1.0, 1.0, 0.5], True), ([0.5, 0.0, 0.5, 0.5, 0.5], False)])
-def test_groups_without_spread_are_no_fault_where_most_are_all_right(scores: list[float], silent: bool) -> None:
+@pytest.mark.parametrize(
+    ("scores", "silent"), [([1.0, 0.5, 1.0, 1.0, 0.5], True), ([0.5, 0.0, 0.5, 0.5, 0.5], False)]
+)
+def test_groups_without_spread_are_no_fault_where_most_are_all_right(
+    scores: list[float], silent: bool
+) -> None:
     advantages = [*[1.0] * 30, *[0.0] * 5]
     columns = {"critic/advantages/max": advantages, "critic/advantages/min": advantages}
     verdict = judge(planted({**columns, "critic/score/mean": [*[0.6] * 30, *scores]}, VERL))
@@ -322,7 +393,7 @@ def test_groups_without_spread_are_no_fault_where_most_are_all_right(scores: lis
     }
 
 
-# -- losses ------------------------------------------------------------------------------------------------------------
+# -- losses ----------------------------------------------------------------------------------------
 
 
 def test_a_loss_that_jumps_with_its_kl_term_is_no_matter_of_advantages() -> None:
@@ -330,15 +401,25 @@ def test_a_loss_that_jumps_with_its_kl_term_is_no_matter_of_advantages() -> None
     term = {"loss": [0.08 * value + 0.02 for value in kl], "kl": kl, "reward": [0.5] * 101}
     verdict = judge(planted(term, OTHER))
     assert "policy-loss-jump" not in ids(verdict)
-    assert "kl jumps as far" in str([one.reason for one in verdict.not_judged if one.id == "policy-loss-jump"])
-    alone = {**term, "loss": [*noisy([0.1] * 80, 0.01), 2.0, *noisy([0.1] * 20, 0.01)], "kl": noisy([2.0] * 101, 0.2)}
+    assert "kl jumps as far" in str(
+        [one.reason for one in verdict.not_judged if one.id == "policy-loss-jump"]
+    )
+    alone = {
+        **term,
+        "loss": [*noisy([0.1] * 80, 0.01), 2.0, *noisy([0.1] * 20, 0.01)],
+        "kl": noisy([2.0] * 101, 0.2),
+    }
     assert "policy-loss-jump" in ids(judge(planted(alone, OTHER)))
 
 
 @pytest.mark.parametrize(
-    ("part", "more", "far"), [(0.98, 0.0, False), (0.6, 0.0, True), (0.98, 1.0, True)], ids=["top", "below", "unknown"]
+    ("part", "more", "far"),
+    [(0.98, 0.0, False), (0.6, 0.0, True), (0.98, 1.0, True)],
+    ids=["top", "below", "unknown"],
 )
-def test_a_reward_whose_parts_are_at_their_top_cannot_be_bought(part: float, more: float, far: bool) -> None:
+def test_a_reward_whose_parts_are_at_their_top_cannot_be_bought(
+    part: float, more: float, far: bool
+) -> None:
     columns = {
         "reward": [1.0 + part + more] * 80,
         "rewards/calm/mean": [1.0] * 80,

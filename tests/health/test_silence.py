@@ -9,7 +9,7 @@ import pytest
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows, wave
 
 from verl_tui.health import load_guide
-from verl_tui.health.silence import stairs
+from verl_tui.health.applicability import stairs
 from verl_tui.records import Sample
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def test_reward_level_is_silent_on_verl_keys() -> None:
 
 
 def test_reward_level_is_silent_where_the_spread_is_that_of_zeros_and_ones() -> None:
-    columns = {"rollout/reward_mean": LOW, "rollout/reward_std": [math.sqrt(m * (1 - m)) for m in LOW]}
+    columns = {
+        "rollout/reward_mean": LOW,
+        "rollout/reward_std": [math.sqrt(m * (1 - m)) for m in LOW],
+    }
     verdict = judge(planted(columns, TUTORIAL))
     assert not ids(verdict) & {"reward-low", "reward-noisy"}
     assert "√(m(1−m))" in (reason(verdict, "reward-low") or "")
@@ -46,7 +49,9 @@ def test_reward_level_is_silent_where_samples_show_a_bounded_scale(scores: list[
 
 
 def test_reward_level_is_judged_without_such_evidence() -> None:
-    found = next(one for one in judge(_with_samples([0.5, 2.5] * 10)).findings if one.id == "reward-low")
+    found = next(
+        one for one in judge(_with_samples([0.5, 2.5] * 10)).findings if one.id == "reward-low"
+    )
     assert "assumes the guide's 2–4 scale" in found.message
     assert "reward-low" in ids(judge(_with_samples([1.0] * 5))), "five scores are no evidence"
 
@@ -54,7 +59,11 @@ def test_reward_level_is_judged_without_such_evidence() -> None:
 @pytest.mark.parametrize(("high", "silent"), [(1.0, True), (2.5, False)])
 def test_the_bounds_of_dumped_scores_are_evidence(high: float, silent: bool) -> None:
     run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
-    figures = {"samples/score_min": [0.0] * 3, "samples/score_max": [1.0, high, 1.0], "samples/count": [64.0] * 3}
+    figures = {
+        "samples/score_min": [0.0] * 3,
+        "samples/score_max": [1.0, high, 1.0],
+        "samples/count": [64.0] * 3,
+    }
     run.apply(batch(rows(figures, [78, 79, 80], 500)), now=0.0)
     verdict = judge(run)
     assert ("reward-low" not in ids(verdict)) is silent
@@ -78,7 +87,9 @@ def test_small_scores_are_judged_only_if_some_value_exceeds_one(key: str) -> Non
 
 
 def test_a_reward_that_rises_is_not_low() -> None:
-    assert "reward-low" not in ids(judge(planted({"rollout/reward_mean": [0.01 * i for i in range(95)]}, TUTORIAL)))
+    assert "reward-low" not in ids(
+        judge(planted({"rollout/reward_mean": [0.01 * i for i in range(95)]}, TUTORIAL))
+    )
 
 
 def test_policy_loss_has_no_sign_in_verl() -> None:
@@ -102,7 +113,9 @@ def test_stair_steps_are_the_adaptive_controller() -> None:
     settings = {"kl_ctrl.type": "adaptive"}
     verdict = judge(planted({"ppo/kl_div": STAIRS[:-5]}, TUTORIAL, settings))
     assert "stair steps" in (reason(verdict, "kl-low") or "")
-    assert "kl-low" in ids(judge(planted({"ppo/kl_div": STAIRS}, TUTORIAL, {"kl_ctrl.type": "fixed"})))
+    assert "kl-low" in ids(
+        judge(planted({"ppo/kl_div": STAIRS}, TUTORIAL, {"kl_ctrl.type": "fixed"}))
+    )
 
 
 def test_what_stairs_are() -> None:
@@ -118,7 +131,9 @@ def test_reference_kl_of_verl_is_measured_by_its_own_past() -> None:
     fixed = {"algorithm.kl_ctrl.type": "fixed", "algorithm.kl_ctrl.target_kl": 0.1}
     verdict = judge(planted({"actor/kl_loss": growing}, VERL, fixed))
     assert ids(verdict) == set(), "verl's default target_kl is not in force"
-    assert ids(judge(planted({"actor/kl_loss": [0.01 * i for i in range(300)]}, VERL, fixed))) >= {"ref-kl-rising"}
+    assert ids(judge(planted({"actor/kl_loss": [0.01 * i for i in range(300)]}, VERL, fixed))) >= {
+        "ref-kl-rising"
+    }
 
 
 def test_a_tutorials_target_kl_is_believed() -> None:
@@ -133,7 +148,12 @@ def test_a_tutorials_target_kl_is_believed() -> None:
     [
         (None, None, "the limit 512 (assumed)", True),
         ({"actor_rollout_ref.rollout.max_new_tokens": 300}, None, "", False),
-        ({"data.max_response_length": "2048"}, None, "the limit 2,048 (data.max_response_length)", True),
+        (
+            {"data.max_response_length": "2048"},
+            None,
+            "the limit 2,048 (data.max_response_length)",
+            True,
+        ),
         ({"data.max_response_length": "${x}"}, 350, "", False),
         (None, 1024, "the limit 1,024 (your settings)", True),
     ],
@@ -184,4 +204,6 @@ def test_gpu_memory_of_a_tutorial_is_labelled_as_what_it_is() -> None:
 
 
 def test_single_dips_of_gpus_are_nothing() -> None:
-    assert "gpu-idle" not in ids(judge(planted({"system/gpu_util": [95.0, 5.0, 90.0] * 10}, TUTORIAL)))
+    assert "gpu-idle" not in ids(
+        judge(planted({"system/gpu_util": [95.0, 5.0, 90.0] * 10}, TUTORIAL))
+    )

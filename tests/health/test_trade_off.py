@@ -1,4 +1,6 @@
-"""The reward rises at the cost of one of its parts, whatever that is called and on whatever scale."""
+"""The reward rises at the cost of one of its parts, whatever that is called and on whatever
+scale.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ COUNT = 200
 
 
 def ramp(start: float, end: float, begin: int, finish: int) -> list[float]:
-    return [start + (end - start) * min(1.0, max(0.0, (i - begin) / (finish - begin))) for i in range(COUNT)]
+    return [
+        start + (end - start) * min(1.0, max(0.0, (i - begin) / (finish - begin)))
+        for i in range(COUNT)
+    ]
 
 
 def noisy(values: list[float], size: float, seed: int = 0) -> list[float]:
@@ -51,7 +56,9 @@ def hacking(
         ("critic/score/mean", "val-core/gsm8k/acc/mean@1", VERL),
     ],
 )
-def test_a_part_that_falls_while_the_reward_rises(reward: str, part: str, beside: Mapping[str, float]) -> None:
+def test_a_part_that_falls_while_the_reward_rises(
+    reward: str, part: str, beside: Mapping[str, float]
+) -> None:
     found = hacking({reward: RISE, part: FALL}, beside)
     assert found is not None
     assert f"the reward rises at the cost of {part}: that fell from 0." in found.message
@@ -82,7 +89,12 @@ def test_what_counts_against_the_reward_may_fall() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["rewards/length_penalty/mean", "rewards/token_cost/mean", "rewards/format_errors/mean", "rewards/answer/std"],
+    [
+        "rewards/length_penalty/mean",
+        "rewards/token_cost/mean",
+        "rewards/format_errors/mean",
+        "rewards/answer/std",
+    ],
 )
 def test_costs_amounts_and_spreads_may_fall(name: str) -> None:
     assert hacking({"reward": RISE, "rewards/right/mean": RISE, name: FALL}) is None
@@ -102,7 +114,9 @@ def test_scales_below_0(part: list[float], told: bool) -> None:
     assert (hacking({"reward": RISE, "rewards/answer/mean": part}) is not None) is told
 
 
-@pytest.mark.parametrize("reward", [noisy([0.5] * COUNT, 0.03), noisy(ramp(0.6, 0.2, 20, 60), 0.03)])
+@pytest.mark.parametrize(
+    "reward", [noisy([0.5] * COUNT, 0.03), noisy(ramp(0.6, 0.2, 20, 60), 0.03)]
+)
 def test_a_reward_that_does_not_rise_is_bought_with_nothing(reward: list[float]) -> None:
     assert hacking({"reward": reward, "rewards/answer/mean": FALL}) is None
 
@@ -125,7 +139,13 @@ def test_it_is_over_when_the_part_has_come_back() -> None:
 
 def test_a_row_of_the_past_never_raises_it_later() -> None:
     columns = {"reward": RISE, "rewards/answer/mean": FALL}
-    whole = [one.raised_step for one in judge(planted(columns, OTHER)).history if one.id == "reward-hacking"]
+    whole = [
+        one.raised_step
+        for one in judge(planted(columns, OTHER)).history
+        if one.id == "reward-hacking"
+    ]
     cut = {key: values[: (whole[0] or 0) + 1] for key, values in columns.items()}
-    then = [one.raised_step for one in judge(planted(cut, OTHER)).history if one.id == "reward-hacking"]
+    then = [
+        one.raised_step for one in judge(planted(cut, OTHER)).history if one.id == "reward-hacking"
+    ]
     assert whole == then

@@ -67,14 +67,21 @@ def sick(step: int) -> dict[str, float | None]:
 def trainer_state(folder: Path) -> Path:
     path = folder / "trainer_state.json"
     path.parent.mkdir()
-    log = [*(sick(step) for step in range(1, 241)), {"step": 240, "train_runtime": 480.0, "train_loss": 0.0}]
-    path.write_text(json.dumps({"log_history": log, "global_step": 240, "max_steps": 240}), encoding="utf-8")
+    log = [
+        *(sick(step) for step in range(1, 241)),
+        {"step": 240, "train_runtime": 480.0, "train_loss": 0.0},
+    ]
+    path.write_text(
+        json.dumps({"log_history": log, "global_step": 240, "max_steps": 240}), encoding="utf-8"
+    )
     return path
 
 
 def episodes(path: Path) -> list[tuple[str, int | None, int | None, int | None]]:
     (verdict,) = load([str(path)], Config(), NOW).verdicts.values()
-    return sorted((one.id, one.since_step, one.raised_step, one.cleared_step) for one in verdict.history)
+    return sorted(
+        (one.id, one.since_step, one.raised_step, one.cleared_step) for one in verdict.history
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -82,16 +89,22 @@ def test_a_run_gets_the_same_findings_under_verl_s_names(form: str, tmp_path: Pa
     state = trainer_state(tmp_path / "trl")
     renamed = write(under_verl_names(history(state)), tmp_path / form, form)
     told = episodes(state)
-    assert {"truncation", "grad-norm-spike", "not-finite", "clip-saturation", "reward-zero"} <= {one[0] for one in told}
+    assert {"truncation", "grad-norm-spike", "not-finite", "clip-saturation", "reward-zero"} <= {
+        one[0] for one in told
+    }
     assert episodes(renamed) == told
 
 
 def test_rows_under_verl_s_names() -> None:
-    first, second = under_verl_names([figures(1), figures(2, reward=None, frac_reward_zero_std=1.0)])
+    first, second = under_verl_names(
+        [figures(1), figures(2, reward=None, frac_reward_zero_std=1.0)]
+    )
     assert (first.step, second.step) == (1, 2)
     assert first.values["critic/score/mean"] == figures(1)["reward"]
     assert first.values["reward_extra/exact/mean"] == 0.4
     assert first.values["critic/advantages/max"] > 0 == second.values["critic/advantages/max"]
-    assert second.values["perf/total_num_tokens"] == 4000.0, "TRL counts from the beginning, verl by step"
+    assert second.values["perf/total_num_tokens"] == 4000.0, (
+        "TRL counts from the beginning, verl by step"
+    )
     assert math.isnan(second.values["critic/score/mean"])
     assert "reward_std" not in first.values

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.runs.state import State, state
+from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,9 @@ PATIENCE = 900.0
 def check(path: Path) -> dict[str, Any]:
     """Return what `check --json` says of a run."""
     command = [sys.executable, "-m", "verl_tui", "check", "--json", str(path)]
-    (run,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)["runs"]
+    (run,) = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    )["runs"]
     return run
 
 

@@ -34,7 +34,9 @@ class Trained(NamedTuple):
     @property
     def history(self) -> list[dict[str, float]]:
         """What the trainer itself remembers of each logged step."""
-        return json.loads((self.directory / "out" / "trainer_state.json").read_text())["log_history"]
+        return json.loads((self.directory / "out" / "trainer_state.json").read_text())[
+            "log_history"
+        ]
 
     def finish(self) -> Trained:
         """Wait for its end."""
@@ -53,7 +55,9 @@ def trl() -> Path:
 
 @pytest.fixture
 def train(trl: Path, tmp_path: Path) -> Iterator[Callable[..., Trained]]:
-    """Return what starts a training: its options, and a command that its console goes through, if any."""
+    """Return what starts a training: its options, and a command that its console goes through, if
+    any.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*options: object, through: str = "", append: bool = False) -> Trained:
@@ -61,7 +65,11 @@ def train(trl: Path, tmp_path: Path) -> Iterator[Callable[..., Trained]]:
         with (tmp_path / "train.log").open("ab" if append else "wb") as log:
             command = ["bash", "-c", f'"$@" 2>&1 | {through}', "-", *words] if through else words
             process = subprocess.Popen(
-                command, cwd=tmp_path, env={**os.environ, **QUIET}, stdout=log, stderr=subprocess.STDOUT
+                command,
+                cwd=tmp_path,
+                env={**os.environ, **QUIET},
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         started.append(process)
         return Trained(tmp_path, process)

@@ -11,8 +11,21 @@ from pathlib import Path
 
 import platformdirs
 
-TRL = ("torch==2.13.0", "trl==1.16.0", "transformers==5.23.0", "tensorboard>=2.16", "pandas", "pyarrow", "rich")
-QUIET = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+TRL = (
+    "torch==2.13.0",
+    "trl==1.16.0",
+    "transformers==5.23.0",
+    "tensorboard>=2.16",
+    "pandas",
+    "pyarrow",
+    "rich",
+)
+QUIET = {
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "WANDB_MODE": "disabled",
+}
 """One thread trains a model this small ten times as fast as two."""
 
 
@@ -57,4 +70,6 @@ def _install(python: Path, name: str, *what: str) -> None:
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
-        raise NotInstalledError(f"{name} cannot be installed here: {ended.stderr.strip().splitlines()[-1:]}")
+        raise NotInstalledError(
+            f"{name} cannot be installed here: {ended.stderr.strip().splitlines()[-1:]}"
+        )

@@ -1,4 +1,6 @@
-"""Whether a training is gone: a trainer's own processes may outlive the one that is killed by some seconds."""
+"""Whether a training is gone: a trainer's own processes may outlive the one that is killed by some
+seconds.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def main() -> None:
     faults = {"RAISE_AT": str(asked.raise_at), "HANG_AT": str(asked.hang_at)}
     more = {"MODELSCOPE_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", **faults}
     # `swift rlhf` would start this as a process of its own, which outlives it when it is killed.
-    os.execve(sys.executable, [sys.executable, "-m", "swift.cli.rlhf", *command], {**os.environ, **more})
+    os.execve(
+        sys.executable, [sys.executable, "-m", "swift.cli.rlhf", *command], {**os.environ, **more}
+    )
 
 
 if __name__ == "__main__":

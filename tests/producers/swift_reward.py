@@ -1,4 +1,6 @@
-"""A reward for ms-swift: the share of the letter `a`; it fails or hangs where `RAISE_AT` or `HANG_AT` says so."""
+"""A reward for ms-swift: the share of the letter `a`; it fails or hangs where `RAISE_AT` or
+`HANG_AT` says so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Other trainers than verl and TRL 1.16, healthy, hung, failing, killed and resumed, against their own history."""
+"""Other trainers than verl and TRL 1.16, healthy, hung, failing, killed and resumed, against their
+own history.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from producers.holders import let_go
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.runs.state import State
+from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
 OPTED = "VERL_TUI_PRODUCERS_ALL"
 pytestmark = [
     pytest.mark.producers,
-    pytest.mark.skipif(not os.environ.get(OPTED), reason=f"these take minutes to install: {OPTED}=1 asks for it"),
+    pytest.mark.skipif(
+        not os.environ.get(OPTED), reason=f"these take minutes to install: {OPTED}=1 asks for it"
+    ),
 ]
 _HERE = Path(__file__).parent
 STEPS, SAVED, FAILS = 20, 10, 14
 FINISHES = 600.0
-"""Seconds within which a training of these is over, on any machine: the imports alone may take minutes."""
+"""Seconds within which a training of these is over, on any machine: the imports alone may take
+minutes.
+"""
 
 
 class Trainer(NamedTuple):
@@ -87,10 +93,18 @@ class Training(NamedTuple):
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """What the trainer itself remembers of each logged step, as its newest checkpoint has it."""
+        """What the trainer itself remembers of each logged step, as its newest checkpoint has
+        it.
+        """
         kept = list(self.directory.glob("out/**/checkpoint-*/trainer_state.json"))
-        newest = max(kept, key=lambda path: (int(path.parent.name.partition("-")[2]), path.stat().st_mtime))
-        return [one for one in json.loads(newest.read_text())["log_history"] if "train_runtime" not in one]
+        newest = max(
+            kept, key=lambda path: (int(path.parent.name.partition("-")[2]), path.stat().st_mtime)
+        )
+        return [
+            one
+            for one in json.loads(newest.read_text())["log_history"]
+            if "train_runtime" not in one
+        ]
 
 
 def python_of(name: str, trainer: Trainer) -> Path:
@@ -113,13 +127,20 @@ def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     trainer = TRAINERS[request.param]
     python = python_of(request.param, trainer)
     started: list[subprocess.Popen[bytes]] = []
-    environment = {**os.environ, **QUIET, "TRACKIO_DIR": str(tmp_path / "trackio"), "WANDB_MODE": "offline"}
+    environment = {
+        **os.environ,
+        **QUIET,
+        "TRACKIO_DIR": str(tmp_path / "trackio"),
+        "WANDB_MODE": "offline",
+    }
 
     def start(*options: object) -> Training:
         words = [str(python), str(_HERE / trainer.script), "out", "--save", str(SAVED)]
         words += [*(("--report", trainer.tracker) if trainer.tracker else ()), *map(str, options)]
         with (tmp_path / "train.log").open("ab") as log:
-            process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(
+                words, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
         started.append(process)
         return Training(trainer, tmp_path, process)
 
@@ -130,11 +151,15 @@ def train(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
 
 
 def holds(path: Path, training: Training) -> None:
-    """Hold each logged value against the trainer's history, at its step; nothing more, nothing less."""
+    """Hold each logged value against the trainer's history, at its step; nothing more, nothing
+    less.
+    """
     key = training.trainer.key
     run = read_run(path)
     found = values(run, key)
-    assert found == {one["step"]: pytest.approx(one[key], rel=2e-3, abs=1e-6) for one in training.history}
+    assert found == {
+        one["step"]: pytest.approx(one[key], rel=2e-3, abs=1e-6) for one in training.history
+    }
 
 
 def test_healthy(train: Callable[..., Training]) -> None:
@@ -163,7 +188,9 @@ def test_failing_and_resumed(train: Callable[..., Training]) -> None:
     holds(resumed.directory, resumed)
     holds(resumed.directory / "train.log", resumed)
     kept = [path for path in read_run(resumed.directory).paths if path.endswith(".wandb")]
-    assert len(kept) == (2 if resumed.trainer.tracker == "wandb" else 0), "W&B begins a run at each start"
+    assert len(kept) == (2 if resumed.trainer.tracker == "wandb" else 0), (
+        "W&B begins a run at each start"
+    )
     (begun,) = (one for one in run["findings"] if one["id"] == "restart")
     assert begun["step"] == SAVED + resumed.trainer.every
 
@@ -195,7 +222,9 @@ def test_hung(train: Callable[..., Training]) -> None:
     for path in (log, training.directory):
         now, found = later(path)
         assert now is State.STALLED
-        assert str(training.process.pid) in " ".join((found["hang"].message, *found["hang"].evidence))
+        assert str(training.process.pid) in " ".join(
+            (found["hang"].message, *found["hang"].evidence)
+        )
     training.process.kill()
     training.process.wait()
     let_go(training.directory)

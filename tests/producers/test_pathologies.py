@@ -1,4 +1,6 @@
-"""The bench of real trainings: its list, its extracts, and how what was found is held against the truth."""
+"""The bench of real trainings: its list, its extracts, and how what was found is held against the
+truth.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ SCALARS = Extract(
     {"beta": 0.02, "max_steps": 3, "max_completion_length": 16},
     {
         1: {"reward": 0.5, "rewards/right/mean": 0.25, "completions/mean_length": 7.0},
-        2: {"reward": math.nan, "rewards/right/mean": math.nan, "completions/mean_length": 8.0, "eval_reward": 0.5},
+        2: {
+            "reward": math.nan,
+            "rewards/right/mean": math.nan,
+            "completions/mean_length": 8.0,
+            "eval_reward": 0.5,
+        },
         3: {"reward": 0.75, "rewards/right/mean": 0.5, "completions/mean_length": 9.0},
     },
 )
@@ -58,7 +65,9 @@ def test_an_extract_rounds_and_knows_what_was_not_finite(tmp_path: Path) -> None
     made = extract(tmp_path, {"beta": 0.1, "output_dir": "out"})
     assert made.settings == {"beta": 0.1}
     assert made.records[1] == {"reward": 0.1235}
-    assert repr(made.records[2]) == repr({"reward": math.nan, "grad_norm": math.nan, "eval_reward": 0.5})
+    assert repr(made.records[2]) == repr(
+        {"reward": math.nan, "grad_norm": math.nan, "eval_reward": 0.5}
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -81,7 +90,9 @@ def test_a_replay_is_read_value_for_value(form: str, tmp_path: Path) -> None:
         ([], Outcome.MISSED),
     ],
 )
-def test_a_fault_is_named_in_time_late_in_part_or_not_at_all(raised: list[Episode], outcome: Outcome) -> None:
+def test_a_fault_is_named_in_time_late_in_part_or_not_at_all(
+    raised: list[Episode], outcome: Outcome
+) -> None:
     assert judge(SICK, raised).outcome is outcome
 
 
@@ -104,7 +115,11 @@ def test_curves_are_shown_by_their_means() -> None:
 
 def test_the_halves_share_no_name_seed_or_task() -> None:
     tuned, held_out = halves()["tuned"], halves()["held_out"]
-    for of in (lambda one: {one.name}, lambda one: {one.seed}, lambda one: set(one.task.split("+"))):
+    for of in (
+        lambda one: {one.name},
+        lambda one: {one.seed},
+        lambda one: set(one.task.split("+")),
+    ):
         assert not set().union(*map(of, tuned)) & set().union(*map(of, held_out))
     assert len({one.name for one in (*tuned, *held_out)}) == len(tuned) + len(held_out)
 

@@ -16,7 +16,7 @@ from producers.answers import PATIENCE, check, later
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
-from verl_tui.runs.state import State, state
+from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,9 @@ COMES = 120.0
 
 
 def holds(path: Path, trained: Trained) -> None:
-    """Hold each logged value against the trainer's history, at its step; nothing more, nothing less."""
+    """Hold each logged value against the trainer's history, at its step; nothing more, nothing
+    less.
+    """
     run = read_run(path)
     steps = set()
     for record in trained.history:
@@ -43,10 +45,19 @@ def holds(path: Path, trained: Trained) -> None:
         for key, value in record.items():
             if key == "step" or not isinstance(value, int | float):
                 continue
-            name = next((one for one in (key, f"train/{key}", key.replace("eval_", "eval/")) if one in run.keys), None)
+            name = next(
+                (
+                    one
+                    for one in (key, f"train/{key}", key.replace("eval_", "eval/"))
+                    if one in run.keys
+                ),
+                None,
+            )
             assert name is not None, f"{key} is not in {run.keys}"
             found = values(run, name)[record["step"]]
-            assert found == pytest.approx(value, rel=2e-3, abs=1e-6) or (math.isnan(found) and math.isnan(value)), key
+            assert found == pytest.approx(value, rel=2e-3, abs=1e-6) or (
+                math.isnan(found) and math.isnan(value)
+            ), key
     name = "reward" if "reward" in run.keys else "train/reward"
     assert set(values(run, name)) == steps
 
@@ -61,7 +72,17 @@ def test_a_healthy_training_is_read_value_for_value(train: Callable[..., Trained
     assert [one for one in run["findings"] if one["severity"] == "critical"] == []
     export = trained.directory.parent / "out.csv"
     subprocess.run(
-        [sys.executable, "-m", "verl_tui", "export", "csv", str(trained.directory), "-o", str(export)], check=True
+        [
+            sys.executable,
+            "-m",
+            "verl_tui",
+            "export",
+            "csv",
+            str(trained.directory),
+            "-o",
+            str(export),
+        ],
+        check=True,
     )
     with export.open() as file:
         rows = {int(row["step"]): row for row in csv.DictReader(file)}

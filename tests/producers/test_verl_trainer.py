@@ -1,4 +1,6 @@
-"""verl's own PPO trainer while it trains, hangs, fails, is killed and comes back: held against its own file logger."""
+"""verl's own PPO trainer while it trains, hangs, fails, is killed and comes back: held against its
+own file logger.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from producers.answers import check, later
 from producers.environments import NotInstalledError, python_with
 from producers.holders import let_go
 
-from verl_tui.runs.state import State
+from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,17 +30,39 @@ OPTED = "VERL_TUI_PRODUCERS_ALL"
 pytestmark = [
     pytest.mark.producers,
     pytest.mark.skipif(
-        not os.environ.get(OPTED), reason=f"verl takes minutes to install and minutes a run: {OPTED}=1 asks for it"
+        not os.environ.get(OPTED),
+        reason=f"verl takes minutes to install and minutes a run: {OPTED}=1 asks for it",
     ),
 ]
 
 _BOTH = (
-    *("torch==2.13.0", "ray[default]==2.49.2", "tensordict==0.10.0", "datasets", "accelerate", "codetiming", "dill"),
-    *("hydra-core", "peft", "pybind11", "pylatexenc", "torchdata", "wandb", "tensorboard", "setuptools", "cachetools"),
+    *(
+        "torch==2.13.0",
+        "ray[default]==2.49.2",
+        "tensordict==0.10.0",
+        "datasets",
+        "accelerate",
+        "codetiming",
+        "dill",
+    ),
+    *(
+        "hydra-core",
+        "peft",
+        "pybind11",
+        "pylatexenc",
+        "torchdata",
+        "wandb",
+        "tensorboard",
+        "setuptools",
+        "cachetools",
+    ),
     "wrapt",
 )
 VERSIONS = {
-    "0.6.1": ((*_BOTH, "transformers==4.55.4", "numpy==1.26.4", "pandas==2.2.3", "pyarrow==20.0.0"), ("verl==0.6.1",)),
+    "0.6.1": (
+        (*_BOTH, "transformers==4.55.4", "numpy==1.26.4", "pandas==2.2.3", "pyarrow==20.0.0"),
+        ("verl==0.6.1",),
+    ),
     "0.9.1": (
         (
             *(*_BOTH, "transformers>=5.5.3,<5.11,!=5.6.0", "numpy>=2", "pandas", "pyarrow"),
@@ -47,14 +71,22 @@ VERSIONS = {
         ("verl==0.9.1", "TransferQueue"),
     ),
 }
-"""What each version needs, and what is installed without what it says it needs: vLLM and others that want a GPU."""
+"""What each version needs, and what is installed without what it says it needs: vLLM and others
+that want a GPU.
+"""
 _HERE = Path(__file__).parent / "verl_ppo"
 LAST, SAVED = 12, 4
-SETTINGS = {"trainer.total_training_steps": LAST, "trainer.save_freq": SAVED, "trainer.test_freq": 4}
+SETTINGS = {
+    "trainer.total_training_steps": LAST,
+    "trainer.save_freq": SAVED,
+    "trainer.test_freq": 4,
+}
 AT_ONCE = 3.0
 """Seconds within which the end of a process on this host is on the screen."""
 COMES = 1800.0
-"""Seconds within which anything comes on any machine: a start alone takes a minute of two processors."""
+"""Seconds within which anything comes on any machine: a start alone takes a minute of two
+processors.
+"""
 BEATS = 300.0
 """Seconds within which verl 0.9 has told its counters three times, once a minute."""
 
@@ -168,7 +200,9 @@ def is_like(value: float) -> Any:
 
 
 def holds(path: Path, history: Mapping[int, Mapping[str, float]], last: int) -> None:
-    """Hold each logged value against the trainer's own, at its step; every step is there, and none besides."""
+    """Hold each logged value against the trainer's own, at its step; every step is there, and none
+    besides.
+    """
     run = read_run(path)
     for step, row in history.items():
         for key, value in row.items():
@@ -180,7 +214,9 @@ def holds(path: Path, history: Mapping[int, Mapping[str, float]], last: int) -> 
 def exports(path: Path, history: Mapping[int, Mapping[str, float]], last: int) -> None:
     """Hold the exported table against the trainer's own values."""
     file = path.parent / f"{path.name}.csv"
-    subprocess.run([sys.executable, "-m", "verl_tui", "export", "csv", path, "-o", file], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "verl_tui", "export", "csv", path, "-o", file], check=True
+    )
     with file.open() as opened:
         rows = {int(row["step"]): row for row in csv.DictReader(opened)}
     assert list(rows) == list(range(last + 1))
@@ -274,10 +310,15 @@ def test_a_hang_is_certain_while_its_process_lives(train: Callable[..., Trained]
         assert "hang" not in found
 
 
-def test_a_hang_before_the_first_step_is_told_with_what_is_known(train: Callable[..., Trained]) -> None:
+def test_a_hang_before_the_first_step_is_told_with_what_is_known(
+    train: Callable[..., Trained],
+) -> None:
     trained = train("hang", 1)
     deadline = time.monotonic() + COMES
-    while "test_gen_batch meta info" not in trained.log.read_text() and "pending: " not in trained.log.read_text():
+    while (
+        "test_gen_batch meta info" not in trained.log.read_text()
+        and "pending: " not in trained.log.read_text()
+    ):
         assert trained.process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(1.0)

@@ -26,10 +26,14 @@ def tokenizer() -> PreTrainedTokenizerFast:
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     bytes_ = pre_tokenizers.ByteLevel.alphabet()
     pairs.train_from_iterator(
-        PROMPTS * 20, trainers.BpeTrainer(vocab_size=300, initial_alphabet=bytes_, special_tokens=special)
+        PROMPTS * 20,
+        trainers.BpeTrainer(vocab_size=300, initial_alphabet=bytes_, special_tokens=special),
     )
     found = PreTrainedTokenizerFast(
-        tokenizer_object=pairs, pad_token=special[0], eos_token=special[2], additional_special_tokens=[special[1]]
+        tokenizer_object=pairs,
+        pad_token=special[0],
+        eos_token=special[2],
+        additional_special_tokens=[special[1]],
     )
     found.chat_template = _TEMPLATE
     return found

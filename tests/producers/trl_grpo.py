@@ -1,7 +1,8 @@
-"""Trains a random two-layer model with TRL's GRPO trainer on a CPU, in some ten seconds: a real run to be watched.
+"""Trains a random two-layer model with TRL's GRPO trainer on a CPU, in some ten seconds: a real run
+to be watched.
 
-    python trl_grpo.py OUTPUT [--steps N] [--log N] [--eval N] [--sleep SECONDS] [--raise-at N] [--hang-at N] [--resume]
-                              [--report TRACKER]
+    python trl_grpo.py OUTPUT [--steps N] [--log N] [--eval N] [--sleep SECONDS] [--raise-at N]
+                              [--hang-at N] [--resume] [--report TRACKER]
 
 The reward is the share of the letter `a` in a response, which the model learns to write.
 """
@@ -18,7 +19,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-PROMPTS = [f"write the letter a {word}" for word in ("now", "twice", "often", "here", "there", "again")]
+PROMPTS = [
+    f"write the letter a {word}" for word in ("now", "twice", "often", "here", "there", "again")
+]
 
 
 def options() -> argparse.Namespace:
@@ -47,7 +50,10 @@ def tokenizer() -> PreTrainedTokenizerFast:
     trainer = trainers.BpeTrainer(vocab_size=100, special_tokens=list(special.values()))
     pairs.train_from_iterator([*PROMPTS, "abcdefghijklmnopqrstuvwxyz 0123456789"] * 10, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=pairs, padding_side="left", model_input_names=["input_ids", "attention_mask"], **special
+        tokenizer_object=pairs,
+        padding_side="left",
+        model_input_names=["input_ids", "attention_mask"],
+        **special,
     )
 
 

@@ -1,4 +1,6 @@
-"""What the tests of replays share: logs of all kinds of knowledge about time, and the tapes made of them."""
+"""What the tests of replays share: logs of all kinds of knowledge about time, and the tapes made of
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,43 @@ GAP = 100.0
 """Seconds a step, where the log tells."""
 
 
-def tutorial(directory: Path, steps: Sequence[int], *, began: float = BEGAN, kl: float = 0.02) -> Path:
-    """Write a log that states times: a step every so many seconds, a sample with each third step."""
+def tutorial(
+    directory: Path, steps: Sequence[int], *, began: float = BEGAN, kl: float = 0.02
+) -> Path:
+    """Write a log that states times: a step every so many seconds, a sample with each third
+    step.
+    """
     lines = []
     for place, step in enumerate(steps):
         stamp = {"step": step, "timestamp": began + GAP * place}
-        lines.append({"scope": "rollout", **stamp, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": kl})
+        lines.append(
+            {"scope": "rollout", **stamp, "reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": kl}
+        )
         lines.append({"scope": "ppo", **stamp, "policy_loss": -0.01 * (step % 7)})
         if step % 3 == 0:
-            lines.append({"scope": "sample", "step": step, "prompt": "p", "response": f"r{step}", "reward": 1.0})
+            lines.append(
+                {
+                    "scope": "sample",
+                    "step": step,
+                    "prompt": "p",
+                    "response": f"r{step}",
+                    "reward": 1.0,
+                }
+            )
     return _write(directory / "verl_logs.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def file_logger(directory: Path, steps: int, *, seconds: float | None = None, written: float = BEGAN) -> Path:
-    """Write a log of verl's file logger, which states no times; with the step's own timer where that is given."""
+def file_logger(
+    directory: Path, steps: int, *, seconds: float | None = None, written: float = BEGAN
+) -> Path:
+    """Write a log of verl's file logger, which states no times; with the step's own timer where
+    that is given.
+    """
     timer = {} if seconds is None else {"timing_s/step": seconds}
-    lines = [{"step": step, "data": {"critic/score/mean": 0.01 * step, **timer}} for step in range(1, steps + 1)]
+    lines = [
+        {"step": step, "data": {"critic/score/mean": 0.01 * step, **timer}}
+        for step in range(1, steps + 1)
+    ]
     path = _write(directory / "p" / "run.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     os.utime(path, (written, written))
     return path

@@ -38,7 +38,9 @@ def player(tmp_path: Path, wall: Wall) -> Player:
 def steps(player: Player) -> list[int]:
     """Take what waits; return the steps of its metrics."""
     batches = [news for news in player.take() if isinstance(news, Batch)]
-    return sorted({step for batch in batches for r in batch.records for step in getattr(r, "steps", ())})
+    return sorted(
+        {step for batch in batches for r in batch.records for step in getattr(r, "steps", ())}
+    )
 
 
 def test_time_goes_on_so_many_times_as_fast(player, wall):
@@ -135,7 +137,9 @@ def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, player, wall):
             assert len(one.standing("other").words(width)) <= max(width // 2, 10)
 
 
-@pytest.mark.parametrize(("steps_made", "speed"), [(2, 1.0), (10, 5.0), (100, 100.0), (1000, 1000.0)])
+@pytest.mark.parametrize(
+    ("steps_made", "speed"), [(2, 1.0), (10, 5.0), (100, 100.0), (1000, 1000.0)]
+)
 def test_a_replay_takes_some_minutes_unless_told_otherwise(tmp_path, steps_made, speed):
     tutorial(tmp_path / "run", range(1, steps_made + 1))
     made = tape(tmp_path / "run")

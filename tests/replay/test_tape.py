@@ -15,7 +15,7 @@ from tapes import BEGAN, GAP, console, file_logger, tape, tutorial
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.replay import Tape
-from verl_tui.runs.state import State, remaining, state
+from verl_tui.runs.views.state import State, remaining, state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,13 +31,20 @@ def known(monitor: Monitor) -> dict[str, Any]:
 def run_known(run: Run) -> dict[str, Any]:
     series = {key: run.series(key) for key in run.keys}
     return {
-        "series": {key: (list(s.steps), repr(list(s.values)), repr(list(s.times))) for key, s in series.items() if s},
+        "series": {
+            key: (list(s.steps), repr(list(s.values)), repr(list(s.times)))
+            for key, s in series.items()
+            if s
+        },
         "indicators": run.indicators,
         "step": run.step,
         "total": run.total_steps,
         "outcome": run.outcome and run.outcome.kind,
         "settings": dict(run.settings),
-        "samples": [(place, run.samples.kept(place), run.samples.dump(place)) for place in run.samples.places],
+        "samples": [
+            (place, run.samples.kept(place), run.samples.dump(place))
+            for place in run.samples.places
+        ],
         "checkpoints": run.checkpoints,
         "restarts": list(run.restarts),
         "sources": {
@@ -60,7 +67,9 @@ def played(tape: Tape, moments: list[float]) -> Monitor:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of everything at once: times and none, restarts, dumps, checkpoints, settings, a crash."""
+    """A run of everything at once: times and none, restarts, dumps, checkpoints, settings, a
+    crash.
+    """
     directory = tmp_path_factory.mktemp("logs")
     resumed = directory / "resumed"
     tutorial(resumed, [*range(1, 40), *range(30, 60)], kl=0.4)
@@ -69,7 +78,11 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (resumed / "verl_logs.jsonl").open("a", encoding="utf-8") as file:
         file.write("no JSON at all\n")
     crashed = directory / "crashed"
-    console(crashed, 30, "Traceback (most recent call last):\nray.exceptions.RayTaskError(ValueError): no\n")
+    console(
+        crashed,
+        30,
+        "Traceback (most recent call last):\nray.exceptions.RayTaskError(ValueError): no\n",
+    )
     file_logger(crashed, 30)
     dumps = crashed / "rollouts"
     dumps.mkdir()
@@ -90,21 +103,29 @@ def both(logs: Path) -> Tape:
 
 
 @given(shares=st.lists(st.floats(0, 1), max_size=12))
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
     end = both.end + 1000
     monitor = played(both, [*sorted(map(both.at_share, shares)), end])
     assert known(monitor) == known(load([str(logs)], Config(), end))
     assert monitor.loaded() == 1.0
-    assert any(finding.severity for verdict in monitor.verdicts.values() for finding in verdict.findings)
+    assert any(
+        finding.severity for verdict in monitor.verdicts.values() for finding in verdict.findings
+    )
 
 
 @given(cuts=st.lists(st.floats(0, 1), max_size=6), share=st.floats(0, 1))
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a_moment_is_the_same_whatever_the_way_to_it(both, cuts, share):
     moment = both.at_share(share)
     way = sorted(cut * share for cut in cuts)
-    assert known(played(both, [*map(both.at_share, way), moment])) == known(both.monitor(Config(), moment))
+    assert known(played(both, [*map(both.at_share, way), moment])) == known(
+        both.monitor(Config(), moment)
+    )
 
 
 def test_nothing_is_known_before_it_happened(both):
@@ -114,7 +135,9 @@ def test_nothing_is_known_before_it_happened(both):
         assert run.step == step
         assert run.last_record == moment
         assert max((place.step for place in run.samples.places), default=0) <= max(39, step)
-        assert all(s.status.modified is None or s.status.modified <= moment for s in run.sources.values())
+        assert all(
+            s.status.modified is None or s.status.modified <= moment for s in run.sources.values()
+        )
         assert (run.checkpoints != {}) == (moment >= (reel.when(20) or math.inf))
 
 
@@ -138,19 +161,25 @@ def test_a_progress_bar_is_counted_back_from_the_last_change(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "gap", "pace"), [(50.0, 50.0, "paced by timing_s/step"), (None, 1.0, "a second a step")]
+    ("seconds", "gap", "pace"),
+    [(50.0, 50.0, "paced by timing_s/step"), (None, 1.0, "a second a step")],
 )
 def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(tmp_path, seconds, gap, pace):
     file_logger(tmp_path, 20, seconds=seconds, written=BEGAN)
     (reel,) = tape(tmp_path).reels.values()
-    assert [round(moment, 3) for moment in reel.moments] == [BEGAN - gap * (20 - step) for step in range(1, 21)]
+    assert [round(moment, 3) for moment in reel.moments] == [
+        BEGAN - gap * (20 - step) for step in range(1, 21)
+    ]
     assert reel.pace == pace
 
 
 def test_dumps_alone_come_when_they_were_written_unless_they_were_copied(tmp_path):
     for step in range(1, 9):
         path = tmp_path / f"{step}.jsonl"
-        path.write_text(json.dumps({"input": "q", "output": "a", "score": 1.0, "step": step}) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps({"input": "q", "output": "a", "score": 1.0, "step": step}) + "\n",
+            encoding="utf-8",
+        )
         os.utime(path, (BEGAN + 60 * step, BEGAN + 60 * step))
     (reel,) = tape(tmp_path).reels.values()
     assert list(reel.moments) == [BEGAN + 60 * step for step in range(1, 9)]
@@ -217,7 +246,9 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
 
 
 def test_a_log_without_a_step_makes_an_empty_tape(tmp_path):
-    (tmp_path / "train.log").write_text("Training Progress: starts\nstep by step\n", encoding="utf-8")
+    (tmp_path / "train.log").write_text(
+        "Training Progress: starts\nstep by step\n", encoding="utf-8"
+    )
     assert tape(tmp_path).empty
     assert tape(tmp_path / "nowhere").empty
 

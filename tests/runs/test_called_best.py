@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from verl_tui.records import Batch, Event, EventKind, Rows, SourceStatus
-from verl_tui.runs.best import best
-from verl_tui.runs.checkpoints import called_best, checkpoints
 from verl_tui.runs.run import Run
-from verl_tui.sources.checkpoints import CheckpointSource
+from verl_tui.runs.views.best import best
+from verl_tui.runs.views.checkpoints import called_best, checkpoints
+from verl_tui.sources.folders.checkpoints import CheckpointSource
 
 REWARDS = [1.0, 2.25, 2.92, 2.5, 2.92, 3.10449, 2.0]
 VALIDATION = [0.25, 0.5, 0.75, 0.5, 0.5, 0.5, 0.5]
@@ -18,7 +18,9 @@ VALIDATION = [0.25, 0.5, 0.75, 0.5, 0.5, 0.5, 0.5]
 
 def run_with(*names: str, suffix: str = "") -> Run:
     run = Run("r")
-    rows = Rows(("rollout/reward_mean", "eval/acc"), range(10, 80, 10), (REWARDS, VALIDATION), range(7))
+    rows = Rows(
+        ("rollout/reward_mean", "eval/acc"), range(10, 80, 10), (REWARDS, VALIDATION), range(7)
+    )
     events = (Event(EventKind.BEST, f"/c/{name}{suffix}", 0) for name in names)
     run.apply(Batch("r", SourceStatus("x", "f"), (rows, *events)), 0.0)
     return run
@@ -38,7 +40,9 @@ def run_with(*names: str, suffix: str = "") -> Run:
     ],
 )
 @pytest.mark.parametrize("suffix", ["", ".pt"])
-def test_a_value_in_its_name_tells_the_step(name: str, step: int | None, key: str | None, suffix: str) -> None:
+def test_a_value_in_its_name_tells_the_step(
+    name: str, step: int | None, key: str | None, suffix: str
+) -> None:
     (found,) = called_best(run_with(name, suffix=suffix))
     assert (found.step, found.key) == (step, key)
 

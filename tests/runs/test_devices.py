@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, Rows, Settings, SourceStatus
-from verl_tui.runs.devices import COLUMNS, READINGS, DeviceHistory, host, logged_devices, owns, same_host
 from verl_tui.runs.run import Run
+from verl_tui.runs.views.devices import (
+    COLUMNS,
+    READINGS,
+    DeviceHistory,
+    host,
+    logged_devices,
+    owns,
+    same_host,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,14 +27,24 @@ LOG = "/logs/run/w.wandb"
 
 
 def reading(*percents: float | None) -> GpuReading:
-    return GpuReading(0.0, tuple(Gpu(str(at), "H100", percent) for at, percent in enumerate(percents)))
+    return GpuReading(
+        0.0, tuple(Gpu(str(at), "H100", percent) for at, percent in enumerate(percents))
+    )
 
 
 def logged(columns: Mapping[str, list[float]], *, steps: list[int] | None = None) -> Run:
-    """Return a run with system figures as W&B writes them: measurements, of which several may be of one step."""
+    """Return a run with system figures as W&B writes them: measurements, of which several may be of
+    one step.
+    """
     run = Run("run")
     count = len(next(iter(columns.values())))
-    rows = Rows(tuple(columns), steps or list(range(count)), list(columns.values()), list(range(count)), mean=True)
+    rows = Rows(
+        tuple(columns),
+        steps or list(range(count)),
+        list(columns.values()),
+        list(range(count)),
+        mean=True,
+    )
     settings = Settings({"wandb.gpu": "NVIDIA H100 80GB HBM3", "wandb.host": "node1"}, LOG)
     run.apply(Batch("run", SourceStatus(LOG, "W&B run"), (settings, rows)), 0.0)
     return run
@@ -75,7 +93,9 @@ def test_logged_devices_are_like_those_of_this_host() -> None:
     }
     (second, tenth), used = logged_devices(logged(columns, steps=[1, 1, 1]))
     name = "NVIDIA H100 80GB HBM3"
-    assert second.gpu == Gpu("2", name, 97.0, 60 * GIB, 80 * GIB, 61.0, 512.0, 700.0), "the last measurement, no mean"
+    assert second.gpu == Gpu("2", name, 97.0, 60 * GIB, 80 * GIB, 61.0, 512.0, 700.0), (
+        "the last measurement, no mean"
+    )
     assert list(second.history) == [90.0, 80.0, 97.0]
     assert second.lately == 89.0
     assert tenth.gpu == Gpu("10", name, 70.0)
@@ -100,7 +120,9 @@ def test_a_share_of_memory_without_bytes_is_left_to_others() -> None:
 
 
 def test_values_that_are_no_numbers_are_unknown() -> None:
-    columns = {f"system/gpu.0.{field}": [math.nan] for field in ("gpu", "temp", "memoryAllocatedBytes")}
+    columns = {
+        f"system/gpu.0.{field}": [math.nan] for field in ("gpu", "temp", "memoryAllocatedBytes")
+    }
     ((device,), _) = logged_devices(logged(columns))
     assert device.gpu == Gpu("0", "NVIDIA H100 80GB HBM3")
     assert device.lately is None

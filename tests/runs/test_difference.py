@@ -6,12 +6,24 @@ import math
 
 import pytest
 
-from verl_tui.runs.difference import ABSENT, alike, difference, is_naming
+from verl_tui.runs.views.settings_diff import ABSENT, alike, difference, is_naming
 
 
 def test_only_what_differs_the_telling_first() -> None:
-    one = {"trainer.experiment_name": "a", "x.dropout": 0.1, "actor.optim.lr": 1e-6, "same": 1, "data.seed": 1}
-    two = {"trainer.experiment_name": "b", "x.dropout": 0.2, "actor.optim.lr": 1e-5, "same": 1, "only.two": None}
+    one = {
+        "trainer.experiment_name": "a",
+        "x.dropout": 0.1,
+        "actor.optim.lr": 1e-6,
+        "same": 1,
+        "data.seed": 1,
+    }
+    two = {
+        "trainer.experiment_name": "b",
+        "x.dropout": 0.2,
+        "actor.optim.lr": 1e-5,
+        "same": 1,
+        "only.two": None,
+    }
     rows = difference([one, two])
     assert [row.key for row in rows] == [
         "actor.optim.lr",

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from trainings import training
 
 from verl_tui.records import Batch, Settings, SourceStatus
-from verl_tui.runs.identity import Identity, as_data, batch_size, gpu_count, identity, is_known, model_name
 from verl_tui.runs.run import Run
+from verl_tui.runs.stated_sizes import batch_size, gpu_count
+from verl_tui.runs.views.identity import (
+    Identity,
+    as_data,
+    identity,
+    is_known,
+    model_name,
+)
 
 
 def known(*metrics: str, **settings: Any) -> Identity:
@@ -111,21 +118,34 @@ def test_trl() -> None:
     [
         ({"algorithm__adv_estimator": "gae"}, "PPO", "algorithm.adv_estimator"),
         ({"algorithm__adv_estimator": "rloo"}, "RLOO", "algorithm.adv_estimator"),
-        ({"algorithm__adv_estimator": "reinforce_plus_plus"}, "REINFORCE++", "algorithm.adv_estimator"),
+        (
+            {"algorithm__adv_estimator": "reinforce_plus_plus"},
+            "REINFORCE++",
+            "algorithm.adv_estimator",
+        ),
         ({"algorithm__adv_estimator": "remax"}, "ReMax", "algorithm.adv_estimator"),
         ({"algorithm__adv_estimator": "my_own"}, "my_own", "algorithm.adv_estimator"),
         (
-            {"algorithm__adv_estimator": "grpo", "actor_rollout_ref__actor__policy_loss__loss_mode": "gspo"},
+            {
+                "algorithm__adv_estimator": "grpo",
+                "actor_rollout_ref__actor__policy_loss__loss_mode": "gspo",
+            },
             "GSPO",
             "actor_rollout_ref.actor.policy_loss.loss_mode, algorithm.adv_estimator",
         ),
         (
-            {"algorithm__adv_estimator": "grpo", "actor_rollout_ref__actor__policy_loss__loss_mode": "vanilla"},
+            {
+                "algorithm__adv_estimator": "grpo",
+                "actor_rollout_ref__actor__policy_loss__loss_mode": "vanilla",
+            },
             "GRPO",
             "algorithm.adv_estimator",
         ),
         (
-            {"algorithm__adv_estimator": "grpo", "actor_rollout_ref__actor__policy_loss__loss_mode": "kl_cov"},
+            {
+                "algorithm__adv_estimator": "grpo",
+                "actor_rollout_ref__actor__policy_loss__loss_mode": "kl_cov",
+            },
             "GRPO with KL-Cov",
             "algorithm.adv_estimator, actor_rollout_ref.actor.policy_loss.loss_mode",
         ),
@@ -151,7 +171,11 @@ def test_trl() -> None:
         ({"advantage_estimator": "group_norm"}, "GRPO", "advantage_estimator"),
         ({"algorithm": "ppo"}, "PPO", "algorithm"),
         ({"model__partial_pretrain": "Qwen/Qwen3-1.7B"}, "SFT", "model.partial_pretrain"),
-        ({"num_generations": 4, "normalize_advantages": True}, "RLOO", "num_generations, normalize_advantages"),
+        (
+            {"num_generations": 4, "normalize_advantages": True},
+            "RLOO",
+            "num_generations, normalize_advantages",
+        ),
         ({"grpo__num_prompts_per_step": 32}, "GRPO", "grpo.num_prompts_per_step"),
     ],
 )
@@ -171,7 +195,9 @@ def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -
         ([], None),
     ],
 )
-def test_algorithm_by_metrics_only_where_one_trainer_writes_them(metrics: list[str], words: str | None) -> None:
+def test_algorithm_by_metrics_only_where_one_trainer_writes_them(
+    metrics: list[str], words: str | None
+) -> None:
     found = known(*metrics).algorithm
     assert (found.value if found else None) == words
 
@@ -208,7 +234,9 @@ def test_what_people_call_a_model(path: str, name: str) -> None:
 
 
 def test_what_is_not_looked_up_or_empty_is_not_said() -> None:
-    found = known(data__train_batch_size="${oc.env:B}", trainer__project_name="", learning_rate=None)
+    found = known(
+        data__train_batch_size="${oc.env:B}", trainer__project_name="", learning_rate=None
+    )
     assert found.facts == ()
 
 
@@ -224,7 +252,10 @@ def test_as_data_is_ready_for_json() -> None:
     data = dict(as_data(known(**GRPO)))
     assert data["group"] is None
     assert data["algorithm"] == {"value": "GRPO", "key": "algorithm.adv_estimator"}
-    assert data["hyperparameters"]["clip"] == {"value": "0.2", "key": "actor_rollout_ref.actor.clip_ratio"}
+    assert data["hyperparameters"]["clip"] == {
+        "value": "0.2",
+        "key": "actor_rollout_ref.actor.clip_ratio",
+    }
 
 
 def test_settings_that_tell_experiments_apart() -> None:
@@ -233,8 +264,17 @@ def test_settings_that_tell_experiments_apart() -> None:
     assert not is_known("trainer.experiment_name")
 
 
-NAMES = st.sampled_from([name.replace("__", ".") for name in GRPO] + ["algorithm", "beta", "model", "epsilon_high"])
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.just("${a.b}")
+NAMES = st.sampled_from(
+    [name.replace("__", ".") for name in GRPO] + ["algorithm", "beta", "model", "epsilon_high"]
+)
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=30)
+    | st.just("${a.b}")
+)
 
 
 @given(st.dictionaries(NAMES, VALUES))

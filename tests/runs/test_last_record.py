@@ -1,4 +1,6 @@
-"""When a run last told of training: times that records state hold against those of files, which a copy has anew."""
+"""When a run last told of training: times that records state hold against those of files, which a
+copy has anew.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 
 from verl_tui.records import Batch, Dump, Pulse, Record, Rows, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.state import State, state
+from verl_tui.runs.views.state import State, state
 from verl_tui.times import trusted_time
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 T = 1_800_000_000.0
 HOUR = 3600.0
 COPIED = T + 5 * HOUR
-EVENTS = SourceStatus("run/events.out.tfevents.1", "tensorboard events", absolute=True, modified=COPIED)
+EVENTS = SourceStatus(
+    "run/events.out.tfevents.1", "tensorboard events", absolute=True, modified=COPIED
+)
 CONSOLE = SourceStatus("run/train.log", "verl console", modified=COPIED)
 
 
@@ -59,7 +63,9 @@ def test_a_dump_of_a_further_step_holds_by_its_file() -> None:
 
 
 @pytest.mark.parametrize(("steps", "last"), [(20, T + 19), (21, T + 100)])
-def test_lines_after_the_last_step_are_no_further_one_but_a_buffer_may_keep_one_back(steps: int, last: float) -> None:
+def test_lines_after_the_last_step_are_no_further_one_but_a_buffer_may_keep_one_back(
+    steps: int, last: float
+) -> None:
     grown = SourceStatus("run/train.log", "verl console", modified=T + 100)
     run = run_of((EVENTS, rows(range(20), at=T)), (grown, rows(range(steps))))
     assert run.last_record == last

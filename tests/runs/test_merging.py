@@ -1,4 +1,6 @@
-"""One run from several sources: which value holds, where it comes from, and where the run began anew."""
+"""One run from several sources: which value holds, where it comes from, and where the run began
+anew.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import pytest
 from log_reading import NOW, values
 
 from verl_tui.records import Batch, Event, EventKind, Progress, Restart, Rows, SourceStatus
-from verl_tui.runs.provenance import leading, origin, shares, words
 from verl_tui.runs.run import Run
+from verl_tui.runs.views.provenance import leading, origin, shares, words
 
 CONSOLE, LOGGER, EVENTS = ("verl console", 3), ("verl file logger", 6), ("tensorboard events", 5)
 
@@ -19,7 +21,9 @@ def status(path, kind, ordinal=0, modified=1000.0):
 
 
 def rows(key, points, *, order=0, times=()):
-    return Rows((key,), list(points), (list(points.values()),), range(order, order + len(points)), times)
+    return Rows(
+        (key,), list(points), (list(points.values()),), range(order, order + len(points)), times
+    )
 
 
 @pytest.fixture
@@ -40,18 +44,30 @@ def test_the_better_source_holds_and_the_other_fills_the_gaps(run, console_first
     for source, record in told if console_first else reversed(told):
         tell(run, source, record)
     assert values(run, "a") == {1: 0.1, 2: 0.22, 3: 0.3, 4: 0.44}
-    assert [(share.status.path, share.points) for share in shares(run, "a")] == [("train.log", 2), ("exp.jsonl", 2)]
+    assert [(share.status.path, share.points) for share in shares(run, "a")] == [
+        ("train.log", 2),
+        ("exp.jsonl", 2),
+    ]
     assert origin(run, "a", 2).path == "exp.jsonl"
     assert origin(run, "a", 3).path == "train.log"
     assert origin(run, "a", 9) is None
     assert origin(run, "gone", 1) is None
     assert leading(run) == {"exp.jsonl": 1}
-    assert words(run, "a") == ("verl console train.log (2 of 4)", "verl file logger exp.jsonl (2 of 4)")
+    assert words(run, "a") == (
+        "verl console train.log (2 of 4)",
+        "verl file logger exp.jsonl (2 of 4)",
+    )
 
 
 def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_goes_on(run):
     console = status("train.log", CONSOLE, 0)
-    tell(run, console, rows("a", {1: 0.1, 2: 0.2}), Restart("steps went back"), rows("a", {2: 0.3, 3: 0.4}, order=2))
+    tell(
+        run,
+        console,
+        rows("a", {1: 0.1, 2: 0.2}),
+        Restart("steps went back"),
+        rows("a", {2: 0.3, 3: 0.4}, order=2),
+    )
     tell(run, status("exp.jsonl", LOGGER, 1), rows("a", {2: 0.3125, 3: 0.4125}))
     assert values(run, "a") == {1: 0.1, 2: 0.3125, 3: 0.4125}
     assert [mark.step for mark in run.restarts] == [2]
@@ -64,7 +80,9 @@ def reckoned(key, points, *, order=0):
 
 @pytest.mark.parametrize("console_first", [True, False])
 def test_a_source_that_knows_the_steps_holds_and_no_step_is_invented_beside_it(run, console_first):
-    """The console counts where every fifth step is logged, and is one record ahead of the trainer's own history."""
+    """The console counts where every fifth step is logged, and is one record ahead of the trainer's
+    own history.
+    """
     told = [
         (status("train.log", CONSOLE, 0), reckoned("a", {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4})),
         (status("state.json", EVENTS, 1), rows("a", {5: 0.11, 10: 0.22, 15: 0.33, 20: 0.44})),
@@ -97,7 +115,9 @@ def test_a_console_fills_what_the_others_leave_out(run):
     tell(run, status("train.log", CONSOLE, 0), reckoned("a", dict.fromkeys(range(1, 61), 1.0)))
     tell(run, status("run.wandb", ("W&B run", 4), 1), rows("a", dict.fromkeys(range(41, 51), 2.0)))
     tell(run, status("tb", EVENTS, 2), rows("a", {10: 3.0, 20: 3.0}))
-    expected = dict.fromkeys(range(1, 61), 1.0) | dict.fromkeys(range(41, 51), 2.0) | {10: 3.0, 20: 3.0}
+    expected = (
+        dict.fromkeys(range(1, 61), 1.0) | dict.fromkeys(range(41, 51), 2.0) | {10: 3.0, 20: 3.0}
+    )
     assert values(run, "a") == expected
 
 
@@ -111,7 +131,10 @@ def test_of_two_rows_of_one_step_the_one_that_states_it_holds(run):
 
 def test_event_files_of_a_directory_go_by_their_times(run):
     older, newer = status("tb/1", EVENTS, 0), status("tb/2", EVENTS, 0)
-    for source, points, order in ((newer, {5: 5.5, 6: 6.5}, 900), (older, {4: 4.0, 5: 5.0, 6: 6.0}, 100)):
+    for source, points, order in (
+        (newer, {5: 5.5, 6: 6.5}, 900),
+        (older, {4: 4.0, 5: 5.0, 6: 6.0}, 100),
+    ):
         tell(run, source, rows("a", points, order=order))
     assert values(run, "a") == {4: 4.0, 5: 5.5, 6: 6.5}
 
@@ -132,13 +155,17 @@ def test_files_that_begin_together_or_tell_of_other_things_are_no_restart(run):
 
 
 def test_a_training_begun_again_from_scratch_is_a_restart(run):
-    first = Rows(("a",), range(1, 61), ([1.0] * 60,), range(60), [100.0 + step for step in range(60)])
+    first = Rows(
+        ("a",), range(1, 61), ([1.0] * 60,), range(60), [100.0 + step for step in range(60)]
+    )
     tell(run, status("tb/1", EVENTS), first)
     tell(run, status("tb/2", EVENTS), rows("a", {1: 2.0, 2: 2.0}, order=999, times=(900.0, 901.0)))
     assert [(mark.step, mark.path) for mark in run.restarts] == [(1, "tb/2")]
     assert run.step == 2
     tell(run, status("tb/worker/1", EVENTS), rows("a", {1: 2.0, 2: 2.0}, times=(900.5, 901.5)))
-    assert [mark.path for mark in run.restarts] == ["tb/2"], "two that write at the same time stand beside each other"
+    assert [mark.path for mark in run.restarts] == ["tb/2"], (
+        "two that write at the same time stand beside each other"
+    )
 
 
 def test_an_evaluation_after_the_training_is_no_restart(run):
@@ -152,9 +179,17 @@ def test_an_evaluation_after_the_training_is_no_restart(run):
 def test_the_validation_before_the_first_step_is_part_of_the_restart(run):
     for path, kind, steps in (("exp.jsonl", LOGGER, (7, 8)), ("train.log", CONSOLE, (8, 9))):
         for step in steps:
-            tell(run, status(path, kind), rows("a", {step - 1: 1.0}), Restart(path), rows("a", {step: 1.0}))
+            tell(
+                run,
+                status(path, kind),
+                rows("a", {step - 1: 1.0}),
+                Restart(path),
+                rows("a", {step: 1.0}),
+            )
     shown = [(mark.step, mark.path) for mark in run.restarts]
-    assert shown == [(7, "exp.jsonl"), (8, "exp.jsonl"), (9, "train.log")], "one source shows each of its own"
+    assert shown == [(7, "exp.jsonl"), (8, "exp.jsonl"), (9, "train.log")], (
+        "one source shows each of its own"
+    )
 
 
 def test_a_run_that_dies_and_goes_on_from_the_same_step_again_is_two_restarts(run):
@@ -207,11 +242,18 @@ def record(*keys):
 def test_a_metric_that_two_sources_spell_in_two_ways_is_one(run, console_first):
     told = [
         (status("state.json", LOGGER, 0), [record("loss", "epoch"), record("eval_loss", "epoch")]),
-        (status("tb", EVENTS, 1), [record("train/loss"), record("eval/loss"), record("train/epoch")]),
+        (
+            status("tb", EVENTS, 1),
+            [record("train/loss"), record("eval/loss"), record("train/epoch")],
+        ),
     ]
     for source, records in told if console_first else reversed(told):
         tell(run, source, *records)
-    expected = ("loss", "epoch", "eval_loss") if console_first else ("train/loss", "eval/loss", "train/epoch")
+    expected = (
+        ("loss", "epoch", "eval_loss")
+        if console_first
+        else ("train/loss", "eval/loss", "train/epoch")
+    )
     assert set(run.keys) == set(expected)
     for key in ("loss", "train/loss", "eval_loss", "eval/loss", "epoch", "train/epoch"):
         assert values(run, key) == {1: 0.5}

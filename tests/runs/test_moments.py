@@ -1,4 +1,6 @@
-"""When the steps of a run were reached that somebody opened midway: what was watched, and what lay there before."""
+"""When the steps of a run were reached that somebody opened midway: what was watched, and what lay
+there before.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from itertools import pairwise
 import pytest
 
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
-from verl_tui.runs.alignment import Alignment, stops
-from verl_tui.runs.lapse import Lapse
 from verl_tui.runs.run import Run
+from verl_tui.runs.time.elapsed import Lapse
+from verl_tui.runs.views.alignment import Alignment, stops
 
 NOW = 1_700_000_000.0
 KEY = "critic/score/mean"
@@ -21,7 +23,9 @@ def row(*steps, key=KEY, value=0.5):
 
 
 def take(run, *records, now=NOW, live=True, path="train.log", modified=NOW, unread=0):
-    status = SourceStatus(path=path, format="verl console", modified=modified, bytes_read=10, size=10 + unread)
+    status = SourceStatus(
+        path=path, format="verl console", modified=modified, bytes_read=10, size=10 + unread
+    )
     run.apply(Batch(run.name, status, records, live), now)
 
 
@@ -45,7 +49,9 @@ def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
     take(run, row(151), now=NOW + 12)
     take(run, row(152), now=NOW + 25)
     clock = run.clocks[0]
-    assert len(run.clocks) == 1  # the bar's own clock ends at the file's last change: it has nothing to add
+    assert (
+        len(run.clocks) == 1
+    )  # the bar's own clock ends at the file's last change: it has nothing to add
     assert clock.origin == "arrival while we watched, before that the progress bar"
     assert [clock.at(step) - NOW for step in (0, 150, 151, 152)] == [12 - 1510, 2, 12, 25]
     assert elapsed(run) == 1523

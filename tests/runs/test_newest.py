@@ -17,7 +17,9 @@ ROWS = st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=40)
 
 
 def filled(files: Sequence[Sequence[tuple[int, bool]]], *, mean: bool = False) -> Run:
-    """Return a run of several files, each with rows of two sets of keys; restarts where a file goes back."""
+    """Return a run of several files, each with rows of two sets of keys; restarts where a file goes
+    back.
+    """
     run = Run("run")
     for number, rows in enumerate(files):
         status = SourceStatus(f"{number}.jsonl", "verl file logger", rank=number, ordinal=number)
@@ -27,13 +29,17 @@ def filled(files: Sequence[Sequence[tuple[int, bool]]], *, mean: bool = False) -
                 run.apply(Batch("run", status, (Restart("again"),)), 0.0)
             before = step
             keys = ("loss", "acc") if tested else ("loss",)
-            record = Rows(keys, [step], [[float(order * 10 + number)]] * len(keys), [order], mean=mean)
+            record = Rows(
+                keys, [step], [[float(order * 10 + number)]] * len(keys), [order], mean=mean
+            )
             run.apply(Batch("run", status, (record,)), 0.0)
     return run
 
 
 @given(st.lists(ROWS, max_size=3), st.integers(0, 12), st.booleans())
-def test_they_are_those_of_the_series(files: list[list[tuple[int, bool]]], count: int, mean: bool) -> None:
+def test_they_are_those_of_the_series(
+    files: list[list[tuple[int, bool]]], count: int, mean: bool
+) -> None:
     run = filled(files, mean=mean)
     for key in ("loss", "acc", "none"):
         told = list(run.tail(key, count))
@@ -43,7 +49,9 @@ def test_they_are_those_of_the_series(files: list[list[tuple[int, bool]]], count
 
 
 @given(st.lists(ROWS, max_size=3), st.integers(0, 31), st.booleans())
-def test_those_since_a_step_are_those_of_the_series(files: list[list[tuple[int, bool]]], step: int, mean: bool) -> None:
+def test_those_since_a_step_are_those_of_the_series(
+    files: list[list[tuple[int, bool]]], step: int, mean: bool
+) -> None:
     run = filled(files, mean=mean)
     for key in ("loss", "acc", "none"):
         told = list(run.since(key, step).items())

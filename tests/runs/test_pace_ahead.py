@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from trainings import again, put, state, training
 
 from verl_tui.records import Progress
-from verl_tui.runs.pace import Kind, ahead, due, kinds, pace
-from verl_tui.runs.plan import rhythm
 from verl_tui.runs.run import Run
-from verl_tui.runs.state import remaining
+from verl_tui.runs.time.pace import Kind, ahead, due, kinds, pace
+from verl_tui.runs.time.schedule import rhythm
+from verl_tui.runs.views.state import remaining
 
 FREQUENCIES = {"trainer__test_freq": 10, "trainer__save_freq": 50}
 
@@ -33,7 +33,9 @@ def validating(
     return training(columns, total=total, settings=more, testing=tested)
 
 
-def truth(step: int, total: int, *, plain: float = 30.0, test: float = 120.0, every: int = 10) -> float:
+def truth(
+    step: int, total: int, *, plain: float = 30.0, test: float = 120.0, every: int = 10
+) -> float:
     """Return how long the rest takes in the end; the last step validates whatever its number."""
     tests = sum(n % every == 0 or n == total for n in range(step + 1, total + 1))
     return (total - step) * plain + tests * test
@@ -49,7 +51,9 @@ def test_validation_every_tenth_step_takes_five_times_as_long(
     assert remaining(run, 0.0) == pytest.approx(truth(step, total))
     usual = pace(run)
     assert usual is not None
-    assert (total - step) * usual.seconds < truth(step, total), "what a progress bar's pace would make of it"
+    assert (total - step) * usual.seconds < truth(step, total), (
+        "what a progress bar's pace would make of it"
+    )
 
 
 def test_after_a_restart_the_pace_is_that_of_the_newest_segment() -> None:
@@ -81,8 +85,14 @@ def test_validation_and_checkpoints_coincide() -> None:
     count, total = 120, 200
     tested = dict.fromkeys(range(10, count + 1, 10), 60.0)
     saved = dict.fromkeys(range(50, count + 1, 50), 100.0)
-    columns = {"critic/score/mean": [0.5] * count, "timing_s/step": [30.0] * count, "timing_s/gen": [29.0] * count}
-    run = training(columns, total=total, settings=FREQUENCIES, testing=tested, save_checkpoint=saved)
+    columns = {
+        "critic/score/mean": [0.5] * count,
+        "timing_s/step": [30.0] * count,
+        "timing_s/gen": [29.0] * count,
+    }
+    run = training(
+        columns, total=total, settings=FREQUENCIES, testing=tested, save_checkpoint=saved
+    )
     found = ahead(run)
     assert found is not None
     assert {usual.kind: (usual.seconds, count) for usual, count in found.kinds} == {
@@ -98,7 +108,11 @@ def test_a_kind_that_was_never_seen_is_put_together() -> None:
     count = 45
     tested = dict.fromkeys((10, 20, 30, 40), 60.0)
     saved = dict.fromkeys((15, 45), 100.0)
-    columns = {"critic/score/mean": [0.5] * count, "timing_s/step": [30.0] * count, "timing_s/gen": [29.0] * count}
+    columns = {
+        "critic/score/mean": [0.5] * count,
+        "timing_s/step": [30.0] * count,
+        "timing_s/gen": [29.0] * count,
+    }
     settings = {"trainer__test_freq": 10, "trainer__save_freq": 15}
     run = training(columns, total=60, settings=settings, testing=tested, save_checkpoint=saved)
     found = ahead(run)
@@ -108,11 +122,15 @@ def test_a_kind_that_was_never_seen_is_put_together() -> None:
 
 
 def test_what_grows_is_reckoned_as_it_is_now() -> None:
-    """Responses get longer: validations of long ago must not make the next one shorter than a plain step."""
+    """Responses get longer: validations of long ago must not make the next one shorter than a plain
+    step.
+    """
     count = 200
     tested = dict.fromkeys(range(10, count + 1, 10), 100.0)
     step = [10.0 + n for n in range(1, count + 1)]
-    run = training({"critic/score/mean": [0.5] * count, "timing_s/step": step}, total=300, testing=tested)
+    run = training(
+        {"critic/score/mean": [0.5] * count, "timing_s/step": step}, total=300, testing=tested
+    )
     plain, validation = kinds(run)
     assert 190 < plain.seconds < 211
     assert 95 < validation.seconds - plain.seconds < 125
@@ -131,7 +149,11 @@ def test_never_validates() -> None:
 
 def test_irregular_occasions_are_reckoned_by_how_often_they_are() -> None:
     tested = dict.fromkeys((10, 25, 30, 50), 100.0)
-    columns = {"critic/score/mean": [0.5] * 60, "timing_s/step": [10.0] * 60, "timing_s/gen": [9.0] * 60}
+    columns = {
+        "critic/score/mean": [0.5] * 60,
+        "timing_s/step": [10.0] * 60,
+        "timing_s/gen": [9.0] * 60,
+    }
     run = training(columns, total=100, testing=tested)
     found = ahead(run)
     assert found is not None
@@ -181,7 +203,11 @@ def test_what_is_not_known_is_not_told() -> None:
 def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
     total = step + more
     settings = {"trainer__test_freq": test, "trainer__save_freq": save}
-    run = training({"critic/score/mean": [0.5] * step, "timing_s/step": [1.0] * step}, total=total, settings=settings)
+    run = training(
+        {"critic/score/mean": [0.5] * step, "timing_s/step": [1.0] * step},
+        total=total,
+        settings=settings,
+    )
     found = ahead(run)
     assert found is not None
     counts = {usual.kind: count for usual, count in found.kinds}
@@ -190,10 +216,12 @@ def test_kinds_ahead_add_up(step: int, more: int, test: int, save: int) -> None:
     tested = {n for n in coming if test > 0 and (n % test == 0 or n == total)}
     saved = {n for n in coming if save > 0 and (n % save == 0 or n == total)}
     for kind, count in counts.items():
-        assert count == sum((n in tested) is kind.validation and (n in saved) is kind.checkpoint for n in coming)
+        assert count == sum(
+            (n in tested) is kind.validation and (n in saved) is kind.checkpoint for n in coming
+        )
 
 
-# -- how many steps there are -----------------------------------------------------------------------------------------
+# -- how many steps there are ----------------------------------------------------------------------
 
 
 def test_the_bar_tells_before_the_settings_do() -> None:
@@ -206,19 +234,31 @@ def test_the_bar_tells_before_the_settings_do() -> None:
 def test_epochs_tell_once_the_log_has_seen_one_end() -> None:
     epochs = [0.0] * 7 + [1.0] * 4
     run = training(
-        {"training/epoch": epochs}, settings={"trainer__total_epochs": 15, "trainer__total_training_steps": None}
+        {"training/epoch": epochs},
+        settings={"trainer__total_epochs": 15, "trainer__total_training_steps": None},
     )
     assert run.total_steps == 105
-    assert training({"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15}).total_steps is None
+    assert (
+        training({"training/epoch": [0.0] * 7}, settings={"trainer__total_epochs": 15}).total_steps
+        is None
+    )
     assert training({"training/epoch": epochs}).total_steps is None
-    assert training({"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15}).total_steps is None
+    assert (
+        training({"training/epoch": [2.0] * 5}, settings={"trainer__total_epochs": 15}).total_steps
+        is None
+    )
 
 
 def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
     settings = {"num_train_epochs": 2, "max_steps": -1}
-    exact = training({"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings)
+    exact = training(
+        {"epoch": [n / 6382 for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings
+    )
     assert exact.total_steps == 12764
-    rounded = training({"epoch": [round(n / 638, 2) for n in range(1, 30)], "reward": [0.0] * 29}, settings=settings)
+    rounded = training(
+        {"epoch": [round(n / 638, 2) for n in range(1, 30)], "reward": [0.0] * 29},
+        settings=settings,
+    )
     assert rounded.total_steps is None
 
 

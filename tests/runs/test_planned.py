@@ -6,9 +6,12 @@ import pytest
 
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.sources import console
+from verl_tui.sources.formats.console import decoder as console
 
-CONFIG = "{'data': {'train_batch_size': 8},", " 'trainer': {'total_epochs': 3, 'total_training_steps': None}}"
+CONFIG = (
+    "{'data': {'train_batch_size': 8},",
+    " 'trainer': {'total_epochs': 3, 'total_training_steps': None}}",
+)
 
 
 def read(*lines: str) -> Run:
@@ -24,7 +27,10 @@ def test_epochs_times_the_length_of_the_dataloader():
 
 
 def test_epochs_times_the_prompts_there_are():
-    config = "{'data': {'train_batch_size': 8, 'train_dataset_size': 470},", " 'trainer': {'total_epochs': 3}}"
+    config = (
+        "{'data': {'train_batch_size': 8, 'train_dataset_size': 470},",
+        " 'trainer': {'total_epochs': 3}}",
+    )
     assert read(*config, "step:1 - a:1").total_steps == 3 * 58
 
 
@@ -45,7 +51,12 @@ def test_a_bar_of_one_epoch_counts_for_all_of_them(bar):
 
 def test_no_run_is_beyond_its_total():
     assert read("Total training steps: 30", "step:31 - a:1").total_steps is None
-    assert read(*CONFIG, "Size of train dataloader: 58", "Total training steps: 30", "step:31 - a:1").total_steps == 174
+    assert (
+        read(
+            *CONFIG, "Size of train dataloader: 58", "Total training steps: 30", "step:31 - a:1"
+        ).total_steps
+        == 174
+    )
     assert read(*CONFIG, "Size of train dataloader: 58", "step:175 - a:1").total_steps is None
 
 

@@ -34,7 +34,8 @@ def columns(first, gaps, numbers, length):
 def assert_exact(pyramid, first, width, buckets):
     lows, highs, odds = pyramid.query(first, width, buckets)
     expected = [
-        brute(pyramid.steps, pyramid.values, first + i * width, first + (i + 1) * width) for i in range(buckets)
+        brute(pyramid.steps, pyramid.values, first + i * width, first + (i + 1) * width)
+        for i in range(buckets)
     ]
     assert list(zip(lows, highs, odds, strict=True)) == expected
 

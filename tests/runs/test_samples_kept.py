@@ -12,7 +12,9 @@ def sample(step: int, response: str = "yes", *, validation: bool = False) -> Sam
     return Sample(step, "why", response, validation=validation)
 
 
-def dump(step: int, size: int = 10, *, validation: bool = False, removed: bool = False, path: str = "") -> Dump:
+def dump(
+    step: int, size: int = 10, *, validation: bool = False, removed: bool = False, path: str = ""
+) -> Dump:
     return Dump(step, path or f"/dumps/{step}.jsonl", validation, size, removed)
 
 
@@ -96,5 +98,9 @@ def test_the_nearest() -> None:
     samples.add_dump(dump(6, validation=True))
     assert samples.nearest(6) == 2
     assert samples.nearest_place(3) == Place(4, validation=False), "of two as near the newer"
-    assert samples.nearest_place(9) == samples.nearest_place(0, validation=True) == Place(6, validation=True)
+    assert (
+        samples.nearest_place(9)
+        == samples.nearest_place(0, validation=True)
+        == Place(6, validation=True)
+    )
     assert samples.nearest_place(9, validation=False) == Place(4, validation=False)

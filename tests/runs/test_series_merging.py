@@ -1,4 +1,6 @@
-"""Rows of several tables become one series, however they come: the same as if each were put in its place by itself."""
+"""Rows of several tables become one series, however they come: the same as if each were put in its
+place by itself.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ROW_BITS = 40
 
 
 class Slow:
-    """What a series is, by its definition: points in order, and what one further row does to them."""
+    """What a series is, by its definition: points in order, and what one further row does to
+    them.
+    """
 
     def __init__(self):
         self.points = {}
@@ -59,7 +63,9 @@ def same(one, other):
 
 
 def columns(series):
-    return [list(c) for c in (series.steps, series.orders, series.values, series.times, series.counts)]
+    return [
+        list(c) for c in (series.steps, series.orders, series.values, series.times, series.counts)
+    ]
 
 
 def write(table, number, segment, rows, at):
@@ -74,7 +80,8 @@ def write(table, number, segment, rows, at):
 
 
 @given(
-    batches=st.lists(st.lists(BATCH, min_size=1, max_size=4), min_size=1, max_size=5), means=st.sets(st.integers(0, 2))
+    batches=st.lists(st.lists(BATCH, min_size=1, max_size=4), min_size=1, max_size=5),
+    means=st.sets(st.integers(0, 2)),
 )
 def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means):
     tables = [(Table(("x",), mean=number in means), 0) for number in range(3)]
@@ -96,9 +103,15 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means):
         lows, highs, odds = series.pyramid.query(0, 4, 4)
         for i, found in enumerate(zip(lows, highs, odds, strict=True)):
             steps = range(i * 4, i * 4 + 4)
-            inside = series.values[bisect_left(series.steps, steps[0]) : bisect_left(series.steps, steps.stop)]
+            inside = series.values[
+                bisect_left(series.steps, steps[0]) : bisect_left(series.steps, steps.stop)
+            ]
             finite = [value for value in inside if math.isfinite(value)]
-            assert found == (min(finite, default=None), max(finite, default=None), len(finite) < len(inside))
+            assert found == (
+                min(finite, default=None),
+                max(finite, default=None),
+                len(finite) < len(inside),
+            )
 
 
 def test_rows_behind_averages_count_once():

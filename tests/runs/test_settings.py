@@ -84,7 +84,10 @@ def test_a_source_may_say_more_and_take_back() -> None:
 def test_settings_are_found_by_the_end_of_their_names() -> None:
     known = RunSettings()
     known.apply(
-        Settings({"actor_rollout_ref.actor.optim.lr": 1, "critic.optim.lr": 2, "config/optim/lr": 3}, "console")
+        Settings(
+            {"actor_rollout_ref.actor.optim.lr": 1, "critic.optim.lr": 2, "config/optim/lr": 3},
+            "console",
+        )
     )
     assert known.find(["optim.lr"]) == ("critic.optim.lr", 2)
     assert known.find(["nothing", "actor.optim.lr"]) == ("actor_rollout_ref.actor.optim.lr", 1)
@@ -109,6 +112,8 @@ def test_settings_are_found_by_the_end_of_their_names() -> None:
         (-(10**400), float("-inf"), None),
     ],
 )
-def test_numbers_however_they_were_written(value: object, as_number: float | None, as_whole: int | None) -> None:
+def test_numbers_however_they_were_written(
+    value: object, as_number: float | None, as_whole: int | None
+) -> None:
     assert number(value) == as_number
     assert whole(value) == as_whole

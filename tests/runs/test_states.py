@@ -24,9 +24,9 @@ from verl_tui.records import (
     SourceStatus,
     Writer,
 )
-from verl_tui.runs.best import best
 from verl_tui.runs.run import Run
-from verl_tui.runs.state import State, remaining, state
+from verl_tui.runs.views.best import best
+from verl_tui.runs.views.state import State, remaining, state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,19 +39,30 @@ ALIVE = Writer(4711, "python train.py")
 HOUR = 3600.0
 
 
-def steps(count: int, first: int = 1, times: Sequence[float] = (), *, key: str = "actor/entropy", **more: Any) -> Rows:
+def steps(
+    count: int,
+    first: int = 1,
+    times: Sequence[float] = (),
+    *,
+    key: str = "actor/entropy",
+    **more: Any,
+) -> Rows:
     at = list(range(first, first + count))
     columns = [[0.5] * count, [3.0] * count]
     return Rows((key, "timing_s/step"), at, columns, at, times, **more)
 
 
-def run_of(*records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T) -> Run:
+def run_of(
+    *records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T
+) -> Run:
     run = Run("r")
     take(run, *records, status=status, live=live, now=now)
     return run
 
 
-def take(run: Run, *records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T) -> None:
+def take(
+    run: Run, *records: Record, status: SourceStatus = STATUS, live: bool = False, now: float = T
+) -> None:
     run.apply(Batch("r", status, records, live), now)
 
 
@@ -60,7 +71,11 @@ def verdict(run: Run, now: float) -> Verdict:
 
 
 def found(run: Run, now: float) -> dict[str, Severity]:
-    return {one.id: one.severity for one in verdict(run, now).findings if one.id in ("hang", "crash", "worker-errors")}
+    return {
+        one.id: one.severity
+        for one in verdict(run, now).findings
+        if one.id in ("hang", "crash", "worker-errors")
+    }
 
 
 @pytest.mark.parametrize("age", [600.0, 2 * HOUR, 86400.0, 365 * 86400.0])
@@ -90,7 +105,10 @@ def test_times_in_the_log_that_agree_with_the_files_are_evidence_unless_nobody_h
     assert found(run_of(steps(20, times=times)), T + 600) == {"hang": Severity.CRITICAL}
     copied = run_of(steps(20, times=times), status=replace(STATUS, modified=T + 700))
     assert found(copied, T + 1400) == {}
-    assert state(run_of(steps(20, times=times), status=replace(STATUS, unheld=True)), T + 600) is State.ENDED
+    assert (
+        state(run_of(steps(20, times=times), status=replace(STATUS, unheld=True)), T + 600)
+        is State.ENDED
+    )
 
 
 def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
@@ -126,7 +144,9 @@ def test_system_figures_are_no_progress_but_make_the_hang_certain() -> None:
 
 
 def test_a_process_that_is_gone_without_a_word_has_ended_at_once() -> None:
-    run = run_of(steps(20), Progress(total=100), status=replace(STATUS, writer=replace(ALIVE, gone=True)))
+    run = run_of(
+        steps(20), Progress(total=100), status=replace(STATUS, writer=replace(ALIVE, gone=True))
+    )
     assert state(run, T + 1) is State.ENDED
     assert found(run, T + 1) == {"crash": Severity.WARNING}
     assert remaining(run, T + 1) is None
@@ -173,7 +193,13 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
 def test_a_start_revives_a_crashed_run() -> None:
     run = run_of(steps(5), Event(EventKind.TRACEBACK, "ValueError: x", 9), live=True)
     later = replace(STATUS, modified=T + 200)
-    take(run, Event(EventKind.STARTED, "Started a local Ray instance", 12), status=later, live=True, now=T + 200)
+    take(
+        run,
+        Event(EventKind.STARTED, "Started a local Ray instance", 12),
+        status=later,
+        live=True,
+        now=T + 200,
+    )
     assert state(run, T + 201) is State.WAITING
 
 
@@ -186,23 +212,42 @@ def test_an_error_whose_process_is_gone_is_a_crash_at_once() -> None:
 def test_ctrl_c_is_the_users_and_a_signal_is_named() -> None:
     run = run_of(steps(20), Event(EventKind.STOPPED, "KeyboardInterrupt", 42))
     assert (state(run, T + 1), found(run, T + 1)) == (State.ENDED, {"crash": Severity.INFO})
-    run = run_of(steps(20), Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42))
+    run = run_of(
+        steps(20), Event(EventKind.STOPPED, "*** SIGTERM received at time=1 on cpu 1 ***", 42)
+    )
     (crash,) = (one for one in verdict(run, T + 1).findings if one.id == "crash")
     assert state(run, T + 1) is State.CRASHED
-    assert crash.message == "the run was stopped from outside at step 20: *** SIGTERM received at time=1 on cpu 1 ***"
+    assert (
+        crash.message
+        == "the run was stopped from outside at step 20: *** SIGTERM received at time=1 on cpu 1 ***"
+    )
 
 
 def test_the_headline_is_the_cause() -> None:
-    rank = Event(EventKind.TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory.", 40, actor="rank 3")
-    child = Event(EventKind.TRACEBACK, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", 90)
-    (crash,) = (one for one in verdict(run_of(steps(5), rank, child), T + 90).findings if one.id == "crash")
-    assert crash.message == "the run crashed at step 5: torch.OutOfMemoryError on rank 3: CUDA out of memory."
+    rank = Event(
+        EventKind.TRACEBACK, "torch.OutOfMemoryError: CUDA out of memory.", 40, actor="rank 3"
+    )
+    child = Event(
+        EventKind.TRACEBACK,
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+        90,
+    )
+    (crash,) = (
+        one for one in verdict(run_of(steps(5), rank, child), T + 90).findings if one.id == "crash"
+    )
+    assert (
+        crash.message
+        == "the run crashed at step 5: torch.OutOfMemoryError on rank 3: CUDA out of memory."
+    )
     assert crash.evidence[0].startswith("train.log:40: ")
 
 
 def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -> None:
     said = "RuntimeError: judge endpoint returned 503 for request {}"
-    errors = [Event(EventKind.TRACEBACK, said.format(at), 100 + at, actor="AgentLoopWorkerTQ") for at in range(46)]
+    errors = [
+        Event(EventKind.TRACEBACK, said.format(at), 100 + at, actor="AgentLoopWorkerTQ")
+        for at in range(46)
+    ]
     run = run_of(steps(11), *errors)
     assert state(run, T + 1) is State.RUNNING
     assert found(run, T + 1) == {"worker-errors": Severity.WARNING}
@@ -215,25 +260,38 @@ def test_workers_errors_come_before_the_drivers_consequence_with_their_count() -
 
 
 def test_a_caught_error_of_a_worker_is_no_end_however_long_a_step_takes() -> None:
-    run = run_of(steps(11), Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker"))
+    run = run_of(
+        steps(11), Event(EventKind.TRACEBACK, "ValueError: x", 5, actor="RewardLoopWorker")
+    )
     assert state(run, T + 100) is State.RUNNING
 
 
 def test_a_goodbye_after_an_exception_is_no_orderly_exit() -> None:
     error = Event(EventKind.TRACEBACK, "RuntimeError: reward endpoint answered 503", 7)
-    run = run_of(steps(13), Progress(total=20), error, Event(EventKind.EXITED, "wandb: Find logs at: wandb/run-1", 9))
+    run = run_of(
+        steps(13),
+        Progress(total=20),
+        error,
+        Event(EventKind.EXITED, "wandb: Find logs at: wandb/run-1", 9),
+    )
     assert state(run, T + 90) is State.CRASHED
     assert found(run, T + 90) == {"crash": Severity.CRITICAL}
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [(EventKind.STOPPED, "KeyboardInterrupt"), (EventKind.TRACEBACK, "RuntimeError: 503")]
+    ("kind", "text"),
+    [(EventKind.STOPPED, "KeyboardInterrupt"), (EventKind.TRACEBACK, "RuntimeError: 503")],
 )
 def test_why_a_run_exited_with_a_code_stands_in_its_console(kind: EventKind, text: str) -> None:
     console = Event(kind, text, 7)
     run = run_of(steps(11), console)
     wandb = SourceStatus("run-1.wandb", "W&B run", rank=4, modified=T)
-    take(run, steps(15), Event(EventKind.FATAL, "W&B: the run exited with code 255", 9, bare=True), status=wandb)
+    take(
+        run,
+        steps(15),
+        Event(EventKind.FATAL, "W&B: the run exited with code 255", 9, bare=True),
+        status=wandb,
+    )
     assert run.outcome is not None
     assert run.outcome.text == text
     assert state(run, T + 1) is (State.ENDED if kind is EventKind.STOPPED else State.CRASHED)
@@ -246,7 +304,12 @@ def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> 
     assert state(run, T + 1) is State.FINISHED
     take(run, steps(1, 22))
     assert state(run, T + 1) is State.RUNNING
-    again = run_of(steps(20), Progress(total=20), end, Event(EventKind.STARTED, "Started a local Ray instance.", 10))
+    again = run_of(
+        steps(20),
+        Progress(total=20),
+        end,
+        Event(EventKind.STARTED, "Started a local Ray instance.", 10),
+    )
     assert state(again, T + 1) is not State.FINISHED
 
 
@@ -254,7 +317,9 @@ def test_a_debugger_at_the_end_is_no_end() -> None:
     waits = Event(EventKind.STAGE, "(Pdb)", 10)
     run = run_of(steps(20), Event(EventKind.TRACEBACK, "ValueError: x", 9), waits)
     assert state(run, T + 90) is State.RUNNING
-    finished = run_of(steps(20), Event(EventKind.FINISHED, "Final validation metrics: {}", 9), waits)
+    finished = run_of(
+        steps(20), Event(EventKind.FINISHED, "Final validation metrics: {}", 9), waits
+    )
     assert state(finished, T + 1) is State.RUNNING
 
 
@@ -262,7 +327,9 @@ def test_a_debugger_at_the_end_is_no_end() -> None:
 def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker: int | None) -> None:
     saves = [Event(EventKind.CHECKPOINT, f"ckpt/global_step_{at}", 9 * at, at) for at in (10, 20)]
     tracked = [Event(EventKind.SAVED, "complete", 0, tracker)] if tracker else []
-    rows = Rows(("critic/score/mean",), range(1, 20), [[0.1 * at for at in range(1, 20)]], range(19))
+    rows = Rows(
+        ("critic/score/mean",), range(1, 20), [[0.1 * at for at in range(1, 20)]], range(19)
+    )
     run = run_of(rows, *saves, *tracked)
     going = best(run)
     assert going is not None
@@ -285,7 +352,10 @@ def test_a_run_whose_event_file_has_lost_its_process_has_ended_at_once() -> None
     run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
     assert state(run, T + 10) is State.ENDED
     assert found(run, T + 10) == {"crash": Severity.WARNING}
-    assert "process 4711, which began the event file, is gone" in verdict(run, T + 10).findings[0].message
+    assert (
+        "process 4711, which began the event file, is gone"
+        in verdict(run, T + 10).findings[0].message
+    )
 
 
 def test_a_process_known_by_a_files_name_is_no_evidence_that_it_trains() -> None:
@@ -308,13 +378,17 @@ def test_what_was_written_long_after_an_event_file_shows_that_its_process_is_not
 
 def test_a_further_event_file_whose_process_lives_stands_for_the_run() -> None:
     run = run_of(steps(20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
-    take(run, steps(5, first=21), status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN))
+    take(
+        run, steps(5, first=21), status=replace(EVENTS, path="tb/2", modified=T + 20, writer=BEGAN)
+    )
     assert state(run, T + 30) is State.RUNNING
 
 
 def test_system_figures_beside_an_event_file_do_not_stand_for_its_process() -> None:
     beside = replace(STATUS, path="run.wandb", format="W&B run", modified=T + 400)
-    run = run_of(steps(20, times=[T] * 20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE))
+    run = run_of(
+        steps(20, times=[T] * 20), Progress(total=100), status=replace(EVENTS, writer=BEGAN_GONE)
+    )
     take(run, Rows(("system/cpu",), [20], [[0.5]], [20], [T + 400], progress=False), status=beside)
     assert state(run, T + 401) is State.ENDED
     assert found(run, T + 401) == {"crash": Severity.WARNING}
@@ -334,7 +408,13 @@ def test_a_log_that_nobody_of_this_host_writes_has_ended_however_young_it_is() -
 
 def test_a_copy_that_goes_on_while_we_watch_is_of_a_run_that_goes_on() -> None:
     run = run_of(steps(20), Progress(total=100), status=UNHELD)
-    take(run, steps(1, 21), status=replace(UNHELD, bytes_read=9, modified=T + 60), live=True, now=T + 60)
+    take(
+        run,
+        steps(1, 21),
+        status=replace(UNHELD, bytes_read=9, modified=T + 60),
+        live=True,
+        now=T + 60,
+    )
     assert state(run, T + 70) is State.RUNNING
 
 
@@ -364,7 +444,9 @@ def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
         monitor.judge(T + at)
     assert state(monitor.runs["r"], T + 9 * HOUR + 1) is State.RUNNING
     assert not [one for one in monitor.verdicts["r"].findings if one.id == "hang"]
-    assert state(monitor.runs["r"], T + 9 * HOUR + 300) is State.STALLED, "it had all the time since"
+    assert state(monitor.runs["r"], T + 9 * HOUR + 300) is State.STALLED, (
+        "it had all the time since"
+    )
 
 
 @pytest.mark.parametrize(
@@ -376,7 +458,9 @@ def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
         ("validation generation end", 7300.0, True),
     ],
 )
-def test_a_start_that_says_nothing_for_long_is_a_warning(said: str, quiet: float, warned: bool) -> None:
+def test_a_start_that_says_nothing_for_long_is_a_warning(
+    said: str, quiet: float, warned: bool
+) -> None:
     run = run_of(Event(EventKind.STAGE, said, 40), status=replace(STATUS, writer=ALIVE))
     assert state(run, T + quiet) is State.WAITING
     assert found(run, T + quiet) == ({"hang": Severity.WARNING} if warned else {})
@@ -411,9 +495,17 @@ def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
     late = replace(STATUS, modified=T + 300, writer=ALIVE)
     run = run_of(steps(20), Progress(total=100))
     take(run, begun, status=late, live=True, now=T + 300)
-    assert state(run, T + 900) is State.WAITING, "loading takes long, and what came before is another process's"
+    assert state(run, T + 900) is State.WAITING, (
+        "loading takes long, and what came before is another process's"
+    )
     assert found(run, T + 900) == {}
-    take(run, Event(EventKind.RESUMED, "Setting global step to 10", 31, 10), status=late, live=True, now=T + 300)
+    take(
+        run,
+        Event(EventKind.RESUMED, "Setting global step to 10", 31, 10),
+        status=late,
+        live=True,
+        now=T + 300,
+    )
     assert (state(run, T + 900), run.step) == (State.WAITING, 10)
     take(run, steps(1, 11), status=replace(late, modified=T + 901), live=True, now=T + 901)
     assert state(run, T + 902) is State.RUNNING
@@ -426,6 +518,12 @@ def test_what_a_source_said_of_the_end_before_a_start_is_of_another_process() ->
     run = run_of(steps(20), Progress(total=100))
     take(run, steps(20), Event(EventKind.FATAL, "W&B: the run exited with code 1", 0), status=wandb)
     assert state(run, T + 1) is State.CRASHED
-    take(run, Event(EventKind.STARTED, "Started a local Ray instance.", 30), status=began, live=True, now=T + 300)
+    take(
+        run,
+        Event(EventKind.STARTED, "Started a local Ray instance.", 30),
+        status=began,
+        live=True,
+        now=T + 300,
+    )
     assert state(run, T + 301) is State.WAITING
     assert found(run, T + 301) == {}

@@ -1,4 +1,6 @@
-"""Where the time of a step goes: parts, what nobody times, what lies beside the step, and what it yields."""
+"""Where the time of a step goes: parts, what nobody times, what lies beside the step, and what it
+yields.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trainings import again, training
 
-from verl_tui.runs.timing import beside, breakdown, bubble, history, throughput, trend, waiting
+from verl_tui.runs.time.step_timing import (
+    beside,
+    breakdown,
+    bubble,
+    history,
+    throughput,
+    trend,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
-    from verl_tui.runs.timing import Figure
+    from verl_tui.runs.time.step_timing import Figure
 
-STEP = {"timing_s/gen": 20.0, "timing_s/old_log_prob": 5.0, "timing_s/update_actor": 14.0, "timing_s/step": 40.0}
+STEP = {
+    "timing_s/gen": 20.0,
+    "timing_s/old_log_prob": 5.0,
+    "timing_s/update_actor": 14.0,
+    "timing_s/step": 40.0,
+}
 
 
-def verl(count: int = 40, *, rest: float = 1.0, inside: bool = False, every: int = 10, test: float = 60.0) -> Run:
-    """Return a run in the manner of verl that validates; `inside` says whether the step's time includes that."""
+def verl(
+    count: int = 40, *, rest: float = 1.0, inside: bool = False, every: int = 10, test: float = 60.0
+) -> Run:
+    """Return a run in the manner of verl that validates; `inside` says whether the step's time
+    includes that.
+    """
     tested = {n: test for n in range(1, count + 1) if n % every == 0}
     columns = {key: [value] * count for key, value in STEP.items() if key != "timing_s/step"}
     step = [39.0 + rest + (tested.get(n, 0.0) if inside else 0.0) for n in range(1, count + 1)]
@@ -58,7 +77,9 @@ def test_after_a_restart_it_is_of_the_newest_segment() -> None:
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_not(inside: bool) -> None:
+def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_not(
+    inside: bool,
+) -> None:
     found = breakdown(verl(inside=inside))
     assert found is not None
     (testing,) = [part for part in found.parts if part.name == "testing"]
@@ -84,36 +105,56 @@ def test_validation_and_checkpoints_each_by_its_own() -> None:
     assert [series.key for series in beside(run)] == ["timing_s/testing"]
     found = breakdown(run)
     assert found is not None
-    assert {part.name: part.seconds for part in found.parts} == {"gen": 29.0, "testing": 6.0, "save_checkpoint": 5.0}
+    assert {part.name: part.seconds for part in found.parts} == {
+        "gen": 29.0,
+        "testing": 6.0,
+        "save_checkpoint": 5.0,
+    }
 
 
 def test_a_rare_part_widens_the_window() -> None:
     count = 300
     saved = dict.fromkeys(range(50, count + 1, 50), 50.0)
     step = [10.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
-    found = breakdown(training({"timing_s/step": step, "timing_s/gen": [9.0] * count}, save_checkpoint=saved))
+    found = breakdown(
+        training({"timing_s/step": step, "timing_s/gen": [9.0] * count}, save_checkpoint=saved)
+    )
     assert found is not None
     assert len(found.steps) == 50
     assert {part.name: part.seconds for part in found.parts}["save_checkpoint"] == 1.0
 
 
 def test_parts_that_run_side_by_side_are_said_to() -> None:
-    found = breakdown(training({"time/step": [10.0] * 5, "time/generate": [9.0] * 5, "time/train": [8.0] * 5}))
+    found = breakdown(
+        training({"time/step": [10.0] * 5, "time/generate": [9.0] * 5, "time/train": [8.0] * 5})
+    )
     assert found is not None
     assert found.overlaps
     assert found.rest == pytest.approx(-7.0)
 
 
 def test_timers_within_others_and_extremes_are_no_parts() -> None:
-    nested = ("generate_sequences", "reshard", "agent_loop/slowest/tool_calls", "generation_timing/max", "wait_max")
+    nested = (
+        "generate_sequences",
+        "reshard",
+        "agent_loop/slowest/tool_calls",
+        "generation_timing/max",
+        "wait_max",
+    )
     names = [f"timing_s/{name}" for name in ("gen", "timing_s/param_sync", *nested)]
-    found = breakdown(training({"timing_s/step": [10.0] * 5, **{name: [3.0] * 5 for name in names}}))
+    found = breakdown(
+        training({"timing_s/step": [10.0] * 5, **{name: [3.0] * 5 for name in names}})
+    )
     assert found is not None
     assert {part.name for part in found.parts} == {"gen", "param_sync"}
 
 
 def test_one_step_off_generation_beside_the_step_is_no_part() -> None:
-    columns = {"timing_s/step": [10.0] * 5, "timing_s/wait_prev_gen": [2.0] * 5, "timing_s/update_actor": [7.0] * 5}
+    columns = {
+        "timing_s/step": [10.0] * 5,
+        "timing_s/wait_prev_gen": [2.0] * 5,
+        "timing_s/update_actor": [7.0] * 5,
+    }
     beside_it = {"timing_s/gen": [9.0] * 5, "timing_s/generate_async": [9.0] * 5}
     found = breakdown(training({**columns, **beside_it}))
     assert found is not None
@@ -166,7 +207,9 @@ def test_nothing_timed() -> None:
 
 
 def test_the_first_step_warms_up() -> None:
-    found = breakdown(training({"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]}))
+    found = breakdown(
+        training({"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]})
+    )
     assert found is not None
     assert (found.steps, found.step) == ((2, 3), 10.0)
 
@@ -209,7 +252,10 @@ def test_throughput() -> None:
     }
     del columns["perf/total_num_tokens"]
     run = training(columns, settings=settings)
-    assert figures(list(throughput(run, breakdown(run))))["throughput of all GPUs"] == (1600.0, "tokens/s")
+    assert figures(list(throughput(run, breakdown(run))))["throughput of all GPUs"] == (
+        1600.0,
+        "tokens/s",
+    )
     run = training(columns)
     assert "throughput of all GPUs" not in figures(list(throughput(run, breakdown(run))))
 
@@ -245,12 +291,20 @@ def test_asynchronous_trainers() -> None:
 
 TIMES = st.floats(allow_nan=True, allow_infinity=True)
 KEYS = st.sampled_from(
-    [*STEP, "timing_s/testing", "timing_s/save_checkpoint", "perf/throughput", "perf/total_num_tokens"]
+    [
+        *STEP,
+        "timing_s/testing",
+        "timing_s/save_checkpoint",
+        "perf/throughput",
+        "perf/total_num_tokens",
+    ]
 )
 
 
 @given(st.dictionaries(KEYS, st.lists(TIMES, min_size=5, max_size=5), min_size=1))
-def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(columns: dict[str, list[float]]) -> None:
+def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(
+    columns: dict[str, list[float]],
+) -> None:
     run = training(columns)
     found = breakdown(run)
     list(throughput(run, found))
@@ -262,6 +316,8 @@ def test_numbers_of_any_kind_raise_nothing_and_are_never_not_a_number(columns: d
 
 
 def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:
-    found = breakdown(training({"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]}))
+    found = breakdown(
+        training({"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]})
+    )
     assert found is not None
     assert [part.share for part in found.parts] == [100.0]

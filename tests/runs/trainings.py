@@ -42,7 +42,9 @@ def training(
         values = [list(column) for column in columns.values()]
         put(run, Rows(tuple(columns), at, values, range(count), times))
     for name, taken in ((name, taken) for name, taken in rare.items() if taken):
-        put(run, Rows((f"timing_s/{name}",), list(taken), [list(taken.values())], range(len(taken))))
+        put(
+            run, Rows((f"timing_s/{name}",), list(taken), [list(taken.values())], range(len(taken)))
+        )
     if total is not None:
         put(run, Progress(None, total))
     return run
@@ -51,7 +53,11 @@ def training(
 def again(run: Run, columns: Mapping[str, Sequence[float]]) -> Run:
     """Have the run start over from step 1."""
     at = range(1, len(next(iter(columns.values()))) + 1)
-    put(run, Restart("steps went back"), Rows(tuple(columns), at, list(columns.values()), [10_000 + n for n in at]))
+    put(
+        run,
+        Restart("steps went back"),
+        Rows(tuple(columns), at, list(columns.values()), [10_000 + n for n in at]),
+    )
     return run
 
 

@@ -1,4 +1,6 @@
-"""Failures planted into healthy worlds: every id of the indicator guide, in each dialect that it is judged in."""
+"""Failures planted into healthy worlds: every id of the indicator guide, in each dialect that it is
+judged in.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ KEYS: dict[str, dict[str, str]] = {
     "policy_loss": {"tutorial": "ppo/policy_loss", "verl": "actor/pg_loss", "other": "loss"},
     "entropy": {"tutorial": "ppo/entropy", "verl": "actor/entropy", "other": "entropy"},
     "grad_norm": {"tutorial": "ppo/grad_norm", "verl": "actor/grad_norm", "other": "grad_norm"},
-    "clip": {"tutorial": "ppo/clip_ratio", "verl": "actor/pg_clipfrac", "other": "clip_ratio/region_mean"},
+    "clip": {
+        "tutorial": "ppo/clip_ratio",
+        "verl": "actor/pg_clipfrac",
+        "other": "clip_ratio/region_mean",
+    },
     "length": {
         "tutorial": "rollout/response_length_mean",
         "verl": "response_length/mean",
@@ -41,7 +47,9 @@ class Failure:
     id: str
     dialects: tuple[str, ...]
     plant: Callable[[World, int, random.Random], int | None]
-    """Changes a world from a step on; returns the step of the true onset where that is another one."""
+    """Changes a world from a step on; returns the step of the true onset where that is another
+    one.
+    """
     steps: int = STEPS
     form: str | None = None
     """How its log is written, where only one form shows it."""
@@ -79,7 +87,7 @@ def ramp(since: int, length: float, start: float, end: float) -> float:
     return start + (end - start) * min(1.0, (since + 1) / length)
 
 
-# -- the tutorials' guide ----------------------------------------------------------------------------------------------
+# -- the tutorials' guide --------------------------------------------------------------------------
 
 level("reward-low", "reward", 0.3, 0.8, 0.03, "tutorial")
 level("kl-high", "policy_kl", 0.13, 0.18, 0.01)
@@ -103,14 +111,20 @@ def _reward_cliff(world: World, onset: int, chance: random.Random) -> None:
     key, length = KEYS["reward"][world.dialect], chance.randint(1, 10)
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.3)
-    world.change(key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)))
+    world.change(
+        key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before))
+    )
 
 
 @failure("reward-slide")
 def _reward_slide(world: World, onset: int, chance: random.Random) -> int:
     key, length = KEYS["reward"][world.dialect], chance.randint(60, 150)
     before, left = world.columns[key][onset - 2] or 0.0, chance.uniform(0.02, 0.3)
-    world.change(key, onset, lambda i, _: ramp(i, length, before, left * before) + chance.gauss(0, 0.02 * abs(before)))
+    world.change(
+        key,
+        onset,
+        lambda i, _: ramp(i, length, before, left * before) + chance.gauss(0, 0.02 * abs(before)),
+    )
     return onset + round(0.25 * length / (1 - left))  # there it has lost a quarter
 
 
@@ -122,7 +136,11 @@ def _reward_jump(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("component-falls")
 def _component_falls(world: World, onset: int, chance: random.Random) -> int:
-    stem = {"verl": "reward_extra/{}/mean", "other": "rewards/{}/mean", "tutorial": "reward_components/{}"}
+    stem = {
+        "verl": "reward_extra/{}/mean",
+        "other": "rewards/{}/mean",
+        "tutorial": "reward_components/{}",
+    }
     falls, stays = (stem[world.dialect].format(name) for name in ("answer", "format"))
     level, length = chance.uniform(0.4, 0.8), chance.randint(1, 120)
     world.put(stays, 0.97, 0.005)
@@ -149,7 +167,9 @@ def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
 @failure("ref-kl-high", "verl", "other")
 def _reference_surge(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(7, 15)
-    world.change(KEYS["reference_kl"][world.dialect], onset, lambda _, known: max(0.2, known * times))
+    world.change(
+        KEYS["reference_kl"][world.dialect], onset, lambda _, known: max(0.2, known * times)
+    )
 
 
 @failure("ref-kl-rising", "tutorial")
@@ -170,7 +190,9 @@ def _reference_drift(world: World, onset: int, chance: random.Random) -> int:
 @failure("policy-loss-jump")
 def _policy_loss_jump(world: World, onset: int, chance: random.Random) -> None:
     size = chance.choice((-1, 1)) * chance.uniform(2.5, 8.0)
-    world.change(KEYS["policy_loss"][world.dialect], onset, lambda i, known: size if i == 0 else known)
+    world.change(
+        KEYS["policy_loss"][world.dialect], onset, lambda i, known: size if i == 0 else known
+    )
 
 
 @failure("circuit-breaker-reward")
@@ -180,7 +202,7 @@ def _reward_breaker(world: World, onset: int, chance: random.Random) -> None:
     world.change(key, onset, lambda i, _: before * keep ** min(i + 1, 8))
 
 
-# -- verl's documents --------------------------------------------------------------------------------------------------
+# -- verl's documents ------------------------------------------------------------------------------
 
 level("rollout-probs-diff", "training/rollout_probs_diff_mean", 0.012, 0.05, 0.0005, "verl")
 level("rollout-is-mean", "rollout_corr/rollout_is_mean", 0.2, 0.42, 0.02, "verl")
@@ -234,13 +256,17 @@ def _old_weights(world: World, onset: int, chance: random.Random) -> int:
 def _entropy_explodes(world: World, onset: int, chance: random.Random) -> None:
     length, times = chance.randint(15, 60), chance.uniform(4, 10)
     reward, fall = KEYS["reward"][world.dialect], chance.uniform(0.3, 0.55)
-    world.change(KEYS["entropy"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, times))
+    world.change(
+        KEYS["entropy"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, times)
+    )
     if chance.random() < 0.5 or world.dialect == "tutorial":
         world.change(reward, onset, lambda i, known: known * ramp(i, 2 * length, 1.0, 1 - fall))
     else:
         flat = world.columns[reward][onset - 2] or 0.0
         world.change(reward, onset, lambda _, __: flat + chance.gauss(0, 0.02))
-        world.change(KEYS["length"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, 2.0))
+        world.change(
+            KEYS["length"][world.dialect], onset, lambda i, known: known * ramp(i, length, 1.0, 2.0)
+        )
 
 
 @failure("host-memory", "verl")
@@ -258,7 +284,9 @@ def _dead_by_the_filter(world: World, onset: int, chance: random.Random) -> None
     world.settings["data.train_batch_size"] = 128
     world.put("training/filter_groups/evicted_samples", 60, 8, low=0.0)
     world.change(
-        "training/filter_groups/evicted_samples", onset, lambda _, __: 128 * share / (1 - share) + chance.gauss(0, 10)
+        "training/filter_groups/evicted_samples",
+        onset,
+        lambda _, __: 128 * share / (1 - share) + chance.gauss(0, 10),
     )
 
 
@@ -267,7 +295,11 @@ def _dead_by_the_mean(world: World, onset: int, chance: random.Random) -> None:
     world.settings |= {"data.train_batch_size": 128, "actor_rollout_ref.rollout.n": 8}
     low = chance.uniform(0.005, 0.025)
     world.change("critic/score/mean", 1, lambda _, known: round(known * 1024) / 1024)
-    world.change("critic/score/mean", onset, lambda _, __: round(1024 * max(0.0, low + chance.gauss(0, 0.004))) / 1024)
+    world.change(
+        "critic/score/mean",
+        onset,
+        lambda _, __: round(1024 * max(0.0, low + chance.gauss(0, 0.004))) / 1024,
+    )
 
 
 @failure("corrupted-requests", "verl", "other")
@@ -279,10 +311,13 @@ def _corrupted(world: World, onset: int, chance: random.Random) -> None:
 
 @failure("truncation", "verl")
 def _truncation_v1(world: World, onset: int, chance: random.Random) -> None:
-    # The v1 trainer: a share of the longest response, which means cut ones only where that reached the limit.
+    # The v1 trainer: a share of the longest response, which means cut ones only where that reached
+    # the limit.
     world.put("training/num_turns/mean", 2.0)
     world.settings["data.max_response_length"] = 1024
-    world.columns["response_length/max"] = [min(value or 0.0, 1020.0) for value in world.columns["response_length/max"]]
+    world.columns["response_length/max"] = [
+        min(value or 0.0, 1020.0) for value in world.columns["response_length/max"]
+    ]
     world.change("response_length/max", onset, lambda _, __: 1024.0)
     share = chance.uniform(0.15, 0.6)
     world.change("response_length/clip_ratio", onset, lambda _, __: share + chance.gauss(0, 0.01))
@@ -291,7 +326,9 @@ def _truncation_v1(world: World, onset: int, chance: random.Random) -> None:
 @failure("grad-norm-rising")
 def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(4, 8)
-    world.change(KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times ** min(1.0, i / 130))
+    world.change(
+        KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times ** min(1.0, i / 130)
+    )
 
 
 @failure("staleness", "verl")
@@ -333,14 +370,20 @@ def _async_idle(world: World, onset: int, chance: random.Random) -> None:
 @failure("grad-norm-spike")
 def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(20, 80)
-    world.change(KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times if i == 0 else known)
+    world.change(
+        KEYS["grad_norm"][world.dialect], onset, lambda i, known: known * times if i == 0 else known
+    )
 
 
 @failure("clip-saturation")
 def _clip_saturation(world: World, onset: int, chance: random.Random) -> int:
     to, length = chance.uniform(0.36, 0.6), chance.randint(1, 40)
     start = world.columns[KEYS["clip"][world.dialect]][0] or 0.0
-    world.change(KEYS["clip"][world.dialect], onset, lambda i, _: ramp(i, length, start, to) + chance.gauss(0, 0.01))
+    world.change(
+        KEYS["clip"][world.dialect],
+        onset,
+        lambda i, _: ramp(i, length, start, to) + chance.gauss(0, 0.01),
+    )
     return onset + math.ceil(length * (0.3 - start) / (to - start)) - 1  # there it passes 0.3
 
 
@@ -350,11 +393,13 @@ def _plateau(world: World, onset: int, chance: random.Random) -> None:
     at = world.columns[key][onset - 1] or 0.0
     world.change(key, onset, lambda _, __: at + chance.gauss(0, 0.02))
     for score in [name for name in world.columns if name.startswith(("val-core", "eval"))]:
-        last = next(value for value in reversed(world.columns[score][: onset - 1]) if value is not None)
+        last = next(
+            value for value in reversed(world.columns[score][: onset - 1]) if value is not None
+        )
         world.change(score, onset, lambda _, __, last=last: last + chance.gauss(0, 0.01))
 
 
-# -- several signals ---------------------------------------------------------------------------------------------------
+# -- several signals -------------------------------------------------------------------------------
 
 
 def cliff(world: World, onset: int, chance: random.Random) -> None:
@@ -362,13 +407,18 @@ def cliff(world: World, onset: int, chance: random.Random) -> None:
     key, length = KEYS["reward"][world.dialect], chance.randint(2, 10)
     before = world.columns[key][onset - 2] or 0.0
     to = before * chance.uniform(0.02, 0.35)
-    world.change(key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before)))
+    world.change(
+        key, onset, lambda i, _: ramp(i, length, before, to) + chance.gauss(0, 0.02 * abs(before))
+    )
 
 
 @failure("policy-collapse")
 def _policy_collapse(world: World, onset: int, chance: random.Random) -> None:
     cliff(world, onset, chance)
-    ahead, which = chance.randint(1, 25), "policy_kl" if world.dialect == "tutorial" else "reference_kl"
+    ahead, which = (
+        chance.randint(1, 25),
+        "policy_kl" if world.dialect == "tutorial" else "reference_kl",
+    )
     key, to = (
         KEYS[which][world.dialect],
         chance.uniform(0.15, 0.4) if which == "policy_kl" else chance.uniform(1.0, 3.0),
@@ -395,7 +445,11 @@ def _entropy_collapse(world: World, onset: int, chance: random.Random) -> None:
     flat, start = world.columns[reward][onset - 1] or 0.0, world.columns[entropy][onset - 1] or 0.0
     pace = chance.uniform(15, 60)
     world.change(reward, onset - 40, lambda _, __: flat + chance.gauss(0, 0.025))
-    world.change(entropy, onset, lambda i, _: start * math.exp(-i / pace) + 0.003 + abs(chance.gauss(0, 0.002)))
+    world.change(
+        entropy,
+        onset,
+        lambda i, _: start * math.exp(-i / pace) + 0.003 + abs(chance.gauss(0, 0.002)),
+    )
 
 
 @failure("reward-hacking", "verl", "other")
@@ -406,7 +460,9 @@ def _reward_hacking(world: World, onset: int, chance: random.Random) -> None:
     validate(world, key, lambda t: 0.3 + 0.3 * min(1.0, t * 2), every=chance.choice((5, 10)))
     last = next(value for value in reversed(world.columns[key][: onset - 1]) if value is not None)
     fall = chance.choice((0.0, 0.1, 0.25))
-    world.change(reward, onset, lambda i, _: before + ramp(i, 150, 0.0, gain) + chance.gauss(0, 0.015))
+    world.change(
+        reward, onset, lambda i, _: before + ramp(i, 150, 0.0, gain) + chance.gauss(0, 0.015)
+    )
     world.change(key, onset, lambda i, _: last - ramp(i, 150, 0.0, fall) + chance.gauss(0, 0.01))
 
 
@@ -416,7 +472,11 @@ def _hacking_by_sameness(world: World, onset: int, chance: random.Random) -> Non
         del world.columns[name]
     reward = KEYS["reward"][world.dialect]
     before = world.columns[reward][onset - 1] or 0.0
-    world.change(reward, onset, lambda i, _: before * (1 + ramp(i, 150, 0.0, 0.35)) + chance.gauss(0, 0.01 * before))
+    world.change(
+        reward,
+        onset,
+        lambda i, _: before * (1 + ramp(i, 150, 0.0, 0.35)) + chance.gauss(0, 0.01 * before),
+    )
     same = prose(chance)
 
     def text(step: int) -> str:
@@ -428,20 +488,34 @@ def _hacking_by_sameness(world: World, onset: int, chance: random.Random) -> Non
 @failure("length-explosion", "verl", "other")
 def _length_explosion(world: World, onset: int, chance: random.Random) -> None:
     limit, length = 1024, chance.randint(50, 120)
-    world.settings["data.max_response_length" if world.dialect == "verl" else "max_completion_length"] = limit
+    world.settings[
+        "data.max_response_length" if world.dialect == "verl" else "max_completion_length"
+    ] = limit
     share, loss = chance.uniform(0.4, 0.8), chance.uniform(0.35, 0.7)
     reward = KEYS["reward"][world.dialect]
     before = world.columns[reward][onset - 1] or 0.0
     start = world.columns[KEYS["length"][world.dialect]][onset - 1] or 0.0
     world.change(
-        KEYS["length"][world.dialect], onset, lambda i, _: ramp(i, length, start, 0.93 * limit) + chance.gauss(0, 10)
+        KEYS["length"][world.dialect],
+        onset,
+        lambda i, _: ramp(i, length, start, 0.93 * limit) + chance.gauss(0, 10),
     )
-    world.change(KEYS["cut"][world.dialect], onset, lambda i, _: ramp(i, length, 0.01, share) + chance.gauss(0, 0.01))
-    world.change(reward, onset, lambda i, _: before * (1 - ramp(i, length, 0.0, loss)) + chance.gauss(0, 0.02))
+    world.change(
+        KEYS["cut"][world.dialect],
+        onset,
+        lambda i, _: ramp(i, length, 0.01, share) + chance.gauss(0, 0.01),
+    )
+    world.change(
+        reward,
+        onset,
+        lambda i, _: before * (1 - ramp(i, length, 0.0, loss)) + chance.gauss(0, 0.02),
+    )
 
 
 def scores(world: World) -> list[str]:
-    """Return the reward, its parts and validation: all of them tell of a policy that says nothing any more."""
+    """Return the reward, its parts and validation: all of them tell of a policy that says nothing
+    any more.
+    """
     known = ("critic/score", "critic/rewards", "reward", "rollout/reward_mean", "val-core", "eval")
     return [key for key in world.columns if key.startswith(known)]
 
@@ -451,16 +525,28 @@ def _length_collapse(world: World, onset: int, chance: random.Random) -> int:
     length, left, fall = chance.randint(1, 60), chance.uniform(0.01, 0.15), chance.uniform(0.5, 0.9)
     for key in scores(world):
         world.change(key, onset, lambda i, known: known * ramp(i, length, 1.0, 1 - fall))
-    world.change(KEYS["length"][world.dialect], onset, lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)))
+    world.change(
+        KEYS["length"][world.dialect],
+        onset,
+        lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)),
+    )
     return onset + round(0.75 * length / (1 - left))  # there a quarter is left
 
 
 @failure("length-collapse")
 def _shrinks_for_nothing(world: World, onset: int, chance: random.Random) -> int:
-    length, left, level = chance.randint(1, 40), chance.uniform(0.005, 0.08), chance.uniform(0.05, 0.4)
+    length, left, level = (
+        chance.randint(1, 40),
+        chance.uniform(0.005, 0.08),
+        chance.uniform(0.05, 0.4),
+    )
     for key in scores(world):
         world.change(key, 1, lambda _, __: level + chance.gauss(0, 0.02))
-    world.change(KEYS["length"][world.dialect], onset, lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)))
+    world.change(
+        KEYS["length"][world.dialect],
+        onset,
+        lambda i, known: max(1.0, known * ramp(i, length, 1.0, left)),
+    )
     return onset + round(0.85 * length / (1 - left))  # there 15 % is left
 
 
@@ -468,7 +554,11 @@ def _shrinks_for_nothing(world: World, onset: int, chance: random.Random) -> int
 def _engine_mismatch(world: World, onset: int, chance: random.Random) -> None:
     times = chance.uniform(2.5, 6)
     key, to = chance.choice(
-        (("training/rollout_probs_diff_mean", 0.03), ("rollout_corr/kl", 0.3), ("rollout_corr/chi2_token", 3.0))
+        (
+            ("training/rollout_probs_diff_mean", 0.03),
+            ("rollout_corr/kl", 0.3),
+            ("rollout_corr/chi2_token", 3.0),
+        )
     )
     world.change(key, onset, lambda i, known: ramp(i, 40, known, to))
     world.change("actor/grad_norm", onset, lambda i, known: known * ramp(i, 120, 1.0, times))
@@ -509,7 +599,9 @@ def _component_imbalance(world: World, onset: int, chance: random.Random) -> Non
     world.columns["rewards/accuracy_reward/mean"] = [max(0.0, stuck + n) for n in world.noise(0.02)]
     world.columns["rewards/format_reward/mean"] = [0.3 + n for n in world.noise(0.02)]
     world.change(
-        "rewards/format_reward/mean", onset, lambda i, _: min(1.0, ramp(i, length, 0.3, 1.0) + chance.gauss(0, 0.01))
+        "rewards/format_reward/mean",
+        onset,
+        lambda i, _: min(1.0, ramp(i, length, 0.3, 1.0) + chance.gauss(0, 0.01)),
     )
 
 
@@ -533,7 +625,11 @@ def _component_imbalance_in_dumps(world: World, onset: int, chance: random.Rando
 
 @failure("slow-phase", "verl")
 def _slow_phase(world: World, onset: int, chance: random.Random) -> None:
-    phase, times, length = chance.choice(("gen", "update_actor")), chance.uniform(2.0, 4.0), chance.randint(1, 60)
+    phase, times, length = (
+        chance.choice(("gen", "update_actor")),
+        chance.uniform(2.0, 4.0),
+        chance.randint(1, 60),
+    )
     column, step = world.columns[f"timing_s/{phase}"], world.columns["timing_s/step"]
     for i in range(onset - 1, world.steps):
         known = column[i] or 0.0
@@ -562,16 +658,24 @@ def _crash(world: World, onset: int, chance: random.Random) -> int:
     )
     shorten(world, onset)
     world.age = 300.0
-    world.lines = ["Traceback (most recent call last):", '  File "main_ppo.py", line 42, in run', chance.choice(errors)]
+    world.lines = [
+        "Traceback (most recent call last):",
+        '  File "main_ppo.py", line 42, in run',
+        chance.choice(errors),
+    ]
     return world.steps
 
 
 def waiting(world: World, quiet: float) -> None:
-    """Let a heartbeat go on since the last step, with counters that stand still: a silent log may be a copy."""
+    """Let a heartbeat go on since the last step, with counters that stand still: a silent log may
+    be a copy.
+    """
     world.age = 20.0
     beats = (datetime.fromtimestamp(NOW - quiet + at) for at in range(0, int(quiet), 60))  # noqa: DTZ006 - as logs do
     counters = "pending: 0, running: 8, finished: 0, failure: 0"
-    world.lines = [f"(TaskRunner pid=7) INFO:{beat:%Y-%m-%d %H:%M:%S},673:{counters}" for beat in beats]
+    world.lines = [
+        f"(TaskRunner pid=7) INFO:{beat:%Y-%m-%d %H:%M:%S},673:{counters}" for beat in beats
+    ]
 
 
 @failure("hang", "verl", form="console")
@@ -584,16 +688,22 @@ def _hang(world: World, onset: int, chance: random.Random) -> int:
 @failure("worker-errors", "verl", form="console")
 def _worker_errors(world: World, onset: int, chance: random.Random) -> int:
     shorten(world, onset)
-    said = chance.choice(("RuntimeError: judge endpoint returned 503", "asyncio.TimeoutError: sandbox 17 is busy"))
+    said = chance.choice(
+        ("RuntimeError: judge endpoint returned 503", "asyncio.TimeoutError: sandbox 17 is busy")
+    )
     world.lines = [
         f"(AgentLoopWorker pid={pid}) {line}"
         for pid in range(40, 40 + chance.randint(4, 40))
-        for line in ("Traceback (most recent call last):", '  File "agent_loop.py", line 7, in run', said)
+        for line in (
+            "Traceback (most recent call last):",
+            '  File "agent_loop.py", line 7, in run',
+            said,
+        )
     ]
     return world.steps
 
 
-# -- by the letter, at any cadence, on any device ----------------------------------------------------------------------
+# -- by the letter, at any cadence, on any device --------------------------------------------------
 
 level("gpu-low", "gpu", 52.5, 57, 1.5, "tutorial", "other")
 
@@ -658,10 +768,16 @@ def _collapse_in_few_points(world: World, onset: int, chance: random.Random) -> 
     reward = KEYS["reward"][world.dialect]
     before, to = world.columns[reward][onset - 2] or 1.0, chance.uniform(0.05, 0.4)
     world.columns[reward] = [before * (1 + noise) for noise in world.noise(0.04)]
-    world.change(reward, onset, lambda i, _: before * max(to, 0.6 - 0.3 * i) * (1 + chance.gauss(0, 0.05)))
+    world.change(
+        reward, onset, lambda i, _: before * max(to, 0.6 - 0.3 * i) * (1 + chance.gauss(0, 0.05))
+    )
     which = "policy_kl" if world.dialect == "tutorial" else "reference_kl"
     far = chance.uniform(0.4, 0.8) if which == "policy_kl" else chance.uniform(1.0, 3.0)
-    world.change(KEYS[which][world.dialect], onset - chance.randint(0, 2), lambda i, _: far * chance.uniform(0.9, 1.1))
+    world.change(
+        KEYS[which][world.dialect],
+        onset - chance.randint(0, 2),
+        lambda i, _: far * chance.uniform(0.9, 1.1),
+    )
 
 
 @failure("entropy-collapse", steps=60, onset=(2, 5))
@@ -678,7 +794,11 @@ def _dead_groups_in_few_dumps(world: World, onset: int, chance: random.Random) -
     dump(world, 1, lambda _: prose(chance), lambda _, __: 0.0)
     for records in world.dumps.values():
         records[:] = [
-            {**record, "input": f"{record['input']} {i}", "score": float(chance.random() < 0.5) if i == 0 else 0.0}
+            {
+                **record,
+                "input": f"{record['input']} {i}",
+                "score": float(chance.random() < 0.5) if i == 0 else 0.0,
+            }
             for i in range(8)
             for record in records
         ]
@@ -694,7 +814,9 @@ def _clip_saturated_from_the_first_steps(world: World, onset: int, chance: rando
 @failure("grad-norm-spike")
 def _spike_among_solved_groups(world: World, onset: int, chance: random.Random) -> None:
     rest = chance.choice((0.0, 0.001))
-    norms = [chance.uniform(0.3, 1.5) if chance.random() < 0.3 else rest for _ in range(world.steps)]
+    norms = [
+        chance.uniform(0.3, 1.5) if chance.random() < 0.3 else rest for _ in range(world.steps)
+    ]
     norms[onset - 1] = chance.uniform(25, 80)
     world.columns[KEYS["grad_norm"][world.dialect]] = [*norms]
 
@@ -702,7 +824,9 @@ def _spike_among_solved_groups(world: World, onset: int, chance: random.Random) 
 @failure("policy-loss-jump", "tutorial")
 def _loss_jumps_a_little(world: World, onset: int, chance: random.Random) -> None:
     world.put("ppo/policy_loss", -0.3, 0.03)
-    world.change("ppo/policy_loss", onset, lambda i, known: -chance.uniform(0.85, 1.0) if i == 0 else known)
+    world.change(
+        "ppo/policy_loss", onset, lambda i, known: -chance.uniform(0.85, 1.0) if i == 0 else known
+    )
 
 
 def shorten(world: World, steps: int) -> None:

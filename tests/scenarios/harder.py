@@ -1,8 +1,10 @@
-"""Harder cases than the README's table: mild, slow and short failures, rough noise, healthy runs that look sick.
+"""Harder cases than the README's table: mild, slow and short failures, rough noise, healthy runs
+that look sick.
 
 python tests/scenarios/harder.py [SEEDS]
 
-What is missed here, and what is told of healthy runs, is printed with its numbers. Nothing here is a promise.
+What is missed here, and what is told of healthy runs, is printed with its numbers. Nothing here is
+a promise.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ if TYPE_CHECKING:
     from verl_tui.health import Episode
 
 ALL = ("tutorial", "verl", "other")
-VALIDATION = {"verl": "val-core/openai/gsm8k/acc/mean@1", "other": "eval_reward", "tutorial": "eval/accuracy"}
+VALIDATION = {
+    "verl": "val-core/openai/gsm8k/acc/mean@1",
+    "other": "eval_reward",
+    "tutorial": "eval/accuracy",
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,9 @@ class Case:
     name: str
     dialects: tuple[str, ...]
     plant: Callable[[World, int, random.Random], int | None]
-    """Changes a world from a step on; returns the step of the true onset where that is another one."""
+    """Changes a world from a step on; returns the step of the true onset where that is another
+    one.
+    """
     steps: tuple[int, int]
     onset: tuple[int, int]
 
@@ -67,11 +75,13 @@ def healthy(name: str) -> Callable[[Callable[[random.Random], World]], None]:
     return lambda make: HEALTHY.update({name: make})
 
 
-# -- noise -------------------------------------------------------------------------------------------------------------
+# -- noise -----------------------------------------------------------------------------------------
 
 
 def wander(world: World, size: float, memory: float = 0.85) -> list[float]:
-    """Return noise of that standard deviation: half of its variance drifts, half is a batch's own."""
+    """Return noise of that standard deviation: half of its variance drifts, half is a batch's
+    own.
+    """
     drift = world.noise(size * math.sqrt(0.5), memory)
     return [value + world.chance.gauss(0, size * math.sqrt(0.5)) for value in drift]
 
@@ -80,13 +90,19 @@ def roughen(world: World, share: float = 0.03) -> World:
     """Let every metric wander by some share of its value."""
     for key, column in world.columns.items():
         noise = wander(world, share)
-        if key.startswith(("critic/advantages", "response/aborted", "system/", "gpu_util", "memory_util")):
+        if key.startswith(
+            ("critic/advantages", "response/aborted", "system/", "gpu_util", "memory_util")
+        ):
             continue  # nothing that wanders
-        world.columns[key] = [None if value is None else value * (1 + noise[i]) for i, value in enumerate(column)]
+        world.columns[key] = [
+            None if value is None else value * (1 + noise[i]) for i, value in enumerate(column)
+        ]
     if world.dialect == "tutorial":
         # No mean lies beyond the limit, and the guide's band is narrow.
         lengths = wander(world, 6)
-        world.columns["rollout/response_length_mean"] = [min(511.0, 496 + value) for value in lengths]
+        world.columns["rollout/response_length_mean"] = [
+            min(511.0, 496 + value) for value in lengths
+        ]
     return world
 
 
@@ -95,8 +111,17 @@ def key_of(world: World, what: str) -> str:
     return KEYS.get(what, {}).get(world.dialect, what)
 
 
-def near(id: str, what: str, to: tuple[float, float], size: float, *dialects: str, name: str = "just beyond") -> None:
-    """A metric goes to a level not far beyond its threshold, within a few steps, and stays with its noise."""
+def near(
+    id: str,
+    what: str,
+    to: tuple[float, float],
+    size: float,
+    *dialects: str,
+    name: str = "just beyond",
+) -> None:
+    """A metric goes to a level not far beyond its threshold, within a few steps, and stays with its
+    noise.
+    """
 
     def plant(world: World, onset: int, chance: random.Random) -> None:
         level, length, key = chance.uniform(*to), chance.randint(1, 6), key_of(world, what)
@@ -106,7 +131,7 @@ def near(id: str, what: str, to: tuple[float, float], size: float, *dialects: st
     case(id, name, *dialects)(plant)
 
 
-# -- one signal, just beyond its threshold -----------------------------------------------------------------------------
+# -- one signal, just beyond its threshold ---------------------------------------------------------
 
 near("kl-high", "policy_kl", (0.115, 0.13), 0.012)
 near("kl-low", "policy_kl", (0.0036, 0.0043), 0.0006, "tutorial")
@@ -118,7 +143,9 @@ near("response-long", "length", (522, 526), 1.5, "tutorial")
 near("gpu-idle", "gpu", (43, 47), 3, "tutorial", "other")
 near("gpu-memory-high", "memory", (90.8, 92), 0.6, "tutorial", "other")
 near("rollout-probs-diff", "training/rollout_probs_diff_mean", (0.011, 0.013), 0.0008, "verl")
-near("rollout-is-mean", "rollout_corr/rollout_is_mean", (0.44, 0.48), 0.02, "verl", name="just below")
+near(
+    "rollout-is-mean", "rollout_corr/rollout_is_mean", (0.44, 0.48), 0.02, "verl", name="just below"
+)
 near("rollout-is-mean", "rollout_corr/rollout_is_mean", (2.1, 2.3), 0.08, "verl")
 near("rollout-is-ess", "rollout_corr/rollout_is_eff_sample_size", (0.25, 0.28), 0.015, "verl")
 near("rollout-is-std", "rollout_corr/rollout_is_std", (1.06, 1.2), 0.05, "verl")
@@ -146,22 +173,36 @@ def _reward_sinks(world: World, onset: int, chance: random.Random) -> int:
 
 @case("reward-noisy", "just beyond", "tutorial")
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
-    share, noise, reward = chance.uniform(0.54, 0.6), wander(world, 0.03), world.columns["rollout/reward_mean"]
-    world.change("rollout/reward_std", onset, lambda i, _: (share + noise[i]) * (reward[onset - 1 + i] or 0.0))
+    share, noise, reward = (
+        chance.uniform(0.54, 0.6),
+        wander(world, 0.03),
+        world.columns["rollout/reward_mean"],
+    )
+    world.change(
+        "rollout/reward_std",
+        onset,
+        lambda i, _: (share + noise[i]) * (reward[onset - 1 + i] or 0.0),
+    )
 
 
 @case("reward-noisy", "between steps, no spread logged", "tutorial")
 def _reward_noisy_over_time(world: World, onset: int, chance: random.Random) -> None:
     del world.columns["rollout/reward_std"]
     share = chance.uniform(0.65, 0.9)
-    world.change("rollout/reward_mean", onset, lambda _, known: max(0.0, known * (1 + chance.gauss(0, share))))
+    world.change(
+        "rollout/reward_mean",
+        onset,
+        lambda _, known: max(0.0, known * (1 + chance.gauss(0, share))),
+    )
 
 
 @case("kl-low", "fades", "tutorial")
 def _kl_fades(world: World, onset: int, chance: random.Random) -> int:
     pace, noise = chance.uniform(30, 80), wander(world, 0.08)
     start = world.columns["rollout/kl_div"][onset - 2] or 0.02
-    world.change("rollout/kl_div", onset, lambda i, _: (0.001 + start * math.exp(-i / pace)) * (1 + noise[i]))
+    world.change(
+        "rollout/kl_div", onset, lambda i, _: (0.001 + start * math.exp(-i / pace)) * (1 + noise[i])
+    )
     return onset + math.ceil(pace * math.log(start / 0.004))  # there it passes 0.005
 
 
@@ -169,15 +210,23 @@ def _kl_fades(world: World, onset: int, chance: random.Random) -> int:
 def _kl_climbs(world: World, onset: int, chance: random.Random) -> int:
     length, to, noise = chance.randint(40, 120), chance.uniform(0.14, 0.19), wander(world, 0.008)
     start = world.columns[key_of(world, "policy_kl")][onset - 2] or 0.0
-    world.change(key_of(world, "policy_kl"), onset, lambda i, _: ramp(i, length, start, to) + noise[i])
-    return onset + int(length * (0.1 - 0.01 - start) / (to - start))  # there it passes 0.1, noise included
+    world.change(
+        key_of(world, "policy_kl"), onset, lambda i, _: ramp(i, length, start, to) + noise[i]
+    )
+    return onset + int(
+        length * (0.1 - 0.01 - start) / (to - start)
+    )  # there it passes 0.1, noise included
 
 
 @case("ref-kl-high", "times its own past", "verl", "other")
 def _reference_surge(world: World, onset: int, chance: random.Random) -> None:
     key = key_of(world, "reference_kl")
     past = median(value or 0.0 for value in world.columns[key][onset - 41 : onset - 1])
-    level, length, noise = max(0.15, past * chance.uniform(6, 8)), chance.randint(1, 20), wander(world, 0.08)
+    level, length, noise = (
+        max(0.15, past * chance.uniform(6, 8)),
+        chance.randint(1, 20),
+        wander(world, 0.08),
+    )
     world.change(key, onset, lambda i, _: ramp(i, length, past, level) * (1 + noise[i]))
 
 
@@ -207,7 +256,11 @@ def _grad_norm_spike(world: World, onset: int, chance: random.Random) -> None:
 @case("grad-norm-rising", "over 300 steps", steps=(650, 800))
 def _grad_norm_rising(world: World, onset: int, chance: random.Random) -> None:
     times, noise = chance.uniform(4, 8), wander(world, 0.12)
-    world.change(key_of(world, "grad_norm"), onset, lambda i, known: known * times ** min(1, i / 300) * (1 + noise[i]))
+    world.change(
+        key_of(world, "grad_norm"),
+        onset,
+        lambda i, known: known * times ** min(1, i / 300) * (1 + noise[i]),
+    )
 
 
 @case("reward-zero", "for three steps")
@@ -218,7 +271,11 @@ def _reward_zero(world: World, onset: int, _: random.Random) -> None:
 @case("circuit-breaker-kl", "five records, no more")
 def _breaker_kl(world: World, onset: int, chance: random.Random) -> None:
     to = chance.uniform(0.205, 0.24)
-    world.change(key_of(world, "policy_kl"), onset, lambda i, known: to + chance.random() / 100 if i < 5 else known)
+    world.change(
+        key_of(world, "policy_kl"),
+        onset,
+        lambda i, known: to + chance.random() / 100 if i < 5 else known,
+    )
 
 
 @case("circuit-breaker-reward", "five records, no more")
@@ -253,7 +310,9 @@ def _critic_useless(world: World, onset: int, chance: random.Random) -> None:
 @case("aborted", "in most steps", "verl")
 def _aborted(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.85, 1.0)
-    world.change("response/aborted_ratio", onset, lambda _, __: 1 / 1024 if chance.random() < share else 0.0)
+    world.change(
+        "response/aborted_ratio", onset, lambda _, __: 1 / 1024 if chance.random() < share else 0.0
+    )
 
 
 @case("plateau", "from the beginning", steps=(400, 700), onset=(1, 1))
@@ -265,10 +324,16 @@ def _plateau(world: World, onset: int, chance: random.Random) -> None:
         validate(world, score, lambda _: 0.4, size=0.015)
 
 
-# -- several signals ---------------------------------------------------------------------------------------------------
+# -- several signals -------------------------------------------------------------------------------
 
 
-def fall(world: World, onset: int, chance: random.Random, left: tuple[float, float], length: tuple[int, int]) -> None:
+def fall(
+    world: World,
+    onset: int,
+    chance: random.Random,
+    left: tuple[float, float],
+    length: tuple[int, int],
+) -> None:
     """The reward falls to a share of its level, and stays there with noise."""
     key, steps, noise = key_of(world, "reward"), chance.randint(*length), wander(world, 0.05)
     before = world.columns[key][onset - 2] or 1.0
@@ -293,11 +358,22 @@ def _half_collapse(world: World, onset: int, chance: random.Random) -> None:
     world.change(key, onset - ahead, lambda i, _: ramp(i, 10, start, to) * (1 + noise[i]))
 
 
-@case("policy-collapse", "late, reference KL 3 to 4 times", "verl", "other", steps=(700, 900), onset=(500, 600))
+@case(
+    "policy-collapse",
+    "late, reference KL 3 to 4 times",
+    "verl",
+    "other",
+    steps=(700, 900),
+    onset=(500, 600),
+)
 def _late_collapse(world: World, onset: int, chance: random.Random) -> None:
     fall(world, onset, chance, (0.05, 0.3), (5, 15))
     key, ahead = key_of(world, "reference_kl"), chance.randint(2, 10)
-    start, noise, times = world.columns[key][onset - ahead - 2] or 0.0, wander(world, 0.08), chance.uniform(3.0, 4.0)
+    start, noise, times = (
+        world.columns[key][onset - ahead - 2] or 0.0,
+        wander(world, 0.08),
+        chance.uniform(3.0, 4.0),
+    )
     world.change(key, onset - ahead, lambda i, _: start * ramp(i, 12, 1.0, times) * (1 + noise[i]))
 
 
@@ -307,7 +383,9 @@ def _collapse_reference(world: World, onset: int, chance: random.Random) -> None
     world.settings = {"kl_coef": 0.001, "target_kl": 0.05}
     ahead, noise = chance.randint(2, 15), wander(world, 0.06)
     to = 0.05 * chance.uniform(3.0, 5.0)
-    world.change("kl/divergence", onset - ahead, lambda i, _: ramp(i, 10, 0.05, to) * (1 + noise[i]))
+    world.change(
+        "kl/divergence", onset - ahead, lambda i, _: ramp(i, 10, 0.05, to) * (1 + noise[i])
+    )
 
 
 @case("policy-collapse", "negative rewards", "verl", "other")
@@ -317,7 +395,11 @@ def _collapse_below_zero(world: World, onset: int, chance: random.Random) -> Non
     before = world.columns[key][onset - 2] or -2.0
     world.change(key, onset, lambda i, _: ramp(i, steps, before, -5.5) + noise[i])
     start = world.columns[key_of(world, "reference_kl")][onset - 7] or 0.02
-    world.change(key_of(world, "reference_kl"), onset - 5, lambda i, _: ramp(i, 10, start, max(0.3, 10 * start)))
+    world.change(
+        key_of(world, "reference_kl"),
+        onset - 5,
+        lambda i, _: ramp(i, 10, start, max(0.3, 10 * start)),
+    )
 
 
 @case("entropy-collapse", "slow, from the beginning", steps=(450, 700), onset=(40, 100))
@@ -342,17 +424,32 @@ def _entropy(world: World, onset: int, chance: random.Random, pace: float) -> No
 @case("reward-hacking", "slight, noisy validation", steps=(500, 800))
 def _hacking(world: World, onset: int, chance: random.Random) -> None:
     key, score = key_of(world, "reward"), VALIDATION[world.dialect]
-    gain, drop, every = chance.uniform(0.12, 0.2), chance.choice((0.0, 0.05, 0.1)), chance.choice((5, 10, 20))
-    before, length, noise = world.columns[key][onset - 2] or 1.0, chance.randint(120, 250), wander(world, 0.03)
+    gain, drop, every = (
+        chance.uniform(0.12, 0.2),
+        chance.choice((0.0, 0.05, 0.1)),
+        chance.choice((5, 10, 20)),
+    )
+    before, length, noise = (
+        world.columns[key][onset - 2] or 1.0,
+        chance.randint(120, 250),
+        wander(world, 0.03),
+    )
     validate(world, score, lambda t: 0.3 + 0.25 * min(1.0, t * 2), every=every, size=0.02)
-    seen, jitter = [value for value in world.columns[score][: onset - 1] if value is not None], wander(world, 0.02, 0.2)
+    seen, jitter = (
+        [value for value in world.columns[score][: onset - 1] if value is not None],
+        wander(world, 0.02, 0.2),
+    )
     world.change(key, onset, lambda i, _: before * (1 + ramp(i, length, 0.0, 2 * gain) + noise[i]))
     world.change(score, onset, lambda i, _: seen[-1] - ramp(i, length, 0.0, drop) + jitter[i])
 
 
 @case("length-explosion", "limit from the settings", "tutorial", "verl")
 def _explosion(world: World, onset: int, chance: random.Random) -> None:
-    limit, length, key = 512 if world.dialect == "tutorial" else 2048, chance.randint(50, 150), key_of(world, "length")
+    limit, length, key = (
+        512 if world.dialect == "tutorial" else 2048,
+        chance.randint(50, 150),
+        key_of(world, "length"),
+    )
     if world.dialect == "tutorial":
         world.settings = {"max_new_tokens": limit}
     else:
@@ -362,31 +459,61 @@ def _explosion(world: World, onset: int, chance: random.Random) -> None:
     world.put(key, 0.5 * limit, 0.02 * limit)
     noise, reward = wander(world, 0.02), wander(world, 0.04)
     world.change(key, onset, lambda i, _: limit * min(1.0, ramp(i, length, 0.5, 0.95) + noise[i]))
-    before, loss = world.columns[key_of(world, "reward")][onset - 2] or 1.0, chance.uniform(0.25, 0.6)
-    world.change(key_of(world, "reward"), onset, lambda i, _: before * (1 - ramp(i, length, 0, loss) + reward[i]))
+    before, loss = (
+        world.columns[key_of(world, "reward")][onset - 2] or 1.0,
+        chance.uniform(0.25, 0.6),
+    )
+    world.change(
+        key_of(world, "reward"),
+        onset,
+        lambda i, _: before * (1 - ramp(i, length, 0, loss) + reward[i]),
+    )
 
 
 @case("length-explosion", "slowly, truncated share", "verl", "other")
 def _explosion_slow(world: World, onset: int, chance: random.Random) -> None:
-    length, share, loss = chance.randint(100, 180), chance.uniform(0.25, 0.5), chance.uniform(0.2, 0.4)
+    length, share, loss = (
+        chance.randint(100, 180),
+        chance.uniform(0.25, 0.5),
+        chance.uniform(0.2, 0.4),
+    )
     noise, reward, key = wander(world, 0.03), wander(world, 0.05), key_of(world, "length")
-    start, before = world.columns[key][onset - 2] or 400, world.columns[key_of(world, "reward")][onset - 2] or 1.0
+    start, before = (
+        world.columns[key][onset - 2] or 400,
+        world.columns[key_of(world, "reward")][onset - 2] or 1.0,
+    )
     world.change(key, onset, lambda i, _: start * (ramp(i, length, 1.0, 2.3) + noise[i]))
-    world.change(key_of(world, "cut"), onset, lambda i, _: max(0.0, ramp(i, length, 0.01, share) * (1 + 3 * noise[i])))
-    world.change(key_of(world, "reward"), onset, lambda i, _: before * (1 - ramp(i, length, 0, loss) + reward[i]))
+    world.change(
+        key_of(world, "cut"),
+        onset,
+        lambda i, _: max(0.0, ramp(i, length, 0.01, share) * (1 + 3 * noise[i])),
+    )
+    world.change(
+        key_of(world, "reward"),
+        onset,
+        lambda i, _: before * (1 - ramp(i, length, 0, loss) + reward[i]),
+    )
 
 
 @case("engine-mismatch", "just beyond, gradient norm twice", "verl")
 def _mismatch(world: World, onset: int, chance: random.Random) -> None:
-    key, to = chance.choice((("training/rollout_probs_diff_mean", 0.0125), ("rollout_corr/kl", 0.13)))
+    key, to = chance.choice(
+        (("training/rollout_probs_diff_mean", 0.0125), ("rollout_corr/kl", 0.13))
+    )
     noise, norm, times = wander(world, 0.06), wander(world, 0.1), chance.uniform(2.0, 2.6)
     world.change(key, onset, lambda i, known: ramp(i, 20, known, to) * (1 + noise[i]))
-    world.change("actor/grad_norm", onset, lambda i, known: known * ramp(i, 100, 1.0, times) * (1 + norm[i]))
+    world.change(
+        "actor/grad_norm", onset, lambda i, known: known * ramp(i, 100, 1.0, times) * (1 + norm[i])
+    )
 
 
 @case("repetition", "creeping, a third and more of the samples", steps=(400, 500))
 def _repetition(world: World, onset: int, chance: random.Random) -> int:
-    chinese, share, length = chance.random() < 0.5, chance.uniform(0.35, 0.6), chance.randint(10, 80)
+    chinese, share, length = (
+        chance.random() < 0.5,
+        chance.uniform(0.35, 0.6),
+        chance.randint(10, 80),
+    )
 
     def text(step: int) -> str:
         broken = step >= onset and chance.random() < ramp(step - onset, length, 0.0, share)
@@ -406,7 +533,11 @@ def _repetition_of_sentences(world: World, onset: int, chance: random.Random) ->
     def text(step: int) -> str:
         if step < onset or chance.random() < 0.3:
             return prose(chance, chinese=chinese)
-        sentence = "".join(chance.sample(HAN, 18)) if chinese else " ".join(chance.sample(WORDS, 14)) + ". "
+        sentence = (
+            "".join(chance.sample(HAN, 18))
+            if chinese
+            else " ".join(chance.sample(WORDS, 14)) + ". "
+        )
         return sentence * chance.randint(6, 20)
 
     dump(world, 5, text, lambda _, __: float(chance.random() < 0.5))
@@ -415,7 +546,11 @@ def _repetition_of_sentences(world: World, onset: int, chance: random.Random) ->
 
 @case("dead-groups", "more and more, up to four in five", "verl", "tutorial")
 def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
-    length, right, share = chance.randint(30, 120), float(chance.random() < 0.5), chance.uniform(0.8, 0.95)
+    length, right, share = (
+        chance.randint(30, 120),
+        float(chance.random() < 0.5),
+        chance.uniform(0.8, 0.95),
+    )
     for step in range(1, world.steps + 1):
         since = ramp(step - onset, length, 0.2, share) if step >= onset else 0.2
         records = []
@@ -423,11 +558,19 @@ def _dead_groups(world: World, onset: int, chance: random.Random) -> int:
             dead = chance.random() < since
             scores = [right] * 4 if dead else [1.0, 0.0, float(chance.random() < 0.5), 0.0]
             records += [
-                {"input": f"q{group}", "output": "so it is", "score": s, "step": step, "uid": f"{step}-{group}_{n}_0"}
+                {
+                    "input": f"q{group}",
+                    "output": "so it is",
+                    "score": s,
+                    "step": step,
+                    "uid": f"{step}-{group}_{n}_0",
+                }
                 for n, s in enumerate(scores)
             ]
         world.dumps[step] = records
-    return onset + math.ceil(length * (0.7 - 0.2) / (share - 0.2))  # there it passes 0.7, the guide has no figure
+    return onset + math.ceil(
+        length * (0.7 - 0.2) / (share - 0.2)
+    )  # there it passes 0.7, the guide has no figure
 
 
 @case("component-imbalance", "saturates in the first steps", "other", onset=(15, 15))
@@ -436,7 +579,11 @@ def _imbalance(world: World, onset: int, chance: random.Random) -> int:
     world.columns["rewards/accuracy_reward/mean"] = [max(0.0, stuck + value) for value in noise]
     world.put("rewards/format_reward/mean", 0.0)
     form = wander(world, 0.01)
-    world.change("rewards/format_reward/mean", 1, lambda i, _: min(1.0, 1 - 0.9 * math.exp(-i / pace) + form[i]))
+    world.change(
+        "rewards/format_reward/mean",
+        1,
+        lambda i, _: min(1.0, 1 - 0.9 * math.exp(-i / pace) + form[i]),
+    )
     _total(world)
     return math.ceil(pace * math.log(9))  # there it passes nine tenths
 
@@ -446,7 +593,10 @@ def _imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> int:
     stuck, pace = chance.uniform(0.02, 0.15), chance.uniform(10, 40)
 
     def well_formed(step: int) -> float:
-        return float(chance.random() < (0.2 + 0.78 * (1 - math.exp(-(step - onset) / pace)) if step >= onset else 0.2))
+        return float(
+            chance.random()
+            < (0.2 + 0.78 * (1 - math.exp(-(step - onset) / pace)) if step >= onset else 0.2)
+        )
 
     dump(
         world,
@@ -462,12 +612,18 @@ def _imbalance_in_dumps(world: World, onset: int, chance: random.Random) -> int:
 
 def _total(world: World) -> None:
     parts = [column for key, column in world.columns.items() if key.startswith("rewards/")]
-    world.columns["reward"] = [sum(value or 0.0 for value in values) for values in zip(*parts, strict=True)]
+    world.columns["reward"] = [
+        sum(value or 0.0 for value in values) for values in zip(*parts, strict=True)
+    ]
 
 
 @case("slow-phase", "by seven tenths to twice", "verl")
 def _slow_phase(world: World, onset: int, chance: random.Random) -> None:
-    phase, times, length = chance.choice(("gen", "update_actor")), chance.uniform(1.7, 2.0), chance.randint(1, 100)
+    phase, times, length = (
+        chance.choice(("gen", "update_actor")),
+        chance.uniform(1.7, 2.0),
+        chance.randint(1, 100),
+    )
     column, step = world.columns[f"timing_s/{phase}"], world.columns["timing_s/step"]
     for i in range(onset - 1, world.steps):
         added = (column[i] or 0.0) * (ramp(i - onset + 1, length, 1.0, times) - 1)
@@ -479,12 +635,14 @@ def _hang(world: World, onset: int, chance: random.Random) -> int:
     shorten(world, onset)
     times = chance.choice((0.2, 1.0, 4.0, 10.0))
     for key in [name for name in world.columns if name.startswith("timing_s/")]:
-        world.columns[key] = [None if value is None else value * times for value in world.columns[key]]
+        world.columns[key] = [
+            None if value is None else value * times for value in world.columns[key]
+        ]
     waiting(world, max(200.0, 47 * times * chance.uniform(8, 14)))
     return onset
 
 
-# -- healthy -----------------------------------------------------------------------------------------------------------
+# -- healthy ---------------------------------------------------------------------------------------
 
 
 @healthy("rough noise everywhere")
@@ -497,7 +655,13 @@ def _noisy_validation(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
     every, size = chance.choice((5, 10, 20)), chance.uniform(0.025, 0.045)
     rise = chance.uniform(0.35, 0.5)
-    validate(world, VALIDATION["verl"], lambda t: 0.2 + rise * (1 - math.exp(-3 * t)), every=every, size=size)
+    validate(
+        world,
+        VALIDATION["verl"],
+        lambda t: 0.2 + rise * (1 - math.exp(-3 * t)),
+        every=every,
+        size=size,
+    )
     return world
 
 
@@ -551,7 +715,9 @@ def _sparse(chance: random.Random) -> World:
     scores = world.columns["critic/score/mean"]
     for key in ("critic/advantages/max", "critic/advantages/min"):
         world.change(key, 1, lambda i, known: known if scores[i] or i % 3 == 0 else 0.0)
-    validate(world, VALIDATION["verl"], lambda t: 0.01 + 0.55 / (1 + math.exp(-(t * 600 - 250) / 50)))
+    validate(
+        world, VALIDATION["verl"], lambda t: 0.01 + 0.55 / (1 + math.exp(-(t * 600 - 250) / 50))
+    )
     return world
 
 
@@ -561,7 +727,9 @@ def _entropy_settles(chance: random.Random) -> World:
     fast, slow = chance.uniform(30, 60), chance.uniform(90, 180)
     noise = wander(world, 0.012)
     world.change("critic/score/mean", 1, lambda i, _: 0.94 - 0.55 * math.exp(-i / fast) + noise[i])
-    world.change("actor/entropy", 1, lambda i, _: (0.1 + 0.4 * math.exp(-i / slow)) * (1 + noise[i] * 4))
+    world.change(
+        "actor/entropy", 1, lambda i, _: (0.1 + 0.4 * math.exp(-i / slow)) * (1 + noise[i] * 4)
+    )
     validate(world, VALIDATION["verl"], lambda t: 0.88 - 0.5 * math.exp(-t * 700 / fast))
     return world
 
@@ -584,14 +752,19 @@ def _one_form(chance: random.Random) -> World:
 @healthy("reasoning grows tenfold, few are cut")
 def _long_reasoning(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
-    growth, noise = [1 + 9 / (1 + math.exp(-(i - 300) / 70)) for i in range(700)], wander(world, 0.04)
+    growth, noise = (
+        [1 + 9 / (1 + math.exp(-(i - 300) / 70)) for i in range(700)],
+        wander(world, 0.04),
+    )
     world.change("response_length/mean", 1, lambda i, _: 400 * growth[i] * (1 + noise[i]))
     world.change("response_length/max", 1, lambda _, __: 8192.0)
     world.change("response_length/clip_ratio", 1, lambda i, known: known + 0.005 * growth[i])
     world.change("perf/total_num_tokens", 1, lambda i, _: 4e5 * growth[i] * (1 + noise[i]))
     world.change("timing_s/gen", 1, lambda i, _: 15 * growth[i] ** 0.9 * (1 + noise[i]))
     world.change("timing_s/update_actor", 1, lambda i, _: 8 * growth[i] * (1 + noise[i]))
-    parts = zip(*(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True)
+    parts = zip(
+        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True
+    )
     world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
     world.settings["data.max_response_length"] = 8192
     return world
@@ -604,7 +777,9 @@ def _off_policy(chance: random.Random) -> World:
     level, climb = chance.uniform(0.02, 0.05), chance.uniform(1.0, 1.6)
     peaks = set(chance.sample(range(600), 10))
     world.change("actor/ppo_kl", 1, lambda i, _: level * (1 + kl[i]) * (4 if i in peaks else 1))
-    world.change("actor/pg_clipfrac", 1, lambda i, _: 0.15 * (1 + (climb - 1) * i / 600) * (1 + clip[i]))
+    world.change(
+        "actor/pg_clipfrac", 1, lambda i, _: 0.15 * (1 + (climb - 1) * i / 600) * (1 + clip[i])
+    )
     return world
 
 
@@ -613,7 +788,11 @@ def _kl_grows(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](700, chance))
     middle, pace, top = chance.uniform(200, 400), chance.uniform(50, 90), chance.uniform(0.1, 0.35)
     noise = wander(world, 0.06)
-    world.change("actor/kl_loss", 1, lambda i, _: (0.001 + top / (1 + math.exp(-(i - middle) / pace))) * (1 + noise[i]))
+    world.change(
+        "actor/kl_loss",
+        1,
+        lambda i, _: (0.001 + top / (1 + math.exp(-(i - middle) / pace))) * (1 + noise[i]),
+    )
     return world
 
 
@@ -621,7 +800,11 @@ def _kl_grows(chance: random.Random) -> World:
 def _tails(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](800, chance))
     world.change("actor/grad_norm", 1, lambda _, __: 0.3 * math.exp(chance.gauss(0, 0.45)))
-    world.change("actor/pg_loss", 1, lambda _, __: 0.03 * chance.gauss(0, 1) / math.sqrt(chance.gammavariate(4, 0.25)))
+    world.change(
+        "actor/pg_loss",
+        1,
+        lambda _, __: 0.03 * chance.gauss(0, 1) / math.sqrt(chance.gammavariate(4, 0.25)),
+    )
     return world
 
 
@@ -652,7 +835,9 @@ def _resumed(chance: random.Random) -> World:
 @healthy("aborted now and then, advantages all zero once")
 def _now_and_then(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](600, chance))
-    world.change("response/aborted_ratio", 1, lambda _, __: 1 / 512 if chance.random() < 0.03 else 0.0)
+    world.change(
+        "response/aborted_ratio", 1, lambda _, __: 1 / 512 if chance.random() < 0.03 else 0.0
+    )
     for key in ("critic/advantages/max", "critic/advantages/min"):
         world.change(key, 1, lambda i, known: 0.0 if i % 97 in (40, 41) else known)
     return world
@@ -667,8 +852,12 @@ def _long(chance: random.Random) -> World:
 def _slow_component(chance: random.Random) -> World:
     world = roughen(DIALECTS["other"](700, chance))
     top, noise = chance.uniform(0.35, 0.5), wander(world, 0.02)
-    world.change("rewards/accuracy_reward/mean", 1, lambda i, _: 0.1 + (top - 0.1) * i / 700 + noise[i])
-    world.change("rewards/format_reward/mean", 1, lambda i, _: 0.98 - 0.7 * math.exp(-i / 20) + noise[i] / 4)
+    world.change(
+        "rewards/accuracy_reward/mean", 1, lambda i, _: 0.1 + (top - 0.1) * i / 700 + noise[i]
+    )
+    world.change(
+        "rewards/format_reward/mean", 1, lambda i, _: 0.98 - 0.7 * math.exp(-i / 20) + noise[i] / 4
+    )
     _total(world)
     return world
 
@@ -677,7 +866,9 @@ def _slow_component(chance: random.Random) -> World:
 def _easy(chance: random.Random) -> World:
     world = roughen(DIALECTS["other"](700, chance))
     noise = wander(world, 0.05)
-    world.change("frac_reward_zero_std", 1, lambda i, _: min(1.0, max(0.0, 0.2 + 0.4 * i / 700 + noise[i])))
+    world.change(
+        "frac_reward_zero_std", 1, lambda i, _: min(1.0, max(0.0, 0.2 + 0.4 * i / 700 + noise[i]))
+    )
     return world
 
 
@@ -685,7 +876,9 @@ def _easy(chance: random.Random) -> World:
 def _tutorial_rough(chance: random.Random) -> World:
     world = roughen(DIALECTS["tutorial"](600, chance), 0.05)
     kl = wander(world, 0.3)
-    world.change("rollout/kl_div", 1, lambda i, _: max(0.006, 0.022 * (1 + kl[i] + 0.3 * math.sin(i / 12))))
+    world.change(
+        "rollout/kl_div", 1, lambda i, _: max(0.006, 0.022 * (1 + kl[i] + 0.3 * math.sin(i / 12)))
+    )
     world.change("system/gpu_util", 1, lambda i, known: known if i % 3 else 20.0)
     world.change("rollout/response_length_mean", 1, lambda i, _: min(516.0, 492 + 60 * kl[i]))
     return world
@@ -695,8 +888,12 @@ def _tutorial_rough(chance: random.Random) -> World:
 def _tutorial_slow(chance: random.Random) -> World:
     world = roughen(DIALECTS["tutorial"](700, chance))
     noise, pace = wander(world, 0.08), chance.uniform(120, 220)
-    world.change("rollout/reward_mean", 1, lambda i, _: 0.35 + 2.2 * (1 - math.exp(-i / pace)) + noise[i])
-    world.change("rollout/reward_std", 1, lambda i, _: 0.3 * (world.columns["rollout/reward_mean"][i] or 0.0))
+    world.change(
+        "rollout/reward_mean", 1, lambda i, _: 0.35 + 2.2 * (1 - math.exp(-i / pace)) + noise[i]
+    )
+    world.change(
+        "rollout/reward_std", 1, lambda i, _: 0.3 * (world.columns["rollout/reward_mean"][i] or 0.0)
+    )
     return world
 
 
@@ -704,7 +901,9 @@ def _tutorial_slow(chance: random.Random) -> World:
 def _tutorial_spellings(chance: random.Random) -> World:
     world = World("tutorial", 500, chance)
     world.put("reward/mean", lambda t: 0.25 + 0.67 * (1 - math.exp(-3 * t)), 0.03)
-    world.columns["reward/mean"] = [min(0.98, value or 0.0) for value in world.columns["reward/mean"]]
+    world.columns["reward/mean"] = [
+        min(0.98, value or 0.0) for value in world.columns["reward/mean"]
+    ]
     world.put("reward/std", lambda t: 0.3 - 0.1 * t, 0.02)
     world.put("kl/divergence", 0.04, 0.008, low=0.005)
     world.put("policy/loss", lambda t: -0.3 + 0.15 * t, 0.04)
@@ -721,7 +920,9 @@ def _stairs(chance: random.Random) -> World:
     world.settings = {"kl_coef": 0.02, "kl_controller": "adaptive", "target_kl": 0.05}
     every, falls = chance.randint(50, 90), chance.randint(4, 5)
     noise = wander(world, 0.02, 0.5)
-    world.change("rollout/kl_div", 1, lambda i, _: 0.03 * 0.55 ** min(falls, i // every) * (1 + noise[i]))
+    world.change(
+        "rollout/kl_div", 1, lambda i, _: 0.03 * 0.55 ** min(falls, i // every) * (1 + noise[i])
+    )
     return world
 
 
@@ -729,7 +930,9 @@ def _stairs(chance: random.Random) -> World:
 def _due(chance: random.Random) -> World:
     world = roughen(DIALECTS["verl"](chance.randint(12, 30) * 10 - 1, chance))
     testing = chance.uniform(600, 1500)
-    world.columns["timing_s/testing"] = [testing if (i + 1) % 10 == 0 else None for i in range(world.steps)]
+    world.columns["timing_s/testing"] = [
+        testing if (i + 1) % 10 == 0 else None for i in range(world.steps)
+    ]
     world.age = testing + 45 * chance.uniform(1, 4)
     return world
 
@@ -743,7 +946,7 @@ def _slow(chance: random.Random) -> World:
     return world
 
 
-# -- measuring ---------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
 class Found(NamedTuple):
@@ -780,7 +983,9 @@ def find(one: Case, dialect: str, seed: int, directory: Path) -> Found:
 
 
 def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
-    """Return the length of a healthy run in steps, and all warnings and criticals that it ever got."""
+    """Return the length of a healthy run in steps, and all warnings and criticals that it ever
+    got.
+    """
     world = HEALTHY[name](random.Random(f"{name} {seed}"))
     verdict = judged(world, FORMS[world.dialect][seed % len(FORMS[world.dialect])], directory)
     return world.steps, [one for one in verdict.history if one.severity > Severity.INFO]
@@ -794,18 +999,29 @@ def main(seeds: int) -> None:
 
 
 def _print_cases(scratch: Path, seeds: int) -> None:
-    print("| finding | case | logs | found | early | median delay | 90 % within |\n|---|---|---|---:|---:|---:|---:|")
+    print(
+        "| finding | case | logs | found | early | median delay | 90 % within |\n|---|---|---|---:|---:|---:|---:|"
+    )
     for i, one in enumerate(CASES):
         for dialect in one.dialects:
-            results = [find(one, dialect, seed, scratch / f"{i}-{dialect}-{seed}") for seed in range(seeds)]
-            delays = sorted(found.raised - found.onset for found in results if found.raised is not None)
+            results = [
+                find(one, dialect, seed, scratch / f"{i}-{dialect}-{seed}") for seed in range(seeds)
+            ]
+            delays = sorted(
+                found.raised - found.onset for found in results if found.raised is not None
+            )
             most = delays[min(len(delays) - 1, int(0.9 * len(delays)))] if delays else "–"
             middle = f"{median(delays):.0f}" if delays else "–"
             early = sum(bool(found.early) for found in results)
-            print(f"| `{one.id}` | {one.name} | {dialect} | {len(delays)}/{seeds} | {early} | {middle} | {most} |")
+            print(
+                f"| `{one.id}` | {one.name} | {dialect} | {len(delays)}/{seeds} | {early} | {middle} | {most} |"
+            )
             for found in results:
                 if found.raised is None or found.early:
-                    print(f"  {found.dialect} {found.seed}: {found._replace(case=one.id)}", file=sys.stderr)  # type: ignore[arg-type]
+                    print(
+                        f"  {found.dialect} {found.seed}: {found._replace(case=one.id)}",
+                        file=sys.stderr,
+                    )  # type: ignore[arg-type]
 
 
 def _print_healthy(scratch: Path, seeds: int) -> None:

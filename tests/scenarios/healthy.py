@@ -47,9 +47,16 @@ def _bursty(chance: random.Random) -> World:
     world = verl(500, chance)
     score = world.columns["critic/score/mean"]
     for i in range(world.steps):
-        score[i] = min(1.0, max(0.0, (score[i] or 0.0) + chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1)))
+        score[i] = min(
+            1.0,
+            max(
+                0.0, (score[i] or 0.0) + chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1)
+            ),
+        )
     for i in chance.sample(range(world.steps), 12):
-        world.columns["actor/grad_norm"][i] = (world.columns["actor/grad_norm"][i] or 0.0) * chance.uniform(2, 4)
+        world.columns["actor/grad_norm"][i] = (
+            world.columns["actor/grad_norm"][i] or 0.0
+        ) * chance.uniform(2, 4)
     return world
 
 
@@ -57,7 +64,9 @@ def _bursty(chance: random.Random) -> World:
 def _shaped(chance: random.Random) -> World:
     world = verl(500, chance)
     world.put("critic/score/mean", lambda t: 0.4 + 2.2 * (1 - math.exp(-2.5 * t)), 0.12, low=0.0)
-    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.4 * (1 - math.exp(-2.5 * t)))
+    validate(
+        world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.4 * (1 - math.exp(-2.5 * t))
+    )
     return world
 
 
@@ -65,7 +74,12 @@ def _shaped(chance: random.Random) -> World:
 def _negative(chance: random.Random) -> World:
     world = verl(500, chance)
     world.put("critic/score/mean", lambda t: -5 + 4 * (1 - math.exp(-2.5 * t)), 0.15)
-    validate(world, "val-core/openai/gsm8k/reward/mean@1", lambda t: -5 + 3.8 * (1 - math.exp(-2.5 * t)), size=0.1)
+    validate(
+        world,
+        "val-core/openai/gsm8k/reward/mean@1",
+        lambda t: -5 + 3.8 * (1 - math.exp(-2.5 * t)),
+        size=0.1,
+    )
     return world
 
 
@@ -126,7 +140,9 @@ def _tutorial(chance: random.Random) -> World:
 def _converged(chance: random.Random) -> World:
     world = verl(700, chance, top=0.95, floor=0.3)
     world.put("critic/score/mean", lambda t: 0.3 + 0.65 * (1 - math.exp(-9 * t)), 0.01)
-    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.58 * (1 - math.exp(-9 * t)))
+    validate(
+        world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.3 + 0.58 * (1 - math.exp(-9 * t))
+    )
     world.put("actor/entropy", lambda t: 0.1 + 0.35 * math.exp(-8 * t), 0.006, low=0.02)
     world.put("actor/kl_loss", lambda t: 0.002 + 0.3 * t, 0.01, low=0.0)
     return world
@@ -135,9 +151,18 @@ def _converged(chance: random.Random) -> World:
 @healthy("rare validation, slow steps beside it")
 def _rare(chance: random.Random) -> World:
     world = verl(600, chance)
-    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: 0.2 + 0.5 * (1 - math.exp(-3 * t)), every=50)
-    world.columns["timing_s/testing"] = [90.0 if (i + 1) % 50 == 0 else None for i in range(world.steps)]
-    world.columns["timing_s/save_checkpoint"] = [60.0 if (i + 1) % 100 == 0 else None for i in range(world.steps)]
+    validate(
+        world,
+        "val-core/openai/gsm8k/acc/mean@1",
+        lambda t: 0.2 + 0.5 * (1 - math.exp(-3 * t)),
+        every=50,
+    )
+    world.columns["timing_s/testing"] = [
+        90.0 if (i + 1) % 50 == 0 else None for i in range(world.steps)
+    ]
+    world.columns["timing_s/save_checkpoint"] = [
+        60.0 if (i + 1) % 100 == 0 else None for i in range(world.steps)
+    ]
     step = world.columns["timing_s/step"]
     for i in range(99, world.steps, 100):
         step[i] = (step[i] or 0.0) + 60.0
@@ -178,13 +203,15 @@ def _longer(chance: random.Random) -> World:
     world.put("response_length/mean", lambda t: 300 + 900 * t, 25)
     world.put("timing_s/gen", lambda t: 20 + 55 * t, 1.5, low=1.0)
     world.put("perf/total_num_tokens", lambda t: 1e6 * (1 + 2.6 * t), 2e4)
-    parts = zip(*(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True)
+    parts = zip(
+        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True
+    )
     world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
     world.settings["data.max_response_length"] = 4096
     return world
 
 
-# -- units, scales and sparsity of their own ---------------------------------------------------------------------------
+# -- units, scales and sparsity of their own -------------------------------------------------------
 
 
 @healthy("solved groups: gradients of 0, rare peaks of the loss")
@@ -198,7 +225,8 @@ def _solved_groups(chance: random.Random) -> World:
 
     world.columns["grad_norm"] = [norm(i) for i in range(world.steps)]
     world.columns["loss"] = [
-        chance.uniform(0.2, 0.6) if chance.random() < (0.5 if i < 60 else 0.06) else 0.07 for i in range(world.steps)
+        chance.uniform(0.2, 0.6) if chance.random() < (0.5 if i < 60 else 0.06) else 0.07
+        for i in range(world.steps)
     ]
     return world
 
@@ -227,7 +255,9 @@ def _gspo(chance: random.Random) -> World:
         "trainer.v1.sampler.max_off_policy_threshold": None,
     }
     world.put("actor/pg_clipfrac", lambda t: 0.2 + 0.5 * min(1.0, 3 * t), 0.03)
-    world.columns["training/off_policy/trajectory_staleness/max"] = [float(chance.randint(5, 40)) for _ in range(500)]
+    world.columns["training/off_policy/trajectory_staleness/max"] = [
+        float(chance.randint(5, 40)) for _ in range(500)
+    ]
     world.put("timing_s/agent_loop/slowest/prompt_length", lambda t: 200 if t < 0.5 else 900, 20)
     world.put("timing_s/agent_loop/slowest/response_length", lambda t: 800 if t < 0.5 else 4000, 80)
     return world

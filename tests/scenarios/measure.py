@@ -1,4 +1,5 @@
-"""Measures how judging does on planted failures and on healthy runs; as a script, prints the README's table.
+"""Measures how judging does on planted failures and on healthy runs; as a script, prints the
+README's table.
 
 python tests/scenarios/measure.py [SEEDS [FIRST]]
 
@@ -70,7 +71,9 @@ def measure(failure: Failure, dialect: str, seed: int, directory: Path) -> Resul
     raised = sorted(_step(one) for one in history if one.id == failure.id)
     late = [step for step in raised if step >= onset]
     bad = frozenset(one.id for one in history if one.severity > Severity.INFO) - {failure.id}
-    return Result(failure.id, dialect, seed, onset, late[0] if late else None, len(late) < len(raised), bad)
+    return Result(
+        failure.id, dialect, seed, onset, late[0] if late else None, len(late) < len(raised), bad
+    )
 
 
 def _step(episode: Episode) -> int:
@@ -78,7 +81,9 @@ def _step(episode: Episode) -> int:
 
 
 def alarms(name: str, seed: int, directory: Path) -> tuple[int, list[Episode]]:
-    """Return the length of a healthy run in steps, and all warnings and criticals that it ever got."""
+    """Return the length of a healthy run in steps, and all warnings and criticals that it ever
+    got.
+    """
     world = HEALTHY[name](random.Random(f"{name} {seed}"))
     form = FORMS[world.dialect][seed % len(FORMS[world.dialect])]
     verdict = judged(world, form, directory)

@@ -1,7 +1,8 @@
 """A TRL run's scalars as verl would have logged them: the same training under verl's names.
 
-What TRL alone logs has no name of verl's and is left out (`reward_std`, `clip_ratio/low_min`, the maxima of ratios); of
-what verl alone logs, only the extremes of advantages follow from TRL's figures.
+What TRL alone logs has no name of verl's and is left out (`reward_std`, `clip_ratio/low_min`, the
+maxima of ratios); of what verl alone logs, only the extremes of advantages follow from TRL's
+figures.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
-    # TRL adds no KL penalty to rewards (`beta` is a term of the loss), so that verl's score and reward are the same.
+    # TRL adds no KL penalty to rewards (`beta` is a term of the loss), so that verl's score and
+    # reward are the same.
     "reward": ("critic/score/mean", "critic/rewards/mean"),
     "loss": ("actor/pg_loss",),
     "kl": ("actor/kl_loss",),
@@ -44,7 +46,9 @@ class Row(NamedTuple):
 
 
 def history(trainer_state: Path) -> list[Mapping[str, Any]]:
-    """Return the records of a `trainer_state.json` that have a reward, oldest first; the closing summary has none."""
+    """Return the records of a `trainer_state.json` that have a reward, oldest first; the closing
+    summary has none.
+    """
     state = json.loads(trainer_state.read_text(encoding="utf-8"))
     return [record for record in state["log_history"] if "reward" in record]
 
@@ -53,24 +57,37 @@ def under_verl_names(records: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return a TRL run's records under verl's names; a number that is None there was not finite."""
     rows, tokens = [], 0.0
     for record in records:
-        figures = {name: math.nan if value is None else float(value) for name, value in record.items()}
+        figures = {
+            name: math.nan if value is None else float(value) for name, value in record.items()
+        }
         values = {"training/global_step": figures["step"]}
-        values |= {new: figures[old] for old, names in _NAMES.items() if old in figures for new in names}
+        values |= {
+            new: figures[old] for old, names in _NAMES.items() if old in figures for new in names
+        }
         values |= _components(figures) | _advantages(figures)
         if "num_tokens" in figures:
-            values["perf/total_num_tokens"], tokens = figures["num_tokens"] - tokens, figures["num_tokens"]
+            values["perf/total_num_tokens"], tokens = (
+                figures["num_tokens"] - tokens,
+                figures["num_tokens"],
+            )
         rows.append(Row(int(figures["step"]), values))
     return rows
 
 
 def _components(figures: Mapping[str, float]) -> dict[str, float]:
     """Return the parts of the reward under the names that verl's users log them by."""
-    parts = (name.split("/") for name in figures if name.startswith("rewards/") and name.endswith("/mean"))
+    parts = (
+        name.split("/")
+        for name in figures
+        if name.startswith("rewards/") and name.endswith("/mean")
+    )
     return {f"reward_extra/{part}/mean": figures[f"rewards/{part}/mean"] for _, part, _ in parts}
 
 
 def _advantages(figures: Mapping[str, float]) -> dict[str, float]:
-    """Return the extremes of advantages, which are 0 where no group of samples has any spread in its rewards."""
+    """Return the extremes of advantages, which are 0 where no group of samples has any spread in
+    its rewards.
+    """
     if "frac_reward_zero_std" not in figures:
         return {}
     widest = 0.0 if figures["frac_reward_zero_std"] >= 1.0 else _WIDEST
@@ -90,7 +107,10 @@ def console(rows: Sequence[Row]) -> str:
 def file_logger(rows: Sequence[Row]) -> str:
     """Return the rows as verl's `FileLogger` writes them, which has null for what is not finite."""
     return "".join(
-        json.dumps({"step": step, "data": {name: _or_null(value) for name, value in values.items()}}) + "\n"
+        json.dumps(
+            {"step": step, "data": {name: _or_null(value) for name, value in values.items()}}
+        )
+        + "\n"
         for step, values in rows
     )
 

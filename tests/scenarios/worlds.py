@@ -1,7 +1,9 @@
-"""Simulated trainings whose numbers look like real ones, written as the bytes that real trainers write.
+"""Simulated trainings whose numbers look like real ones, written as the bytes that real trainers
+write.
 
-A world is a set of metrics over steps in one dialect, with samples and settings where they are wanted. Noise is
-correlated from step to step and from batch to batch. Everything follows from the seed.
+A world is a set of metrics over steps in one dialect, with samples and settings where they are
+wanted. Noise is correlated from step to step and from batch to batch. Everything follows from the
+seed.
 """
 
 from __future__ import annotations
@@ -53,15 +55,26 @@ class World:
             out.append(state)
         return out
 
-    def put(self, key: str, level: Callable[[float], float] | float, size: float = 0.0, *, low: float = -1e9) -> None:
-        """Add a metric: its level over the run (0..1), with noise of that size, never below `low`."""
+    def put(
+        self,
+        key: str,
+        level: Callable[[float], float] | float,
+        size: float = 0.0,
+        *,
+        low: float = -1e9,
+    ) -> None:
+        """Add a metric: its level over the run (0..1), with noise of that size, never below
+        `low`.
+        """
         noise = self.noise(size)
         last = max(1, self.steps - 1)
         values = (level(i / last) if callable(level) else level for i in range(self.steps))
         self.columns[key] = [max(low, value + noise[i]) for i, value in enumerate(values)]
 
     def change(self, key: str, onset: int, value: Callable[[int, float], float]) -> None:
-        """Replace a metric from a step on: `value` gets the steps since then and what the healthy value was."""
+        """Replace a metric from a step on: `value` gets the steps since then and what the healthy
+        value was.
+        """
         column = self.columns[key]
         for i in range(onset - 1, self.steps):
             known = column[i]
@@ -73,7 +86,12 @@ def verl(steps: int, chance: random.Random, *, top: float = 0.75, floor: float =
     """Return a healthy GRPO run with 0/1 rewards in verl's names."""
     world = World("verl", steps, chance)
     put = world.put
-    put("critic/score/mean", lambda t: floor + (top - floor) * (1 - math.exp(-3 * t)), 0.025, low=0.0)
+    put(
+        "critic/score/mean",
+        lambda t: floor + (top - floor) * (1 - math.exp(-3 * t)),
+        0.025,
+        low=0.0,
+    )
     world.columns["critic/rewards/mean"] = list(world.columns["critic/score/mean"])
     put("critic/advantages/max", 2.0, 0.2)
     put("critic/advantages/min", -2.0, 0.2)
@@ -99,11 +117,17 @@ def verl(steps: int, chance: random.Random, *, top: float = 0.75, floor: float =
     put("timing_s/gen", lambda t: 20 + 6 * t, 1.5, low=1.0)
     put("timing_s/update_actor", 15, 0.5)
     put("timing_s/ref", 4, 0.2)
-    parts = zip(*(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True)
+    parts = zip(
+        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")), strict=True
+    )
     world.columns["timing_s/step"] = [sum(value or 0.0 for value in values) + 3 for values in parts]
     put("perf/total_num_tokens", lambda t: 1e6 * (1 + 0.3 * t), 2e4)
     world.columns["timing_s/step"][0] = 300.0
-    validate(world, "val-core/openai/gsm8k/acc/mean@1", lambda t: floor + (top - 0.05 - floor) * (1 - math.exp(-3 * t)))
+    validate(
+        world,
+        "val-core/openai/gsm8k/acc/mean@1",
+        lambda t: floor + (top - 0.05 - floor) * (1 - math.exp(-3 * t)),
+    )
     return world
 
 
@@ -153,17 +177,29 @@ def other(steps: int, chance: random.Random) -> World:
     return world
 
 
-DIALECTS: dict[str, Callable[[int, random.Random], World]] = {"tutorial": tutorial, "verl": verl, "other": other}
+DIALECTS: dict[str, Callable[[int, random.Random], World]] = {
+    "tutorial": tutorial,
+    "verl": verl,
+    "other": other,
+}
 
 
-def validate(world: World, key: str, level: Callable[[float], float], every: int = 10, size: float = 0.012) -> None:
+def validate(
+    world: World, key: str, level: Callable[[float], float], every: int = 10, size: float = 0.012
+) -> None:
     """Add a validation score every few steps."""
     world.put(key, level, size)
-    world.columns[key] = [value if (i + 1) % every == 0 else None for i, value in enumerate(world.columns[key])]
+    world.columns[key] = [
+        value if (i + 1) % every == 0 else None for i, value in enumerate(world.columns[key])
+    ]
 
 
 def dump(
-    world: World, every: int, text: Callable[[int], str], score: Callable[[int, int], float], **extras: Any
+    world: World,
+    every: int,
+    text: Callable[[int], str],
+    score: Callable[[int, int], float],
+    **extras: Any,
 ) -> None:
     """Add rollout dumps: four prompts with four responses each."""
     for step in range(every, world.steps + 1, every):
@@ -196,7 +232,7 @@ def loop(chance: random.Random, *, chinese: bool = False) -> str:
     return kind * chance.randint(10, 40)
 
 
-# -- as files ---------------------------------------------------------------------------------------------------------
+# -- as files --------------------------------------------------------------------------------------
 
 
 def write(world: World, directory: Path, form: str) -> Path:
@@ -206,7 +242,9 @@ def write(world: World, directory: Path, form: str) -> Path:
     if world.again is not None:
         lines += lines[len(lines) * (world.again - 1) // world.steps :]
     name = {"console": "train.log", "file": "experiment.jsonl", "jsonl": "verl_logs.jsonl"}[form]
-    (directory / name).write_text("".join(f"{line}\n" for line in [*lines, *world.lines]), encoding="utf-8")
+    (directory / name).write_text(
+        "".join(f"{line}\n" for line in [*lines, *world.lines]), encoding="utf-8"
+    )
     for step, records in world.dumps.items():
         path = directory / "rollouts" / f"{step}.jsonl"
         path.parent.mkdir(exist_ok=True)
@@ -236,7 +274,9 @@ def _console(world: World) -> Sequence[str]:
 
 
 def _file(world: World) -> Sequence[str]:
-    return [json.dumps({"step": step, "data": row}).replace("NaN", "null") for step, row in _rows(world)]
+    return [
+        json.dumps({"step": step, "data": row}).replace("NaN", "null") for step, row in _rows(world)
+    ]
 
 
 def _jsonl(world: World) -> Sequence[str]:
@@ -248,7 +288,9 @@ def _jsonl(world: World) -> Sequence[str]:
         for key, value in row.items():
             scope, _, name = key.partition("/")
             scopes.setdefault(scope, {})[name] = value
-        lines += [json.dumps({"scope": scope, "step": step, **values}) for scope, values in scopes.items()]
+        lines += [
+            json.dumps({"scope": scope, "step": step, **values}) for scope, values in scopes.items()
+        ]
     return lines
 
 

@@ -1,4 +1,6 @@
-"""Numbers of any size, in every place where a log has one: nothing breaks, and no other line is lost."""
+"""Numbers of any size, in every place where a log has one: nothing breaks, and no other line is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,22 @@ from verl_tui.check import report, write_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Unreadable
-from verl_tui.sources.discovery import Finder
-from verl_tui.sources.settings import read_settings
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.folders.settings import read_settings
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 DATA = Path(__file__).parents[1] / "data"
 DOCUMENTS = {
-    **{name: (DATA / name).read_text() for name in ("filelogger_v06.jsonl", "filelogger_v07.jsonl", "tutorial.jsonl")},
-    **{name: (DATA / name).read_text() for name in ("console_v04.log", "console_v09.log", "console_sft.log")},
+    **{
+        name: (DATA / name).read_text()
+        for name in ("filelogger_v06.jsonl", "filelogger_v07.jsonl", "tutorial.jsonl")
+    },
+    **{
+        name: (DATA / name).read_text()
+        for name in ("console_v04.log", "console_v09.log", "console_sft.log")
+    },
     "7.jsonl": (DATA / "rollout_v1.jsonl").read_text(),
     "bars.log": "step:1 - a:1\nTraining Progress:  1%|x | 1/9 [1:00:01<00:02]\nTotal training steps: 9\n"
     "epoch 0, step 1\nSetting global step to 3\nlocal_global_step_folder: /x/global_step_4\n"
@@ -48,10 +56,25 @@ PLACE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 NUMBERS = st.one_of(
     st.integers(1, 5000).map(lambda digits: "9" * digits),
     st.integers(1, 5000).map(lambda digits: "-1" + "0" * digits),
-    st.sampled_from(["1e999", "-1e999", "1e-999", "0", "-1", "0.5", "1e18", str(2**63), str(-(2**63)), str(2**64)]),
+    st.sampled_from(
+        [
+            "1e999",
+            "-1e999",
+            "1e-999",
+            "0",
+            "-1",
+            "0.5",
+            "1e18",
+            str(2**63),
+            str(-(2**63)),
+            str(2**64),
+        ]
+    ),
 )
 HUGE = pytest.mark.parametrize(
-    "number", ["9" * 18, "9" * 25, "9" * 400, "-" + "9" * 5000, "1e999"], ids=["18", "25", "400", "-5000", "1e999"]
+    "number",
+    ["9" * 18, "9" * 25, "9" * 400, "-" + "9" * 5000, "1e999"],
+    ids=["18", "25", "400", "-5000", "1e999"],
 )
 
 
@@ -81,13 +104,23 @@ def test_the_same_number_everywhere(tmp_path: Path, name: str, number: str) -> N
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_number_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(DOCUMENTS)))
     text = DOCUMENTS[name]
-    chosen = data.draw(st.dictionaries(st.integers(0, len(PLACE.findall(text)) - 1), NUMBERS, min_size=1, max_size=4))
+    chosen = data.draw(
+        st.dictionaries(
+            st.integers(0, len(PLACE.findall(text)) - 1), NUMBERS, min_size=1, max_size=4
+        )
+    )
     places = iter(range(text.count("")))
-    look(tmp_path_factory.mktemp("any"), name, PLACE.sub(lambda found: chosen.get(next(places), found[0]), text))
+    look(
+        tmp_path_factory.mktemp("any"),
+        name,
+        PLACE.sub(lambda found: chosen.get(next(places), found[0]), text),
+    )
 
 
 @pytest.mark.parametrize("name", ["filelogger_v07.jsonl", "console_sft.log", "progress.csv"])
@@ -105,7 +138,9 @@ def test_a_line_costs_no_other(tmp_path: Path, name: str, number: str) -> None:
 
 
 def points(run: Run) -> set[tuple[str, int, str]]:
-    return {(key, step, repr(value)) for key in run.keys for step, value in values(run, key).items()}
+    return {
+        (key, step, repr(value)) for key in run.keys for step, value in values(run, key).items()
+    }
 
 
 @pytest.mark.parametrize("digits", [19, 25, 400, 5000])
@@ -130,7 +165,11 @@ def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["- a=%s\n- b=2\n", "a: %s\nb: 2\n"])
-@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, "0x" + "f" * 5000], ids=["400", "5000", "hexadecimal"])
+@pytest.mark.parametrize(
+    "number", ["9" * 400, "9" * 5000, "0x" + "f" * 5000], ids=["400", "5000", "hexadecimal"]
+)
 def test_settings_of_any_length(text: str, number: str) -> None:
     found = read_settings((text % number).encode())
-    assert isinstance(found, Unreadable) or (found["b"] == 2 and json.dumps(found)), "what is told can be written"
+    assert isinstance(found, Unreadable) or (found["b"] == 2 and json.dumps(found)), (
+        "what is told can be written"
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.records import Writer
-from verl_tui.sources.authors import Authors
+from verl_tui.sources.host.event_file_authors import Authors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,9 @@ def proc(root: Path, *, space: str = FIRST) -> Path:
     return root
 
 
-def process(root: Path, pid: int, *, began: float = BEGUN - 60, state: str = "S", inside: int | None = None) -> None:
+def process(
+    root: Path, pid: int, *, began: float = BEGUN - 60, state: str = "S", inside: int | None = None
+) -> None:
     """Put a process there; `inside` is its number in a container."""
     folder = root / str(pid)
     folder.mkdir()
@@ -36,7 +38,9 @@ def process(root: Path, pid: int, *, began: float = BEGUN - 60, state: str = "S"
     (folder / "status").write_text(f"Name:\tpython\nNSpid:\t{numbers}\nThreads:\t1\n")
 
 
-def event_file(folder: Path, *, host: str = "gpu-7.lan", pid: int = 4711, changed: float = NOW - 5) -> Path:
+def event_file(
+    folder: Path, *, host: str = "gpu-7.lan", pid: int = 4711, changed: float = NOW - 5
+) -> Path:
     path = folder / f"events.out.tfevents.{BEGUN}.{host}.{pid}.0"
     path.write_bytes(b"x")
     os.utime(path, (changed, changed))
@@ -52,7 +56,9 @@ def look(root: Path, path: Path, now: float = NOW) -> Writer | None:
     return Authors(root, "gpu-7.lan").look([path], now).get(path)
 
 
-def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(system: Path, tmp_path: Path) -> None:
+def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(
+    system: Path, tmp_path: Path
+) -> None:
     path = event_file(tmp_path)
     assert look(system, path) == Writer(4711, "", gone=True, by_name=True)
     process(system, 4711)
@@ -74,9 +80,16 @@ def test_a_dead_process_that_nobody_has_waited_for_is_gone(system: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", ["events.out.tfevents.1795000000.gpu-8.lan.4711.0", "events.out.tfevents.1795000000.gpu-7.lan", "train.log"]
+    "name",
+    [
+        "events.out.tfevents.1795000000.gpu-8.lan.4711.0",
+        "events.out.tfevents.1795000000.gpu-7.lan",
+        "train.log",
+    ],
 )
-def test_other_hosts_and_names_without_a_process_tell_nothing(system: Path, tmp_path: Path, name: str) -> None:
+def test_other_hosts_and_names_without_a_process_tell_nothing(
+    system: Path, tmp_path: Path, name: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(b"x")
     os.utime(path, (NOW, NOW))
@@ -110,4 +123,6 @@ def test_a_file_that_grows_after_all_is_written_elsewhere(system: Path, tmp_path
 
 def test_what_cannot_be_seen_is_no_proof(tmp_path: Path) -> None:
     assert look(tmp_path / "nowhere", event_file(tmp_path)) is None
-    assert Authors(tmp_path, "h").look([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW) == {}
+    assert (
+        Authors(tmp_path, "h").look([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW) == {}
+    )

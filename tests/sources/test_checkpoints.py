@@ -8,7 +8,8 @@ import pytest
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.sources.checkpoints import TRACKER, CheckpointSource, checkpoint_step
+from verl_tui.sources.files.checkpoint_names import checkpoint_step
+from verl_tui.sources.folders.checkpoints import TRACKER, CheckpointSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,13 @@ def told(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]]:
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        *(("global_step_120", 120), ("policy-step-7", 7), ("checkpoint-250", 250), ("step5", 5), ("step_6", 6)),
+        *(
+            ("global_step_120", 120),
+            ("policy-step-7", 7),
+            ("checkpoint-250", 250),
+            ("step5", 5),
+            ("step_6", 6),
+        ),
         *(("best_model", None), ("global_step_", None), ("global_step_1_old", None)),
     ],
 )
@@ -34,7 +41,15 @@ def test_names(name: str, step: int | None) -> None:
 def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None:
     source = CheckpointSource(tmp_path)
     home = tmp_path / "checkpoints" / "project" / "experiment"
-    for name in ("global_step_20", "global_step_10", "best_model", "best", "best_global_step_10", "bestiary", "actor"):
+    for name in (
+        "global_step_20",
+        "global_step_10",
+        "best_model",
+        "best",
+        "best_global_step_10",
+        "bestiary",
+        "actor",
+    ):
         (home / name).mkdir(parents=True)
     assert sorted(told(source), key=str) == [
         (EventKind.BEST, "best", None),
@@ -52,7 +67,10 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
     assert [(kind, step) for kind, _, step in told(source)] == [(EventKind.SAVED, 10)]
     tracker.write_text("20\n")
     (home / "global_step_10").rmdir()
-    assert [(kind, step) for kind, _, step in told(source)] == [(EventKind.REMOVED, 10), (EventKind.SAVED, 20)]
+    assert [(kind, step) for kind, _, step in told(source)] == [
+        (EventKind.REMOVED, 10),
+        (EventKind.SAVED, 20),
+    ]
     assert source.status().records == 4
 
 
@@ -79,7 +97,9 @@ def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
         assert run.checkpoints == {5: "/disk/global_step_5"}
 
 
-def test_a_checkpoint_without_the_state_that_is_written_last_is_still_being_saved(tmp_path: Path) -> None:
+def test_a_checkpoint_without_the_state_that_is_written_last_is_still_being_saved(
+    tmp_path: Path,
+) -> None:
     source = CheckpointSource(tmp_path)
     for step in (20, 40):
         (tmp_path / f"checkpoint-{step}").mkdir(parents=True)

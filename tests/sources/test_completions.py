@@ -1,4 +1,6 @@
-"""Samples in columns: ms-swift's JSONL, TRL's Parquet and W&B tables; rewards are added up where no total stands."""
+"""Samples in columns: ms-swift's JSONL, TRL's Parquet and W&B tables; rewards are added up where no
+total stands.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,15 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import Sample, Unreadable
-from verl_tui.sources import FORMATS, completions, parquet, wandb_tables
-from verl_tui.sources.rewards import RewardSum
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.formats import FORMATS, completions, parquet
+from verl_tui.sources.formats.wandb import tables as wandb_tables
 from verl_tui.sources.source import FileSource
 
-MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+MADE = (
+    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    / "made"
+)
 
 
 def columns(step: int, **more: list[Any]) -> dict[str, list[Any]]:
@@ -63,23 +69,40 @@ def test_a_first_line_longer_than_what_is_looked_at_is_recognised() -> None:
     assert completions.matches(Path("completions.jsonl"), line[: 128 * 1024])
 
 
-def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(tmp_path: Path) -> None:
+def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "completions.jsonl").write_bytes(LINES)
     source = FileSource(tmp_path / "completions.jsonl", completions)
     drain(source)
-    assert source.status().note == "the reward of a sample is Right + Short: no total is stated, no weights are known"
+    assert (
+        source.status().note
+        == "the reward of a sample is Right + Short: no total is stated, no weights are known"
+    )
     (tmp_path / "args.json").write_text(json.dumps({"reward_weights": [2, 0.5]}))
     source = FileSource(tmp_path / "completions.jsonl", completions)
     scores = [record.score for record in drain(source) if isinstance(record, Sample)]
     assert scores[:2] == [2.125, 0.0]
-    assert source.status().note == "the reward of a sample is 2 × Right + 0.5 × Short: no total is stated"
+    assert (
+        source.status().note
+        == "the reward of a sample is 2 × Right + 0.5 × Short: no total is stated"
+    )
 
 
 @pytest.mark.parametrize(
     ("record", "reward"),
     [
         ({"prompt": "a", "completion": "b", "reward": 3.0, "acc_reward": 1.0}, 3.0),
-        ({"prompt": "a", "completion": "b", "acc_reward": 1.0, "format_reward": 0.5, "reward_std": 9.0}, 1.5),
+        (
+            {
+                "prompt": "a",
+                "completion": "b",
+                "acc_reward": 1.0,
+                "format_reward": 0.5,
+                "reward_std": 9.0,
+            },
+            1.5,
+        ),
         ({"prompt": "a", "completion": "b", "rewards": {"acc": 1.0, "format": 0.25}}, 1.25),
         ({"prompt": "a", "completion": "b", "length": 7}, None),
         ({"prompt": "a", "completion": "b", "acc_reward": None}, None),
@@ -97,12 +120,18 @@ def test_a_step_trained_again_replaces_its_samples(tmp_path: Path) -> None:
 
 def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"columns": names, "data": rows, "ncols": len(names), "nrows": len(rows)}))
+    path.write_text(
+        json.dumps({"columns": names, "data": rows, "ncols": len(names), "nrows": len(rows)})
+    )
     return path
 
 
 def test_wandb_tables_in_any_capitalisation(tmp_path: Path) -> None:
-    path = table(tmp_path / "samples_4_abc.table.json", ["Step", "Prompt", "Response", "Reward"], [[7, "p", "r", 0.5]])
+    path = table(
+        tmp_path / "samples_4_abc.table.json",
+        ["Step", "Prompt", "Response", "Reward"],
+        [[7, "p", "r", 0.5]],
+    )
     assert wandb_tables.matches(path, path.read_bytes())
     (sample,) = samples_in(path, wandb_tables)
     assert (sample.step, sample.prompt, sample.response, sample.score) == (7, "p", "r", 0.5)
@@ -114,19 +143,28 @@ def test_completion_tables_of_trl_at_wandb(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "config.yaml").write_text("reward_weights:\n  value: [1.0, 2.0]\n")
     names = ["step", "prompt", "completion", "says_a", "is_short", "advantage"]
-    path = table(tmp_path / "files/media/table/completions_4_abc.table.json", names, [["3", "p", "c", 1.0, 0.5, 0.1]])
+    path = table(
+        tmp_path / "files/media/table/completions_4_abc.table.json",
+        names,
+        [["3", "p", "c", 1.0, 0.5, 0.1]],
+    )
     (sample,) = samples_in(path, wandb_tables)
     assert (sample.step, sample.score) == (3, 2.0)
 
 
-def test_a_table_logged_twice_counts_once_and_one_that_grows_tells_its_new_rows(tmp_path: Path) -> None:
+def test_a_table_logged_twice_counts_once_and_one_that_grows_tells_its_new_rows(
+    tmp_path: Path,
+) -> None:
     rows = [[n, "p", f"r{n}", 0.5] for n in range(1, 7)]
     names = ["step", "prompt", "response", "reward"]
     first = table(tmp_path / "s_1_aa.table.json", names, rows[:2])
     again = table(tmp_path / "s_2_aa.table.json", names, rows[:2])
     other = table(tmp_path / "copy_1_aa.table.json", names, rows[:2])
     grown = table(tmp_path / "s_3_bb.table.json", names, rows)
-    told = {path: [sample.step for sample in samples_in(path, wandb_tables)] for path in (first, again, other, grown)}
+    told = {
+        path: [sample.step for sample in samples_in(path, wandb_tables)]
+        for path in (first, again, other, grown)
+    }
     assert sorted(told[first] + told[again] + told[other]) == [1, 2]
     assert told[grown] == [3, 4, 5, 6]
 
@@ -144,14 +182,21 @@ def test_trls_parquet(tmp_path: Path) -> None:
     path.parent.mkdir()
     head = write_parquet(path, columns(10))
     assert next(one for one in FORMATS if one.matches(path, head)) is parquet
-    assert not any(one.matches(path.with_name("train.parquet"), head) for one in FORMATS), "a data set"
-    assert [(sample.step, sample.score) for sample in samples_in(path, parquet)] == [(10, 1.25), (10, 0.0)]
+    assert not any(one.matches(path.with_name("train.parquet"), head) for one in FORMATS), (
+        "a data set"
+    )
+    assert [(sample.step, sample.score) for sample in samples_in(path, parquet)] == [
+        (10, 1.25),
+        (10, 0.0),
+    ]
     (path.parent.parent / "train.jsonl").write_text('{"step": 10, "loss": 0.5}\n')
     run = read_run(tmp_path)
     assert values(run, "samples/score") == {10: 0.625}
 
 
-def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_one_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "completions_00010.parquet"
     path.write_bytes(b"PAR1" + bytes(40) + b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -171,23 +216,37 @@ def test_a_parquet_file_that_is_not_whole_is_said_once(tmp_path: Path) -> None:
     assert told.reason == "not complete: still being written, or cut off"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(cuts=st.lists(st.integers(0, 4000), max_size=6))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     for name, format, data in (
         ("c.jsonl", completions, LINES),
-        ("completions_00010.parquet", parquet, write_parquet(tmp_path / "completions_00010.parquet", columns(10))),
+        (
+            "completions_00010.parquet",
+            parquet,
+            write_parquet(tmp_path / "completions_00010.parquet", columns(10)),
+        ),
     ):
         _, records = feed_in_pieces(tmp_path / name, format, data, cuts)
-        assert sum(isinstance(record, Sample) for record in records) == (6 if format is completions else 2)
+        assert sum(isinstance(record, Sample) for record in records) == (
+            6 if format is completions else 2
+        )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(data=st.binary(max_size=60), at=st.integers(0, 900), lost=st.integers(0, 60))
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     for name, format, text in (
         ("c.jsonl", completions, LINES),
-        ("completions_00010.parquet", parquet, write_parquet(tmp_path / "completions_00010.parquet", columns(10))),
+        (
+            "completions_00010.parquet",
+            parquet,
+            write_parquet(tmp_path / "completions_00010.parquet", columns(10)),
+        ),
     ):
         path = tmp_path / name
         path.write_bytes(text[:at] + data + text[at + lost :])
@@ -200,6 +259,10 @@ def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
 def test_real_completions_have_the_trainers_reward() -> None:
     run = read_run(MADE / "swift_resume/out/completions.jsonl")
-    history = json.loads((MADE / "swift_resume/out/checkpoint-80/trainer_state.json").read_text())["log_history"]
+    history = json.loads((MADE / "swift_resume/out/checkpoint-80/trainer_state.json").read_text())[
+        "log_history"
+    ]
     truth = {entry["step"]: entry["reward"] for entry in history if "reward" in entry}
-    assert values(run, "samples/score") == {step: pytest.approx(reward, abs=1e-5) for step, reward in truth.items()}
+    assert values(run, "samples/score") == {
+        step: pytest.approx(reward, abs=1e-5) for step, reward in truth.items()
+    }

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from log_reading import drain, read_run, read_runs, values
 
 from verl_tui.records import Restart, Rows
-from verl_tui.sources import compressed, filelogger
-from verl_tui.sources.compressed import CompressedTail
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.files import compressed
+from verl_tui.sources.files.compressed import CompressedTail
+from verl_tui.sources.formats import filelogger
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 DICE = random.Random(7)
 PLAIN = b"".join(
-    json.dumps({"step": step, "data": {"critic/score/mean": DICE.random()}}).encode() + b"\n" for step in range(1, 4000)
+    json.dumps({"step": step, "data": {"critic/score/mean": DICE.random()}}).encode() + b"\n"
+    for step in range(1, 4000)
 )
 """More than one slice, compressed."""
 
@@ -48,7 +50,9 @@ def test_a_run_is_found_and_read(tmp_path: Path) -> None:
     (tmp_path / "run_a").mkdir()
     (tmp_path / "run_b").mkdir()
     (tmp_path / "run_a" / "metrics.jsonl.gz").write_bytes(gzip.compress(PLAIN))
-    (tmp_path / "run_b" / "train.log.gz").write_bytes(gzip.compress(b"(T pid=1) step:3 - critic/score/mean:0.25\n"))
+    (tmp_path / "run_b" / "train.log.gz").write_bytes(
+        gzip.compress(b"(T pid=1) step:3 - critic/score/mean:0.25\n")
+    )
     (tmp_path / "run_b" / "model.bin.gz").write_bytes(gzip.compress(b"step:3 - a:1\n"))
     runs = read_runs(tmp_path)
     assert {name: run.step for name, run in runs.items()} == {"run_a": 3999, "run_b": 3}
@@ -57,7 +61,11 @@ def test_a_run_is_found_and_read(tmp_path: Path) -> None:
         step: data["critic/score/mean"] for step, data in expected.items()
     }
     (state,) = (s for s in runs["run_a"].sources.values() if s.status.format == "verl file logger")
-    assert state.status.bytes_read == state.status.size == (tmp_path / "run_a" / "metrics.jsonl.gz").stat().st_size
+    assert (
+        state.status.bytes_read
+        == state.status.size
+        == (tmp_path / "run_a" / "metrics.jsonl.gz").stat().st_size
+    )
 
 
 def test_a_file_named_by_the_user(tmp_path: Path) -> None:
@@ -67,7 +75,12 @@ def test_a_file_named_by_the_user(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"step:1 - a:1\n", "damaged gzip data"), (b"", "empty so far"), (b"\x1f\x8b", "empty so far")]
+    ("content", "why"),
+    [
+        (b"step:1 - a:1\n", "damaged gzip data"),
+        (b"", "empty so far"),
+        (b"\x1f\x8b", "empty so far"),
+    ],
 )
 def test_what_is_no_log_is_said(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "train.log.gz"
@@ -80,7 +93,9 @@ def test_what_is_no_log_is_said(tmp_path: Path, content: bytes, why: str) -> Non
 def test_several_members_and_padding(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     half = len(PLAIN) // 2
-    path.write_bytes(gzip.compress(PLAIN[:half]) + gzip.compress(b"") + gzip.compress(PLAIN[half:]) + bytes(600))
+    path.write_bytes(
+        gzip.compress(PLAIN[:half]) + gzip.compress(b"") + gzip.compress(PLAIN[half:]) + bytes(600)
+    )
     assert everything(CompressedTail(path)) == PLAIN
 
 
@@ -99,7 +114,9 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     packed = gzip.compress(PLAIN)
     tail = CompressedTail(path)
     found = b""
-    for start, stop in itertools.pairwise([0, 1, 5, 40, len(packed) // 2, len(packed) - 3, len(packed)]):
+    for start, stop in itertools.pairwise(
+        [0, 1, 5, 40, len(packed) // 2, len(packed) - 3, len(packed)]
+    ):
         with path.open("ab") as file:
             file.write(packed[start:stop])
         found += everything(tail)
@@ -120,14 +137,18 @@ def test_a_file_that_is_replaced_begins_anew(tmp_path: Path) -> None:
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_what_lies_before_damage_is_read(tmp_path: Path, at: int, byte: int, end: int) -> None:
     packed = bytearray(gzip.compress(PLAIN, mtime=0))
     cut = bytes(packed[: end % len(packed)])
     path = tmp_path / "a.gz"
     path.write_bytes(cut)
     found = everything(CompressedTail(path))
-    assert found == zlib.decompressobj(31).decompress(cut), "a file cut off is no damage: more may follow"
+    assert found == zlib.decompressobj(31).decompress(cut), (
+        "a file cut off is no damage: more may follow"
+    )
     packed[at % len(packed)] = byte
     path.write_bytes(packed)
     tail = CompressedTail(path)

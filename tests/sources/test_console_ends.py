@@ -1,4 +1,6 @@
-"""How a console tells of its run's end: errors, signals, failed starts, and what only looks like an end."""
+"""How a console tells of its run's end: errors, signals, failed starts, and what only looks like an
+end.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from hypothesis import strategies as st
 from log_reading import read_run, read_runs
 
 from verl_tui.records import Event, EventKind, Progress, Pulse
-from verl_tui.runs.state import State, state
-from verl_tui.sources.console import ConsoleDecoder
-from verl_tui.sources.lines import LineReader
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.formats.console.decoder import ConsoleDecoder
+from verl_tui.sources.formats.lines import LineReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +25,19 @@ BAR = "\r 41%|████      | 41/100 [00:01<00:01, 33.86it/s]"
 TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'
 RANKS = "".join(
     f"[rank{rank}]: {line}\n"
-    for rank, text in ((3, "torch.OutOfMemoryError: CUDA out of memory."), (1, "RuntimeError: NCCL communicator"))
+    for rank, text in (
+        (3, "torch.OutOfMemoryError: CUDA out of memory."),
+        (1, "RuntimeError: NCCL communicator"),
+    )
     for line in (*TRACE.splitlines(), text)
 )
-ENDS = {EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED, EventKind.FINISHED, EventKind.EXITED}
+ENDS = {
+    EventKind.FATAL,
+    EventKind.TRACEBACK,
+    EventKind.STOPPED,
+    EventKind.FINISHED,
+    EventKind.EXITED,
+}
 
 
 def records(text: str) -> list[object]:
@@ -53,7 +64,10 @@ def test_a_traceback_behind_a_bar_that_is_painted_once_more() -> None:
 @pytest.mark.parametrize(
     ("bar", "line"),
     [
-        (BAR, "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***"),
+        (
+            BAR,
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***",
+        ),
         (BAR, "*** SIGTERM received at time=1795344697 on cpu 1 ***"),
         ("\rTrain:  31%|███       | 31/100 [00:05<00:13,  5.25it/s, loss=0.1]", "Killed"),
         (
@@ -106,7 +120,9 @@ def test_ctrl_c_is_an_end_from_outside() -> None:
 
 
 def test_signals_to_other_ranks_follow_from_an_error() -> None:
-    text = f"{TRACE}NameError: name 'x' is not defined\n*** SIGTERM received at time=1 on cpu 1 ***\n"
+    text = (
+        f"{TRACE}NameError: name 'x' is not defined\n*** SIGTERM received at time=1 on cpu 1 ***\n"
+    )
     assert last(text)[:2] == (EventKind.TRACEBACK, "NameError: name 'x' is not defined")
 
 
@@ -120,7 +136,11 @@ def test_a_block_without_a_traceback() -> None:
         '  File "main_ppo.py", line 9, in run\n'
         "ValueError: Total available GPUs 0 is less than total desired GPUs 8\n"
     )
-    assert last(text) == (EventKind.FATAL, "ValueError: Total available GPUs 0 is less than total desired GPUs 8", 3)
+    assert last(text) == (
+        EventKind.FATAL,
+        "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
+        3,
+    )
     plain = "✗ Error: training failed\n  in train\nKeyError: 'prompt'\n"
     assert last(plain)[:2] == (EventKind.TRACEBACK, "KeyError: 'prompt'")
 
@@ -138,7 +158,10 @@ def test_errors_of_ranks_and_actors_carry_who_said_it() -> None:
         "RuntimeError: judge endpoint returned 503",
     ]
     (found,) = events("".join(f"{worker}{line}\n" for line in text))
-    assert (found.actor, found.text) == ("AgentLoopWorkerTQ", "RuntimeError: judge endpoint returned 503")
+    assert (found.actor, found.text) == (
+        "AgentLoopWorkerTQ",
+        "RuntimeError: judge endpoint returned 503",
+    )
 
 
 @pytest.mark.parametrize("prefix", ["", "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "])
@@ -152,10 +175,14 @@ def test_an_actor_that_failed_while_it_was_made_died_of_its_own_exception(prefix
         '  File "fsdp_workers.py", line 149, in __init__',
         "ValueError: no such backend",
     ]
-    found = [one for one in events("".join(f"{prefix}{line}\n" for line in text)) if one.kind in ENDS]
+    found = [
+        one for one in events("".join(f"{prefix}{line}\n" for line in text)) if one.kind in ENDS
+    ]
     assert found[-1].text == "ValueError: no such backend"
     assert "ActorDiedError: The" not in " ".join(one.text for one in found)
-    killed = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+    killed = (
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+    )
     assert last("".join(f"{line}\n" for line in (*text[:3], killed)))[1] == killed
 
 
@@ -179,8 +206,12 @@ def test_heartbeats_and_times_are_signs_of_life() -> None:
     first, second = (one for one in records(text) if isinstance(one, Pulse))
     assert first.said == second.said == "pending: 0, running: 8, finished: 0, failure: 0"
     assert (second.time or 0) - (first.time or 0) == 60.0
-    lines = "".join(f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n" for second in (37, 38, 39, 40))
-    assert len([one for one in records(lines) if isinstance(one, Pulse)]) == 2, "one for ten seconds is enough"
+    lines = "".join(
+        f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n" for second in (37, 38, 39, 40)
+    )
+    assert len([one for one in records(lines) if isinstance(one, Pulse)]) == 2, (
+        "one for ten seconds is enough"
+    )
 
 
 @given(st.data())
@@ -204,24 +235,43 @@ def test_any_cut_gives_the_same(data: st.DataObject) -> None:
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(noise: bytes) -> None:
     reader = LineReader(ConsoleDecoder())
-    reader.feed(noise + b"\n" + BAR.encode() + noise + b"Traceback (most recent call last):\n" + noise + b"\n")
+    reader.feed(
+        noise
+        + b"\n"
+        + BAR.encode()
+        + noise
+        + b"Traceback (most recent call last):\n"
+        + noise
+        + b"\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        (f"{TRACE}ModuleNotFoundError: No module named 'trl'\n", "ModuleNotFoundError: No module named 'trl'"),
+        (
+            f"{TRACE}ModuleNotFoundError: No module named 'trl'\n",
+            "ModuleNotFoundError: No module named 'trl'",
+        ),
         ("run.sh: line 3: accelerate: command not found\n", "accelerate: command not found"),
-        ("python: can't open file '/home/me/train.py': [Errno 2] No such file\n", "python: can't open file"),
+        (
+            "python: can't open file '/home/me/train.py': [Errno 2] No such file\n",
+            "python: can't open file",
+        ),
         ("/usr/bin/python3: No module named verl.trainer\n", "No module named verl.trainer"),
-        ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n", "unrecognized arguments: --x"),
+        (
+            "usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n",
+            "unrecognized arguments: --x",
+        ),
         (
             "Could not override 'a.b'.\n\nSet the environment variable HYDRA_FULL_ERROR=1 for more.\n",
             "Could not override 'a.b'.",
         ),
     ],
 )
-def test_a_failed_start_is_a_crashed_run_with_its_cause(tmp_path: Path, text: str, cause: str) -> None:
+def test_a_failed_start_is_a_crashed_run_with_its_cause(
+    tmp_path: Path, text: str, cause: str
+) -> None:
     (tmp_path / "train.log").write_text(text)
     run = read_run(tmp_path)
     assert state(run, time.time() + 90) is State.CRASHED
@@ -259,5 +309,7 @@ def test_other_programs_of_theirs_make_no_run(tmp_path: Path, text: str) -> None
 
 
 def test_tracebacks_of_others_make_no_run(tmp_path: Path) -> None:
-    (tmp_path / "web.log").write_text('Traceback (most recent call last):\n  File "app.py", line 3\nKeyError: 1\n')
+    (tmp_path / "web.log").write_text(
+        'Traceback (most recent call last):\n  File "app.py", line 3\nKeyError: 1\n'
+    )
     assert read_runs(tmp_path) == {}

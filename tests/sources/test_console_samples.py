@@ -1,4 +1,6 @@
-"""Samples that verl and TRL print on the console: of validation or training, whole, with all their values."""
+"""Samples that verl and TRL print on the console: of validation or training, whole, with all their
+values.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces
 
 from verl_tui.records import Sample, Unreadable
-from verl_tui.sources import console
+from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 
-MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+MADE = (
+    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    / "made"
+)
 RAY = "(TaskRunner pid=7) "
 TABLE = """\
   1%|          | 3/300 [00:00<00:31,  9.61it/s]╭──────────────── Step 3 ────────────────╮
@@ -31,7 +36,15 @@ TABLE = """\
 
 
 def block(prompt: str, *values: str) -> str:
-    lines = [f"[prompt] {prompt}", "more of it", "[response] r", "", "and on", "[ground_truth] 4", *values]
+    lines = [
+        f"[prompt] {prompt}",
+        "more of it",
+        "[response] r",
+        "",
+        "and on",
+        "[ground_truth] 4",
+        *values,
+    ]
     return "".join(f"{RAY}{line}\n" for line in lines)
 
 
@@ -56,7 +69,10 @@ def test_what_follows_a_validation_is_a_validations_with_its_other_values(tmp_pa
         + f"{RAY}step:2 - actor/loss:0.5 - critic/x:1\n"
     )
     found = samples_in(tmp_path / "train.log", text)
-    assert [(sample.step, sample.validation, sample.prompt, sample.score, dict(sample.extras)) for sample in found] == [
+    assert [
+        (sample.step, sample.validation, sample.prompt, sample.score, dict(sample.extras))
+        for sample in found
+    ] == [
         (0, True, "q0\nmore of it", 0.5, {"acc": 1.0, "pred": "four words"}),
         (1, False, "q1\nmore of it", 1.0, {}),
         (2, True, "q2\nmore of it", 0.25, {"acc": 0.0}),
@@ -65,7 +81,9 @@ def test_what_follows_a_validation_is_a_validations_with_its_other_values(tmp_pa
     assert {sample.response for sample in found} == {"r\n\nand on"}
 
 
-def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from(tmp_path: Path) -> None:
+def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from(
+    tmp_path: Path,
+) -> None:
     text = (
         f"{RAY}step:11 - actor/loss:0.5 - critic/x:1\n"
         + f"{RAY}Setting global step to 10\n"
@@ -73,7 +91,9 @@ def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from
         + block("q", "[score] 0.5")
         + f"{RAY}step:10 - val-core/x:0.5\n"
     )
-    assert [(sample.step, sample.validation) for sample in samples_in(tmp_path / "train.log", text)] == [(10, True)]
+    assert [
+        (sample.step, sample.validation) for sample in samples_in(tmp_path / "train.log", text)
+    ] == [(10, True)]
 
 
 def test_the_last_sample_of_a_log_is_not_lost(tmp_path: Path) -> None:
@@ -96,14 +116,18 @@ def test_a_table_without_an_end_is_told_in_the_end(tmp_path: Path) -> None:
 LOG = (block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - b:2.0\n").encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(cuts=st.lists(st.integers(0, len(LOG)), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     _, records = feed_in_pieces(tmp_path / "a.log", console, LOG, cuts)
     assert [record.score for record in records if isinstance(record, Sample)] == [0.25, 1.0, 0.5]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(data=st.binary(max_size=60), at=st.integers(0, len(LOG)), lost=st.integers(0, 80))
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     path = tmp_path / "a.log"
@@ -121,8 +145,12 @@ def test_real_consoles() -> None:
         for record in drain(FileSource(MADE / "verl061_healthy/train.log", console))
         if isinstance(record, Sample)
     ]
-    assert [(sample.step, sample.validation) for sample in validated] == [(step, True) for step in range(0, 41, 5)]
+    assert [(sample.step, sample.validation) for sample in validated] == [
+        (step, True) for step in range(0, 41, 5)
+    ]
     assert {"length", "starts"} <= set(validated[0].extras)
     source = FileSource(MADE / "t019_log1/train.log", console)
-    printed = [record for record in (*drain(source), *source.finish()) if isinstance(record, Sample)]
+    printed = [
+        record for record in (*drain(source), *source.finish()) if isinstance(record, Sample)
+    ]
     assert [sample.step for sample in printed] == [step for step in range(1, 301) for _ in range(8)]

@@ -1,4 +1,6 @@
-"""Settings as consoles state them: printed by the trainer, dumped as arguments, in the command that started it."""
+"""Settings as consoles state them: printed by the trainer, dumped as arguments, in the command that
+started it.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
-from verl_tui.sources import console
-from verl_tui.sources.setting_values import flatten_settings
-from verl_tui.sources.settings import SettingsSource
+from verl_tui.sources.fields.setting_values import flatten_settings
+from verl_tui.sources.folders.settings import SettingsSource
+from verl_tui.sources.formats.console import decoder as console
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CONFIG = {
     "actor_rollout_ref": {
-        "actor": {"clip_ratio": 0.2, "optim": {"lr": 1e-06, "total_training_steps": -1}, "use_kl_loss": True},
-        "model": {"external_lib": None, "override_config": {}, "path": "/models/Qwen2.5-3B-Instruct"},
-        "rollout": {"n": 8, "name": "vllm", "stop": ["a" * 40, "b" * 40], "val_kwargs": {"n": 1, "top_k": -1}},
+        "actor": {
+            "clip_ratio": 0.2,
+            "optim": {"lr": 1e-06, "total_training_steps": -1},
+            "use_kl_loss": True,
+        },
+        "model": {
+            "external_lib": None,
+            "override_config": {},
+            "path": "/models/Qwen2.5-3B-Instruct",
+        },
+        "rollout": {
+            "n": 8,
+            "name": "vllm",
+            "stop": ["a" * 40, "b" * 40],
+            "val_kwargs": {"n": 1, "top_k": -1},
+        },
     },
     "algorithm": {"adv_estimator": "grpo", "kl_ctrl": {"kl_coef": 0.001, "type": "fixed"}},
     "data": {"max_response_length": 1024, "train_files": "~/data/gsm8k/train.parquet"},
@@ -61,11 +76,16 @@ def test_what_ray_adds_to_a_line_of_it_costs_nothing():
 def test_a_line_that_cuts_into_it_costs_one_setting_at_most_and_is_said(at):
     lines = list(PRINTED)
     half = len(lines[at].rstrip()) - 4
-    lines[at] = lines[at][:half] + "2026-02-07 12:14:22,356\tINFO worker.py:2012 -- Started a local {Ray} instance."
+    lines[at] = (
+        lines[at][:half]
+        + "2026-02-07 12:14:22,356\tINFO worker.py:2012 -- Started a local {Ray} instance."
+    )
     found, unreadable = read(*lines, STEP)
     whole = flatten_settings(CONFIG)
     assert len(whole.keys() - found[CONSOLE].keys()) <= 1
-    wrong = {key for key in whole.keys() & found[CONSOLE].keys() if whole[key] != found[CONSOLE][key]}
+    wrong = {
+        key for key in whole.keys() & found[CONSOLE].keys() if whole[key] != found[CONSOLE][key]
+    }
     assert wrong == set()
     assert len(unreadable) == 1
     assert unreadable[0].line in (at, at + 1)  # of a list over two lines, that where it begins
@@ -113,7 +133,9 @@ def test_a_flat_dict_with_names_of_a_training_is_one():
 
 def test_a_second_start_states_its_own_settings():
     again = [line.replace("15", "20") for line in PRINTED]
-    found, _ = read(*PRINTED, STEP, "2026 INFO worker.py:1 -- Started a local Ray instance.", *again, STEP)
+    found, _ = read(
+        *PRINTED, STEP, "2026 INFO worker.py:1 -- Started a local Ray instance.", *again, STEP
+    )
     assert found[CONSOLE]["trainer.total_epochs"] == 20
 
 
@@ -156,7 +178,9 @@ def test_a_launch_command_with_options():
         "run sh: `/opt/bin/python /opt/swift/cli/rlhf.py --rlhf_type grpo --beta=0.04 --use_vllm --max_steps 100`",
         STEP,
     )
-    assert found == {LAUNCH: {"rlhf_type": "grpo", "beta": 0.04, "use_vllm": True, "max_steps": 100}}
+    assert found == {
+        LAUNCH: {"rlhf_type": "grpo", "beta": 0.04, "use_vllm": True, "max_steps": 100}
+    }
 
 
 def test_overrides_beyond_any_command_are_given_up():
@@ -165,7 +189,9 @@ def test_overrides_beyond_any_command_are_given_up():
 
 
 def test_overrides_of_a_start_that_failed():
-    found, _ = read("Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']")
+    found, _ = read(
+        "Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']"
+    )
     assert found == {LAUNCH: {"a.b": 1, "data.x": "two", "trainer.nnodes": 1}}
 
 
@@ -245,7 +271,9 @@ def test_a_configuration_of_something_else_is_none_of_the_run():
 
 def test_arguments_that_wandb_keeps(tmp_path: Path):
     path = tmp_path / "wandb-metadata.json"
-    path.write_text(json.dumps({"program": "main_ppo.py", "args": ["data.x=1", "a.b=c", "trainer.nnodes=2"]}))
+    path.write_text(
+        json.dumps({"program": "main_ppo.py", "args": ["data.x=1", "a.b=c", "trainer.nnodes=2"]})
+    )
     records, _ = SettingsSource(path).read()
     assert [(record.origin, record.values) for record in records] == [
         (str(path), {"wandb.program": "main_ppo.py"}),
@@ -254,10 +282,20 @@ def test_arguments_that_wandb_keeps(tmp_path: Path):
 
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
-VALUES = st.none() | st.booleans() | st.integers(-99, 10**6) | st.floats(allow_nan=False, allow_infinity=False) | KEYS
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-99, 10**6)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | KEYS
+)
 
 
-@given(st.dictionaries(KEYS, st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES) | VALUES), min_size=2, max_size=6))
+@given(
+    st.dictionaries(
+        KEYS, st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES) | VALUES), min_size=2, max_size=6
+    )
+)
 def test_any_printed_configuration_is_read_as_it_was(config):
     lines = pformat({"a": {"b": 1, "c": 2}, **config}, sort_dicts=False).split("\n")
     assert read(*lines, STEP)[0] == {CONSOLE: flatten_settings({"a": {"b": 1, "c": 2}, **config})}

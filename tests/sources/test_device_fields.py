@@ -1,4 +1,6 @@
-"""Records of several devices and ranks: devices in the panel, means over ranks, no name averaged."""
+"""Records of several devices and ranks: devices in the panel, means over ranks, no name
+averaged.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run, values
 
-from verl_tui.runs.devices import logged_devices
-from verl_tui.sources.devices import devices, is_name, worker
+from verl_tui.runs.views.devices import logged_devices
+from verl_tui.sources.fields.devices import devices, is_name, worker
 
 GIB = 2**30
 
@@ -23,7 +25,8 @@ def run_of(tmp_path, *records):
 
 def seen(run):
     return {
-        one.gpu.index: (one.gpu.utilization, one.gpu.memory_used, one.gpu.temperature) for one in logged_devices(run)[0]
+        one.gpu.index: (one.gpu.utilization, one.gpu.memory_used, one.gpu.temperature)
+        for one in logged_devices(run)[0]
     }
 
 
@@ -34,7 +37,14 @@ def note(run):
 
 def test_the_tutorials_system_records_are_devices(tmp_path):
     records = [
-        {"scope": "system", "step": step, "gpu_util": util, "memory_util": 40, "temperature_c": 60 + gpu, "gpu_id": gpu}
+        {
+            "scope": "system",
+            "step": step,
+            "gpu_util": util,
+            "memory_util": 40,
+            "temperature_c": 60 + gpu,
+            "gpu_id": gpu,
+        }
         for step in (1, 2)
         for gpu, util in enumerate((90, 10))
     ]
@@ -68,7 +78,14 @@ def test_devices_by_other_names(tmp_path, records):
 
 def test_metrics_of_ranks_are_averaged_and_said(tmp_path):
     records = [
-        {"step": step, "rank": rank, "local_rank": rank, "loss": step + rank, "pid": 4000 + rank, "effective_rank": 7.0}
+        {
+            "step": step,
+            "rank": rank,
+            "local_rank": rank,
+            "loss": step + rank,
+            "pid": 4000 + rank,
+            "effective_rank": 7.0,
+        }
         for step in (1, 2, 3)
         for rank in range(4)
     ]
@@ -80,7 +97,9 @@ def test_metrics_of_ranks_are_averaged_and_said(tmp_path):
 
 
 def test_one_ranks_file_alone_is_fine_and_ranks_may_start_anew(tmp_path):
-    alone = run_of(tmp_path, *({"step": step, "rank": 3, "loss": float(step)} for step in (1, 2, 3, 2, 3)))
+    alone = run_of(
+        tmp_path, *({"step": step, "rank": 3, "loss": float(step)} for step in (1, 2, 3, 2, 3))
+    )
     assert (values(alone, "loss"), note(alone)) == ({1: 1.0, 2: 2.0, 3: 3.0}, None)
     assert [mark.step for mark in alone.restarts] == [2]
     again = [
@@ -96,7 +115,9 @@ def test_one_ranks_file_alone_is_fine_and_ranks_may_start_anew(tmp_path):
 
 def test_ranks_that_do_not_keep_step_are_no_restart(tmp_path):
     order = [(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (3, 1)]
-    run = run_of(tmp_path, *({"step": step, "rank": rank, "loss": float(rank)} for step, rank in order))
+    run = run_of(
+        tmp_path, *({"step": step, "rank": rank, "loss": float(rank)} for step, rank in order)
+    )
     assert values(run, "loss") == {1: 0.5, 2: 0.5, 3: 0.5}
     assert run.restarts == []
 

@@ -1,4 +1,6 @@
-"""Dicts of metrics on a console: their steps, their values in every spelling, and what only looks like them."""
+"""Dicts of metrics on a console: their steps, their values in every spelling, and what only looks
+like them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import Event, EventKind, Rows
-from verl_tui.runs.state import State, state
-from verl_tui.sources import console
-from verl_tui.sources.gather import Row
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -30,9 +32,17 @@ CLEAR = "\r" + " " * 40 + "\r"
 
 
 def trained(at: int, total: int = 20, every: int = 2) -> str:
-    """Return what Hugging Face prints for `every` steps up to one: bars, the dict, the bar again."""
+    """Return what Hugging Face prints for `every` steps up to one: bars, the dict, the bar
+    again.
+    """
     bars = "".join(bar(step, total) for step in range(at - every + 1, at + 1))
-    logs = {"loss": at / 8, "grad_norm": math.nan if at == 4 else 0.5, "reward": at / 4, "kl": 1e-05, "epoch": at / 80}
+    logs = {
+        "loss": at / 8,
+        "grad_norm": math.nan if at == 4 else 0.5,
+        "reward": at / 4,
+        "kl": 1e-05,
+        "epoch": at / 80,
+    }
     return f"{bars}{CLEAR}{logs}\n{bar(at, total)}"
 
 
@@ -76,17 +86,18 @@ def repainted(at: int, total: int = 40) -> str:
 
 def kept_back(steps: Iterable[int], words: Iterable[str] = ()) -> str:
     """Return dicts that come all at once."""
-    return "".join(f"{{'loss': {at / 8}, 'epoch': {at / 400:.2f}}}\n" for at in steps) + "".join(words)
+    return "".join(f"{{'loss': {at / 8}, 'epoch': {at / 400:.2f}}}\n" for at in steps) + "".join(
+        words
+    )
 
 
 EVALUATED = "{'eval_loss': 0.25, 'epoch': 0.05}\n"
-SAVING = (
-    "Writing model shards:   0%|          | 0/1 [00:00<?, ?it/s]\rWriting model shards: 100%|##| 1/1 [00:00<00:00]\n"
-)
+SAVING = "Writing model shards:   0%|          | 0/1 [00:00<?, ?it/s]\rWriting model shards: 100%|##| 1/1 [00:00<00:00]\n"
 BUFFERED = (
     bar(0, 40)
     + "".join(map(repainted, range(2, 10, 2)))
-    # The tenth step's dict makes the buffer overflow: what it held comes in the middle of the clearing.
+    # The tenth step's dict makes the buffer overflow: what it held comes in the middle of the
+    # clearing.
     + f"{bar(10, 40)}{CLEAR}{kept_back(range(2, 10, 2))}{bar(10, 40)}"
     + "".join(map(repainted, range(12, 22, 2)))
     # Another bar flushes all of it. That of the evaluation is repainted too, and takes its leave.
@@ -101,10 +112,14 @@ BUFFERED = (
     + kept_back(range(30, 42, 2))
     + "{'train_runtime': 91.5, 'train_loss': 0.125, 'epoch': 0.1}\n"
 )
-CAPTURED = (
-    f"{bar(0, 40)[1:]}warning\n{bar(5, 40)[1:]}\n{kept_back(range(1, 16))}{bar(17, 40)[1:]}\n{kept_back((16, 17, 18))}"
-)
-CONSOLES = {"trl": TRL, "buffered": BUFFERED, "captured": CAPTURED, "slime": SLIME, "openrlhf": OPENRLHF}
+CAPTURED = f"{bar(0, 40)[1:]}warning\n{bar(5, 40)[1:]}\n{kept_back(range(1, 16))}{bar(17, 40)[1:]}\n{kept_back((16, 17, 18))}"
+CONSOLES = {
+    "trl": TRL,
+    "buffered": BUFFERED,
+    "captured": CAPTURED,
+    "slime": SLIME,
+    "openrlhf": OPENRLHF,
+}
 
 
 @pytest.mark.parametrize("name", CONSOLES)
@@ -114,7 +129,14 @@ def test_a_console_is_recognised(name: str) -> None:
 
 @pytest.mark.parametrize(
     "head",
-    ["", "{'loss': 1}", "{'epoch': 1}", "step 1: {'a': 1}", "We set {'lr': 1} and 'epoch': 2.\n", "{'a': 1}\n" * 9],
+    [
+        "",
+        "{'loss': 1}",
+        "{'epoch': 1}",
+        "step 1: {'a': 1}",
+        "We set {'lr': 1} and 'epoch': 2.\n",
+        "{'a': 1}\n" * 9,
+    ],
 )
 def test_not_every_text_is_a_console(head: str) -> None:
     assert not console.matches(Path("a.log"), head.encode())
@@ -136,19 +158,30 @@ def test_the_step_is_that_of_the_trainings_bar(tmp_path: Path) -> None:
 
 def test_the_end_is_told_without_a_bar(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("{'loss': 0.5, 'epoch': 0.5}\n{'train_runtime': '91.5', 'train_loss': '0.5', 'epoch': '1'}\n")
+    path.write_text(
+        "{'loss': 0.5, 'epoch': 0.5}\n{'train_runtime': '91.5', 'train_loss': '0.5', 'epoch': '1'}\n"
+    )
     run = read_run(path)
     assert [event.kind for event in run.events] == [EventKind.FINISHED]
     assert run.step == 1
 
 
-@pytest.mark.parametrize(("stated", "every"), [("", 1), ("TrainingArguments(logging_steps=10, x=1)\n", 10)])
+@pytest.mark.parametrize(
+    ("stated", "every"), [("", 1), ("TrainingArguments(logging_steps=10, x=1)\n", 10)]
+)
 def test_without_a_bar_dicts_are_counted(tmp_path: Path, stated: str, every: int) -> None:
     path = tmp_path / "train.log"
-    dicts = [{"loss": f"{n / 8:.4g}", "learning_rate": "1e-06", "epoch": f"{n / 100}"} for n in range(1, 6)]
-    path.write_text(stated + "".join(f"{logs}\n" for logs in dicts) + "{'eval_loss': 'nan', 'epoch': '0.05'}\n")
+    dicts = [
+        {"loss": f"{n / 8:.4g}", "learning_rate": "1e-06", "epoch": f"{n / 100}"}
+        for n in range(1, 6)
+    ]
+    path.write_text(
+        stated + "".join(f"{logs}\n" for logs in dicts) + "{'eval_loss': 'nan', 'epoch': '0.05'}\n"
+    )
     run = read_run(path)
-    assert values(run, "loss") == {n * every: n / 8 for n in range(1, 6)}, "numbers in quotes are numbers"
+    assert values(run, "loss") == {n * every: n / 8 for n in range(1, 6)}, (
+        "numbers in quotes are numbers"
+    )
     assert list(values(run, "eval_loss")) == [5 * every]
     assert math.isnan(values(run, "eval_loss")[5 * every])
 
@@ -165,8 +198,12 @@ def test_a_second_training_in_one_log_is_a_restart(tmp_path: Path) -> None:
 def test_bars_that_tqdm_leaves_out(tmp_path: Path) -> None:
     """Of quick steps, and after a resumption, hardly any is drawn but the one behind each dict."""
     path = tmp_path / "train.log"
-    dicts = "".join(f"{CLEAR}{{'loss': {at / 8}, 'epoch': {at / 80}}}\n{bar(at, 80)}" for at in range(45, 60, 5))
-    after = f"{bar(0, 8)}{CLEAR}{{'eval_loss': 0.5, 'epoch': 0.6875}}\n{bar(55, 80)}{bar(8, 8)}{CLEAR}"
+    dicts = "".join(
+        f"{CLEAR}{{'loss': {at / 8}, 'epoch': {at / 80}}}\n{bar(at, 80)}" for at in range(45, 60, 5)
+    )
+    after = (
+        f"{bar(0, 8)}{CLEAR}{{'eval_loss': 0.5, 'epoch': 0.6875}}\n{bar(55, 80)}{bar(8, 8)}{CLEAR}"
+    )
     end = f"{{'loss': 7.5, 'epoch': 0.75}}\n{bar(60, 80)}{CLEAR}{{'reward': 1, 'epoch': 0.75}}\n{bar(60, 80)}\n"
     path.write_text(bar(0, 80) + bar(45, 80) + dicts + after + end)
     run = read_run(path)
@@ -175,7 +212,9 @@ def test_bars_that_tqdm_leaves_out(tmp_path: Path) -> None:
     assert (run.step, run.total_steps, run.restarts) == (60, 80, [])
 
 
-def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cleared(tmp_path: Path) -> None:
+def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cleared(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "train.log"
     path.write_text(BUFFERED)
     run = read_run(path)
@@ -186,8 +225,12 @@ def test_dicts_that_a_buffer_kept_back_are_of_the_steps_at_which_the_bar_was_cle
     assert [source.status.note for source in run.sources.values()] == [None, None]
 
 
-TRL_LINE = "{'loss': 0.5, 'completions/mean_length': 24.0, 'frac_reward_zero_std': 0.0, 'epoch': 0.1}\n"
-FACTORY_LINE = "[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n"
+TRL_LINE = (
+    "{'loss': 0.5, 'completions/mean_length': 24.0, 'frac_reward_zero_std': 0.0, 'epoch': 0.1}\n"
+)
+FACTORY_LINE = (
+    "[INFO|2026-11-22 17:51:29] llamafactory.hparams.parser:523 >> Process rank: 0, world size: 1\n"
+)
 OLD_FACTORY_LINE = "11/22/2024 17:51:29 - INFO - llmtuner.hparams.parser - Process rank: 0\n"
 
 
@@ -241,14 +284,20 @@ def test_a_dict_is_shown_as_soon_as_the_bar_behind_it_is_painted(tmp_path: Path)
 
 def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text(f"{bar(0, 20)}\n{{'loss': 0.5, 'epoch': 0.1}}\nTraceback (most recent call last):\nKeyError: 1\n")
+    path.write_text(
+        f"{bar(0, 20)}\n{{'loss': 0.5, 'epoch': 0.1}}\nTraceback (most recent call last):\nKeyError: 1\n"
+    )
     assert values(read_run(path), "loss") == {1: 0.5}
 
 
 @pytest.mark.parametrize(
     ("written", "step", "total"),
     [
-        ("{'loss': '0.5', 'epoch': '0.1', 'global_step/max_steps': '10/438', 'elapsed_time': '1s'}", 10, 438),
+        (
+            "{'loss': '0.5', 'epoch': '0.1', 'global_step/max_steps': '10/438', 'elapsed_time': '1s'}",
+            10,
+            438,
+        ),
         ("{'loss': 0.5, 'step': 10}", 10, None),
         ("{'train/loss': 0.5, 'train/global_step': 10, 'epoch': 0.1}", 10, None),
         ("{'loss': 0.5, 'current_steps': 10, 'total_steps': 438}", 10, 438),
@@ -256,9 +305,13 @@ def test_a_dict_without_a_bar_behind_it_is_shown_once_nothing_more_comes(tmp_pat
         ("{'reward_mean': 0.5, 'iter': '10'}", 10, None),
     ],
 )
-def test_a_stated_step_is_believed_before_any_bar(tmp_path: Path, written: str, step: int, total: int | None) -> None:
+def test_a_stated_step_is_believed_before_any_bar(
+    tmp_path: Path, written: str, step: int, total: int | None
+) -> None:
     path = tmp_path / "train.log"
-    path.write_text(f"{trained(4)}{bar(6, 20)}{CLEAR}{written}\n{bar(6, 20)}\n{written.replace('10', '12')}\n")
+    path.write_text(
+        f"{trained(4)}{bar(6, 20)}{CLEAR}{written}\n{bar(6, 20)}\n{written.replace('10', '12')}\n"
+    )
     run = read_run(path)
     (key,) = {key for key in run.keys if key.startswith(("loss", "train/", "actor", "reward_"))} - {
         "reward",
@@ -279,10 +332,14 @@ def test_none_is_a_value_that_is_no_number(tmp_path: Path) -> None:
 
 def test_a_resumed_training_goes_on_where_its_bar_says(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text(TRL + bar(0, 30) + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15)) + "\n")
+    path.write_text(
+        TRL + bar(0, 30) + "".join(trained(at, 30, 1).lstrip("\r") for at in range(11, 15)) + "\n"
+    )
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [11]
-    assert values(run, "loss") == {at: at / 8 for at in (*range(2, 12, 2), *range(11, 15), *range(16, 21, 2))}
+    assert values(run, "loss") == {
+        at: at / 8 for at in (*range(2, 12, 2), *range(11, 15), *range(16, 21, 2))
+    }
     assert (run.step, run.total_steps) == (14, 30)
 
 
@@ -305,7 +362,9 @@ def test_a_training_that_goes_on_with_another_bar_and_repeats_no_step_is_a_resta
 
 def test_without_a_bar_the_trainers_word_tells_that_it_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text(kept_back((4, 8)) + "  Continuing training from global step 2\n" + kept_back((12, 16)))
+    path.write_text(
+        kept_back((4, 8)) + "  Continuing training from global step 2\n" + kept_back((12, 16))
+    )
     run = read_run(path)
     assert [mark.step for mark in run.restarts] == [3]
     assert list(values(run, "loss")) == [1, 2, 3, 4]
@@ -377,7 +436,9 @@ def test_openrlhf(tmp_path: Path) -> None:
     ],
 )
 def test_what_only_looks_like_metrics(line: str) -> None:
-    assert not [r for r in console.ConsoleDecoder().decode(line.encode(), 1) if isinstance(r, Row | Event)]
+    assert not [
+        r for r in console.ConsoleDecoder().decode(line.encode(), 1) if isinstance(r, Row | Event)
+    ]
 
 
 def test_a_dict_does_not_become_settings(tmp_path: Path) -> None:
@@ -395,13 +456,17 @@ def test_half_a_dict_waits_for_its_end(tmp_path: Path) -> None:
 
 def test_checkpoints_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text(TRL + "[INFO|trainer.py:3503] 2025-01-02 >> Saving model checkpoint to out/checkpoint-500\n")
+    path.write_text(
+        TRL + "[INFO|trainer.py:3503] 2025-01-02 >> Saving model checkpoint to out/checkpoint-500\n"
+    )
     assert read_run(path).checkpoints == {500: "out/checkpoint-500"}
 
 
 @pytest.mark.parametrize("name", CONSOLES)
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) -> None:
     path, data = tmp_path / "train.log", CONSOLES[name].encode()
     whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
@@ -410,12 +475,18 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) 
     assert {key: repr(values(pieces, key)) for key in pieces.keys} == {
         key: repr(values(whole, key)) for key in whole.keys
     }
-    assert (pieces.step, pieces.total_steps, pieces.outcome) == (whole.step, whole.total_steps, whole.outcome)
+    assert (pieces.step, pieces.total_steps, pieces.outcome) == (
+        whole.step,
+        whole.total_steps,
+        whole.outcome,
+    )
 
 
 @pytest.mark.parametrize("name", CONSOLES)
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_flipped_byte_is_survived(tmp_path: Path, name: str, at: int, byte: int) -> None:
     data = bytearray(CONSOLES[name].encode())
     data[at % len(data)] = byte
@@ -423,11 +494,19 @@ def test_any_flipped_byte_is_survived(tmp_path: Path, name: str, at: int, byte: 
     assert run.keys
 
 
-@pytest.mark.parametrize("piece", ["1%|  | 1/9 [", "1%|  | 1/9 [00:01]", "1%|", "1", " ", "{'loss': "])
+@pytest.mark.parametrize(
+    "piece", ["1%|  | 1/9 [", "1%|  | 1/9 [00:01]", "1%|", "1", " ", "{'loss': "]
+)
 def test_a_line_of_a_megabyte_of_bars_is_read_to_its_end(tmp_path: Path, piece: str) -> None:
     """Patterns that try every beginning with every end would take minutes over it."""
     path = tmp_path / "train.log"
-    path.write_text("Started a local Ray instance\n" + piece * (2**20 // len(piece)) + "%|\n" + trained(2) + "\n")
+    path.write_text(
+        "Started a local Ray instance\n"
+        + piece * (2**20 // len(piece))
+        + "%|\n"
+        + trained(2)
+        + "\n"
+    )
     assert values(read_run(path), "reward") == {2: 0.5}
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from log_reading import read_runs
 
-from verl_tui.sources import console
-from verl_tui.sources.checkpoints import TRACKER
-from verl_tui.sources.discovery import Finder
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.passed import PassedOver, sentences
+from verl_tui.sources.folders.checkpoints import TRACKER
+from verl_tui.sources.formats.console import decoder as console
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
@@ -59,8 +59,16 @@ def test_a_run_directory_with_everything(tree):
 
 
 def test_a_directory_of_runs(tree):
-    top = tree(run_1__train_DOT_log=CONSOLE, run_2__verl_logs_DOT_jsonl=TUTORIAL, run_3__a__exp_DOT_jsonl=METRICS)
-    assert found(top) == {"run_1": ["train.log"], "run_2": ["verl_logs.jsonl"], "run_3/a": ["exp.jsonl"]}
+    top = tree(
+        run_1__train_DOT_log=CONSOLE,
+        run_2__verl_logs_DOT_jsonl=TUTORIAL,
+        run_3__a__exp_DOT_jsonl=METRICS,
+    )
+    assert found(top) == {
+        "run_1": ["train.log"],
+        "run_2": ["verl_logs.jsonl"],
+        "run_3/a": ["exp.jsonl"],
+    }
     assert found(f"{top}/run_[12]") == {"run_1": ["train.log"], "run_2": ["verl_logs.jsonl"]}
 
 
@@ -100,7 +108,9 @@ def test_links_in_circles_end(tree):
 
 
 def test_the_console_that_wandb_kept_is_no_second_run(tree):
-    top = tree(train_DOT_log=CONSOLE, **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE})
+    top = tree(
+        train_DOT_log=CONSOLE, **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE}
+    )
     assert found(top) == {top.name: ["train.log"]}
 
 
@@ -110,7 +120,9 @@ def test_settings_and_dumps_beside_a_file_named_by_the_user(tree):
 
 
 def test_dumps_alone_are_a_run(tree):
-    top = tree(rollouts__3_DOT_jsonl=SAMPLE, rollouts__4_DOT_jsonl="", rollouts__notes_DOT_txt="nothing")
+    top = tree(
+        rollouts__3_DOT_jsonl=SAMPLE, rollouts__4_DOT_jsonl="", rollouts__notes_DOT_txt="nothing"
+    )
     assert found(top) == {top.name: ["rollouts"]}
     assert found(top / "rollouts") == {top.name: ["rollouts"]}
     assert found(top / "rollouts" / "3.jsonl") == {top.name: ["3.jsonl"]}
@@ -142,7 +154,9 @@ def test_files_that_are_no_logs_say_so(tmp_path, name, data, words):
 def test_what_is_missing_and_what_is_waited_for(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "blank.log").touch()
-    discovery = Finder([str(tmp_path / name) for name in ("gone", "empty", "blank.log", "later_*")]).scan()
+    discovery = Finder(
+        [str(tmp_path / name) for name in ("gone", "empty", "blank.log", "later_*")]
+    ).scan()
     assert discovery.problems == (f"{tmp_path}/gone: no such file or directory",)
     assert [sentence.split(": ", 1)[1] for sentence in discovery.waiting] == [
         "no log in this directory yet: looking for *.jsonl, *.log, *.out, *.txt, *.csv",
@@ -205,7 +219,9 @@ def test_logs_and_directories_that_may_not_be_read_are_told(tree, close):
         PassedOver(f"{top}/bad/train.log", "permission denied"),
         PassedOver(f"{top}/shut", "permission denied"),
     )
-    assert list(sentences(discovery.passed)) == [f"{top}/bad/train.log, {top}/shut: permission denied"]
+    assert list(sentences(discovery.passed)) == [
+        f"{top}/bad/train.log, {top}/shut: permission denied"
+    ]
     assert (discovery.problems, discovery.waiting) == ((), ())
 
 
@@ -228,7 +244,9 @@ def test_a_directory_of_which_nothing_may_be_read(tree, close):
     close(top / "train.log")
     discovery = Finder([str(top)]).scan()
     assert discovery.passed == (PassedOver(f"{top}/train.log", "permission denied"),)
-    assert discovery.waiting == (f"{top}: no log in this directory yet: train.log could not be read",)
+    assert discovery.waiting == (
+        f"{top}: no log in this directory yet: train.log could not be read",
+    )
 
 
 def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch):
@@ -243,7 +261,9 @@ def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch
     monkeypatch.setattr(console, "matches", failing)
     discovery = Finder([str(top), str(top / "a/train.log")]).scan()
     assert [file.path for run in discovery.runs for file in run.files] == [top / "b/train.log"]
-    assert discovery.problems == (f"{top}/a/train.log: could not be looked at: OverflowError: too large",)
+    assert discovery.problems == (
+        f"{top}/a/train.log: could not be looked at: OverflowError: too large",
+    )
 
 
 def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):
@@ -259,17 +279,32 @@ def test_a_file_stays_with_the_run_it_was_found_to_be_of(tree):
     top = tree(a__exp_DOT_jsonl=METRICS, b__verl_logs_DOT_jsonl=TUTORIAL)
     feed, read = Feed([str(top)]), []
     for log in ({}, {"train_DOT_log": CONSOLE}):
-        assert len(found(tree(**log))) == 2 - len(log), "with a log above them all looks like one run"
+        assert len(found(tree(**log))) == 2 - len(log), (
+            "with a log above them all looks like one run"
+        )
         feed.scan()
-        read += [(batch.run, Path(batch.status.path).name) for batch in feed.read() if batch.records]
+        read += [
+            (batch.run, Path(batch.status.path).name) for batch in feed.read() if batch.records
+        ]
     assert sorted(read) == [("a", "exp.jsonl"), ("a", "train.log"), ("b", "verl_logs.jsonl")]
 
 
 def test_what_is_no_file_is_not_read(tree, tmp_path):
     """Opening a pipe waits for who writes into it, and what is read from it another misses."""
     tree(run__train_DOT_log=CONSOLE)
-    names = ("a.log", "b.jsonl", "c.log.gz", "3.jsonl", "config.yaml", "trainer_state.json", TRACKER)
-    pipes = [tmp_path / "run" / name for name in (*names, "events.out.tfevents.1", "run-x.wandb", "job.out", "job.err")]
+    names = (
+        "a.log",
+        "b.jsonl",
+        "c.log.gz",
+        "3.jsonl",
+        "config.yaml",
+        "trainer_state.json",
+        TRACKER,
+    )
+    pipes = [
+        tmp_path / "run" / name
+        for name in (*names, "events.out.tfevents.1", "run-x.wandb", "job.out", "job.err")
+    ]
     for pipe in pipes:
         os.mkfifo(pipe)
     (run,) = read_runs(tmp_path).values()

@@ -11,13 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from verl_tui.records import Fact, Sample, Unreadable
-from verl_tui.sources.dump_file import DumpFile
+from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-EACH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EACH = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -38,7 +40,9 @@ ROWS = st.lists(
 
 
 def written(rows: list[dict[str, Any]], between: str = "\n") -> bytes:
-    return "".join(json.dumps(one, ensure_ascii=False) + between for one in rows).encode("utf-8", "surrogatepass")
+    return "".join(json.dumps(one, ensure_ascii=False) + between for one in rows).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def read(file: DumpFile, limit: int = 2**20) -> list[Sample | Unreadable]:
@@ -49,17 +53,29 @@ def read(file: DumpFile, limit: int = 2**20) -> list[Sample | Unreadable]:
 
 def plain(rows: list[dict[str, Any]]) -> list[tuple[str, str, float]]:
     """Return what an independent reader makes of rows."""
-    return [(safe(r["input"]), safe(r["output"]), float(r["score"])) for r in rows if not r["uid"].startswith("pad")]
+    return [
+        (safe(r["input"]), safe(r["output"]), float(r["score"]))
+        for r in rows
+        if not r["uid"].startswith("pad")
+    ]
 
 
 def shown(samples: list[Sample | Unreadable]) -> list[tuple[str, str, float | None]]:
     assert all(isinstance(sample, Sample) for sample in samples), samples
-    return [(sample.prompt, sample.response, sample.score) for sample in samples if isinstance(sample, Sample)]
+    return [
+        (sample.prompt, sample.response, sample.score)
+        for sample in samples
+        if isinstance(sample, Sample)
+    ]
 
 
 @EACH
-@given(rows=ROWS, limit=st.integers(1, 200), blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"]))
-def test_rows_are_those_of_the_file(tmp_path: Path, rows: list[dict[str, Any]], limit: int, blank: str) -> None:
+@given(
+    rows=ROWS, limit=st.integers(1, 200), blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"])
+)
+def test_rows_are_those_of_the_file(
+    tmp_path: Path, rows: list[dict[str, Any]], limit: int, blank: str
+) -> None:
     path = tmp_path / "3.jsonl"
     path.write_bytes(written(rows, blank))
     file = DumpFile(path, 3)
@@ -97,7 +113,10 @@ def test_a_file_that_grows_gives_the_same_rows(
 
 
 @EACH
-@given(rows=ROWS, flips=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=5))
+@given(
+    rows=ROWS,
+    flips=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), min_size=1, max_size=5),
+)
 def test_broken_bytes_cost_their_rows_only(
     tmp_path: Path, rows: list[dict[str, Any]], flips: list[tuple[int, int]]
 ) -> None:
@@ -112,7 +131,9 @@ def test_broken_bytes_cost_their_rows_only(
     found = read(file, 97)
     assert all(isinstance(one, (Sample, Unreadable)) for one in found)
     assert len(file.facts(0, file.count_so_far)) == file.count_so_far
-    assert all(isinstance(text, str) for _, texts in file.texts(0, file.count_so_far) for text in texts)
+    assert all(
+        isinstance(text, str) for _, texts in file.texts(0, file.count_so_far) for text in texts
+    )
     if bytes(data).count(b"\n") == len(rows):
         untouched = plain([one for i, one in enumerate(rows) if i not in hit])
         sane = shown([one for one in found if isinstance(one, Sample)])
@@ -121,7 +142,13 @@ def test_broken_bytes_cost_their_rows_only(
 
 def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "3.jsonl"
-    path.write_bytes(written([row()]) + b"\n" + written([row(uid="pad_1")]) + b'{"a":\n{"a": 1}\n' + written([row()]))
+    path.write_bytes(
+        written([row()])
+        + b"\n"
+        + written([row(uid="pad_1")])
+        + b'{"a":\n{"a": 1}\n'
+        + written([row()])
+    )
     file = DumpFile(path, 3)
     first, broken, nothing, last = read(file)
     assert isinstance(first, Sample)
@@ -142,7 +169,11 @@ def test_a_last_line_counts_when_it_is_whole(tmp_path: Path) -> None:
     path.write_bytes(data[:-1])
     assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == ["a", "b"]
     path.write_bytes(data + written([row(output="c")]))
-    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == ["a", "b", "c"]
+    assert [sample.response for sample in read(file) if isinstance(sample, Sample)] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_a_file_written_again_begins_anew(tmp_path: Path) -> None:
@@ -157,7 +188,7 @@ def test_a_file_written_again_begins_anew(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.sources.dump_file.LONGEST_LINE", 200)
+    monkeypatch.setattr("verl_tui.sources.folders.dump_file.LONGEST_LINE", 200)
     path = tmp_path / "3.jsonl"
     path.write_bytes(b"x" * 1000 + b"\n" + written([row()]))
     file = DumpFile(path, 3)
@@ -195,7 +226,11 @@ def test_texts_of_a_row_are_what_is_shown(tmp_path: Path) -> None:
 
 def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:
     path = tmp_path / "3.jsonl"
-    first, broken, last = b' {"input": "a", "output": NaN}\r', b'{"input": \xff', written([row(output="\ud800")])[:-1]
+    first, broken, last = (
+        b' {"input": "a", "output": NaN}\r',
+        b'{"input": \xff',
+        written([row(output="\ud800")])[:-1],
+    )
     path.write_bytes(b"\n".join((first, b"", broken, written([row(uid="pad_1")])[:-1], last)))
     file = DumpFile(path, 3)
     read(file)

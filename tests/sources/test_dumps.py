@@ -15,9 +15,9 @@ from verl_tui.evaluation import Evaluation
 from verl_tui.records import Batch, Dump, Record, Restart, Rows, Sample, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
-from verl_tui.sources import dumps
-from verl_tui.sources.dump_file import DumpFile
-from verl_tui.sources.dumps import DumpSource, plan
+from verl_tui.sources.folders import dumps
+from verl_tui.sources.folders.dump_file import DumpFile
+from verl_tui.sources.folders.dumps import DumpSource, plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,12 @@ def home(tmp_path: Path) -> Path:
 
 
 def row(score: float = 1.0, group: int = 0, output: str = "so it is", **more: Any) -> str:
-    return json.dumps({"input": f"q{group}", "output": output, "score": score, "uid": f"g{group}_0_0", **more}) + "\n"
+    return (
+        json.dumps(
+            {"input": f"q{group}", "output": output, "score": score, "uid": f"g{group}_0_0", **more}
+        )
+        + "\n"
+    )
 
 
 def write(directory: Path, step: int, *rows: str) -> Path:
@@ -59,8 +64,15 @@ def drain(source: DumpSource) -> list[Record]:
 
 def told(records: Sequence[Record]) -> list[tuple[int, float]]:
     """Return step and mean score of each figure."""
-    figures = [(r.steps[0], dict(zip(r.keys, r.columns, strict=True))) for r in records if isinstance(r, Rows)]
-    return [(step, next(c[0] for key, c in found.items() if key.endswith("samples/score"))) for step, found in figures]
+    figures = [
+        (r.steps[0], dict(zip(r.keys, r.columns, strict=True)))
+        for r in records
+        if isinstance(r, Rows)
+    ]
+    return [
+        (step, next(c[0] for key, c in found.items() if key.endswith("samples/score")))
+        for step, found in figures
+    ]
 
 
 def dumped(records: Sequence[Record]) -> list[int]:
@@ -88,15 +100,22 @@ def test_all_steps_are_told_at_once_and_the_newest_is_read_first(tmp_path: Path)
     assert not [record for record in records if isinstance(record, Sample)], "samples stay on disk"
     status = source.status()
     assert (status.records, status.unreadable, status.problem, status.note) == (6, 0, None, None)
-    assert status.bytes_read == status.size == sum(path.stat().st_size for path in (tmp_path / "rollouts").iterdir())
+    assert (
+        status.bytes_read
+        == status.size
+        == sum(path.stat().st_size for path in (tmp_path / "rollouts").iterdir())
+    )
     assert status.path.endswith("rollouts/*.jsonl")
     assert source.read() == ((), False)
 
 
 @pytest.mark.parametrize(
-    ("name", "validation"), [("rollouts", False), ("latest", False), ("val_generations", True), ("my-eval", True)]
+    ("name", "validation"),
+    [("rollouts", False), ("latest", False), ("val_generations", True), ("my-eval", True)],
 )
-def test_validations_are_told_by_the_name_of_their_directory(tmp_path: Path, name: str, validation: bool) -> None:
+def test_validations_are_told_by_the_name_of_their_directory(
+    tmp_path: Path, name: str, validation: bool
+) -> None:
     write(tmp_path / name, 1, row())
     (dump, *_), _ = DumpSource(tmp_path / name).read()
     assert isinstance(dump, Dump)
@@ -104,8 +123,18 @@ def test_validations_are_told_by_the_name_of_their_directory(tmp_path: Path, nam
 
 
 def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text("step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n")
-    write(tmp_path / "rollouts", 2, row(1.0, 0), row(0.0, 0), row(0.0, 1), row(0.0, 1), row(uid="pad_0"))
+    (tmp_path / "train.log").write_text(
+        "step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n"
+    )
+    write(
+        tmp_path / "rollouts",
+        2,
+        row(1.0, 0),
+        row(0.0, 0),
+        row(0.0, 1),
+        row(0.0, 1),
+        row(uid="pad_0"),
+    )
     write(tmp_path / "validation", 2, row(0.25))
     run = read_run(tmp_path)
     assert run.samples.places == [Place(2, validation=False), Place(2, validation=True)]
@@ -159,7 +188,9 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     records = drain(source)
     assert told(records) == [(1, 2 / 3)]
     assert dumped(records) == [1]
-    assert source.status().bytes_read - before == path.stat().st_size - before, "and not from the beginning"
+    assert source.status().bytes_read - before == path.stat().st_size - before, (
+        "and not from the beginning"
+    )
     append(path, row(1.0).rstrip("\n"))
     assert told(drain(source)) == [(1, 0.75)], "a whole row needs no end"
     append(path, "\n", row(0.0))
@@ -193,7 +224,10 @@ def test_rows_that_cannot_be_read_are_told_with_their_file(home: Path) -> None:
     write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
     source = DumpSource(home)
     found = [record for record in drain(source) if isinstance(record, Unreadable)]
-    assert [(one.line, one.reason.split(":")[0]) for one in found] == [(2, "7.jsonl"), (3, "7.jsonl")]
+    assert [(one.line, one.reason.split(":")[0]) for one in found] == [
+        (2, "7.jsonl"),
+        (3, "7.jsonl"),
+    ]
     status = source.status()
     assert (status.unreadable, status.records) == (2, 2)
 
@@ -217,7 +251,9 @@ def test_a_dump_that_cannot_be_opened(home: Path) -> None:
     source = DumpSource(home)
     records = drain(source)
     assert told(records) == [(1, 1.0)]
-    assert [one.reason for one in records if isinstance(one, Unreadable)] == ["2.jsonl: is a directory"]
+    assert [one.reason for one in records if isinstance(one, Unreadable)] == [
+        "2.jsonl: is a directory"
+    ]
     assert source.status().unreadable == 1
     assert drain(source) == []
 
@@ -234,7 +270,7 @@ def test_a_dump_that_goes_while_it_is_read(home: Path, monkeypatch: pytest.Monke
     assert status.bytes_read == status.size
 
 
-# -- the budget --------------------------------------------------------------------------------------------------------
+# -- the budget ------------------------------------------------------------------------------------
 
 
 def test_what_the_budget_allows_is_read_whole() -> None:
@@ -292,9 +328,13 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert source.status().note == status.note
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
-    scores=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30),
+    scores=st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30
+    ),
     cuts=st.lists(st.integers(0, 10_000), max_size=6),
     block=st.integers(40, 400),
 )
@@ -303,7 +343,9 @@ def test_any_cut_gives_the_figures_of_the_whole(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dumps, "BLOCK", block)
-        data = "".join(row(score, group, f"it is {score} then", acc=score) for group, score in scores)
+        data = "".join(
+            row(score, group, f"it is {score} then", acc=score) for group, score in scores
+        )
         path = write(home, 4, "")
         source, run = DumpSource(home), Run("r")
         before = 0
@@ -313,15 +355,29 @@ def test_any_cut_gives_the_figures_of_the_whole(
             run_of(source, run)
     whole = Evaluation()
     for group, score in scores:
-        whole.add(Sample(4, f"q{group}", f"it is {score} then", score, group=f"g{group}", extras={"acc": score}))
+        whole.add(
+            Sample(
+                4,
+                f"q{group}",
+                f"it is {score} then",
+                score,
+                group=f"g{group}",
+                extras={"acc": score},
+            )
+        )
     assert {key: values(run, key)[4] for key in run.keys} == {
         f"samples/{name}": pytest.approx(value) for name, value in whole.figures().items()
     }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
-    lines=st.lists(st.binary(max_size=200) | st.builds(lambda text: row(output=text).encode(), st.text(max_size=20)))
+    lines=st.lists(
+        st.binary(max_size=200)
+        | st.builds(lambda text: row(output=text).encode(), st.text(max_size=20))
+    )
 )
 def test_any_bytes_are_survived(home: Path, lines: list[bytes]) -> None:
     path = home / "3.jsonl"

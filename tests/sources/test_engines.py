@@ -1,4 +1,6 @@
-"""Engines that a console names: which lines name one, and that nobody is asked unless the configuration wants it."""
+"""Engines that a console names: which lines name one, and that nobody is asked unless the
+configuration wants it.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,17 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import console
-from verl_tui.sources.console_engines import EngineReader
-from verl_tui.sources.engines import MOST, Engines
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.web import AUTHORIZATION
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console.engine_addresses import EngineReader
+from verl_tui.sources.http.client import AUTHORIZATION
+from verl_tui.sources.http.engines import MOST, Engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.sources.discovery import Discovery
+    from verl_tui.sources.discovery.finder import Discovery
 
 NOW = 1_800_000_000.0
 ASKING = replace(Config(), scrape_engines=True)
@@ -41,7 +43,7 @@ def named(*lines: bytes) -> tuple[str, ...]:
     return reader.engines
 
 
-# -- lines ---------------------------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,9 @@ _PIECES = st.sampled_from([
     b"Starting vLLM API server 0 on http://", b"0.0.0.0:", b"\xb2", b"9" * 30,
 ])  # fmt: skip
 _LINE = st.lists(_PIECES | st.binary(max_size=6), max_size=8).map(b"".join)
-_PREFIX = st.sampled_from([b"", TASK, b"(A pid=1, ip=1.2.3.4) ", b"(A pid=1, ip=:::) ", b"(A pid=2, ip=999.1.1.1) "])
+_PREFIX = st.sampled_from(
+    [b"", TASK, b"(A pid=1, ip=1.2.3.4) ", b"(A pid=1, ip=:::) ", b"(A pid=2, ip=999.1.1.1) "]
+)
 
 
 @given(st.lists(st.tuples(_PREFIX, _LINE), max_size=8))
@@ -135,7 +139,7 @@ def test_any_cut_of_the_bytes_names_the_same(at: int) -> None:
     assert reader.engines == ("http://10.0.0.1:1/metrics", "http://10.0.0.2:2/metrics")
 
 
-# -- which of them are asked ---------------------------------------------------------------------------------------
+# -- which of them are asked -----------------------------------------------------------------------
 
 
 def console_of(count: int, modified: float = NOW) -> Batch:
@@ -173,7 +177,7 @@ def test_engines_that_are_named_no_longer_are_let_go_and_taken_up_again() -> Non
     assert [source.leads for _, source in engines.found(NOW)] == [True, False]
 
 
-# -- from a console to figures --------------------------------------------------------------------------------------
+# -- from a console to figures ---------------------------------------------------------------------
 
 
 @contextmanager
@@ -195,7 +199,9 @@ def engine(name: str = "vllm:num_requests_running") -> Iterator[tuple[str, list[
         return app(environment, start)
 
     with make_server("127.0.0.1", 0, noted, handler_class=Silent) as server:  # type: ignore[arg-type]
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         thread.start()
         try:
             yield f"127.0.0.1:{server.server_port}", requests
@@ -206,12 +212,17 @@ def engine(name: str = "vllm:num_requests_running") -> Iterator[tuple[str, list[
 
 def written(folder: Path, place: str, age: float = 5.0) -> str:
     path = folder / "train.log"
-    path.write_text(f"(TaskRunner pid=5) LLMServerManager: ['{place}']\n" + "".join(map(STEPS.format, (1, 2, 3))))
+    path.write_text(
+        f"(TaskRunner pid=5) LLMServerManager: ['{place}']\n"
+        + "".join(map(STEPS.format, (1, 2, 3)))
+    )
     os.utime(path, (NOW - age, NOW - age))
     return str(path)
 
 
-def test_an_engines_figures_are_those_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engines_figures_are_those_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(AUTHORIZATION, "Bearer secret")
     with engine() as (place, requests):
         monitor = load([written(tmp_path, place)], ASKING, NOW)
@@ -275,7 +286,11 @@ def follow(path: str, *, scrape_engines: bool) -> Monitor:
 
     def deliver(news: Batch | Discovery) -> None:
         monitor.apply(news, NOW)
-        if isinstance(news, Batch) and news.records and news.status.path.startswith("http") is scrape_engines:
+        if (
+            isinstance(news, Batch)
+            and news.records
+            and news.status.path.startswith("http") is scrape_engines
+        ):
             stop.set()
 
     Feed([path], scrape_engines=scrape_engines).follow(stop, deliver, lambda: NOW)

@@ -1,4 +1,6 @@
-"""Files of samples without steps: evaluations, with their mean and their samples, and no training that hangs."""
+"""Files of samples without steps: evaluations, with their mean and their samples, and no training
+that hangs.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,16 @@ from verl_tui.check import report, write_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Sample
-from verl_tui.runs.state import State, is_evaluation, state
-from verl_tui.sources import FORMATS, samples
+from verl_tui.runs.views.state import State, is_evaluation, state
+from verl_tui.sources.formats import FORMATS, samples
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
 REAL = sorted(LOGS.glob("HappynessI__verl-for-AgentGym/**/eval_results_*.jsonl"))
 ASKED = {"role": "user", "content": "q"}
 RECORDS: list[dict[str, Any]] = [
-    {"id": n, "reward": n / 4, "conversations": [ASKED, {"role": "assistant", "content": f"a{n}"}]} for n in range(5)
+    {"id": n, "reward": n / 4, "conversations": [ASKED, {"role": "assistant", "content": f"a{n}"}]}
+    for n in range(5)
 ]
 LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
 
@@ -59,13 +62,18 @@ def test_what_check_says_of_one(tmp_path: Path) -> None:
     monitor = load([str(path)], Config(), NOW)
     assert not monitor.verdicts["eval"].findings
     text = write_text(report(monitor, NOW), monitor, NOW)
-    assert "eval: finished, an evaluation of 5 samples, mean score 0.5, last record 2h 00m ago" in text
+    assert (
+        "eval: finished, an evaluation of 5 samples, mean score 0.5, last record 2h 00m ago" in text
+    )
 
 
 def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(
-        "".join(json.dumps({"step": n, "prompt": "p", "response": "r", "score": 1.0}) + "\n" for n in (3, 4))
+        "".join(
+            json.dumps({"step": n, "prompt": "p", "response": "r", "score": 1.0}) + "\n"
+            for n in (3, 4)
+        )
     )
     run = read_run(path)
     assert values(run, "samples/score") == {3: 1.0, 4: 1.0}
@@ -83,12 +91,15 @@ def test_beside_a_training_it_ends_nothing(tmp_path: Path) -> None:
 
 def test_rewards_in_parts_are_added(tmp_path: Path) -> None:
     path = tmp_path / "eval.jsonl"
-    path.write_text(json.dumps({"prompt": "p", "response": "r", "rewards": {"acc": 1.0, "format": 0.5}}) + "\n")
+    path.write_text(
+        json.dumps({"prompt": "p", "response": "r", "rewards": {"acc": 1.0, "format": 0.5}}) + "\n"
+    )
     assert values(read_run(path), "val_samples/score") == {0: 1.5}
 
 
 @pytest.mark.parametrize(
-    "text", ['[{"prompt": "p", "response": "r"}]', '{"data": [1, 2]}', "[1, 2]", '{"a": {"prompt": "p"}}']
+    "text",
+    ['[{"prompt": "p", "response": "r"}]', '{"data": [1, 2]}', "[1, 2]", '{"a": {"prompt": "p"}}'],
 )
 def test_a_data_set_is_no_evaluation(text: str) -> None:
     assert not samples.matches(Path("train.json"), text.encode())
@@ -117,15 +128,21 @@ def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
 DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(cuts=st.lists(st.integers(0, len(DOCUMENT)), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     for name, data in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
         _, records = feed_in_pieces(tmp_path / name, samples, data, cuts)
-        assert [record.score for record in records if isinstance(record, Sample)] == [n / 4 for n in range(5)]
+        assert [record.score for record in records if isinstance(record, Sample)] == [
+            n / 4 for n in range(5)
+        ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(data=st.binary(max_size=60), at=st.integers(0, len(DOCUMENT)), lost=st.integers(0, 80))
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     for name, text in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):

@@ -17,11 +17,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Rows, Unreadable
-from verl_tui.runs.devices import logged_devices
-from verl_tui.sources import FORMATS, exposition
-from verl_tui.sources.discovery import Finder
-from verl_tui.sources.machines import HostFigures, device_figures, node_of
-from verl_tui.sources.scrapes import Sample, Scrape, Scrapes, quantile
+from verl_tui.runs.views.devices import logged_devices
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.prometheus_text.machine_exporters import (
+    HostFigures,
+    device_figures,
+    node_of,
+)
+from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, quantile
 from verl_tui.text import one_line
 
 TUTORIAL = b"""\
@@ -52,14 +57,22 @@ def read(*pieces: bytes) -> list[object]:
 
 def values(records: list[object]) -> dict[str, float]:
     rows = [record for record in records if isinstance(record, Rows)]
-    return {key: column[-1] for one in rows for key, column in zip(one.keys, one.columns, strict=True)}
+    return {
+        key: column[-1] for one in rows for key, column in zip(one.keys, one.columns, strict=True)
+    }
 
 
 def test_a_page_is_known_by_what_it_holds() -> None:
     recognised = next(one for one in FORMATS if one.matches(Path("saved"), TUTORIAL))
     assert recognised is exposition
     assert exposition.matches(Path("x.prom"), b"verl_average_reward 0.42\n")
-    for foreign in (b"", b"# a heading\n\nsome words\n", b"step 1 reward 2\n", b"{}\n", b"# TYPE is a word\nx y z\n"):
+    for foreign in (
+        b"",
+        b"# a heading\n\nsome words\n",
+        b"step 1 reward 2\n",
+        b"{}\n",
+        b"# TYPE is a word\nx y z\n",
+    ):
         assert not exposition.matches(Path("x.log"), foreign)
 
 
@@ -97,7 +110,9 @@ def test_a_page_says_the_same_however_it_is_cut(cuts: list[int]) -> None:
     assert values(read(*pieces)) == values(read(TUTORIAL))
 
 
-@given(junk=st.binary(max_size=80), at=st.integers(0, len(TUTORIAL)), cut=st.integers(0, len(TUTORIAL)))
+@given(
+    junk=st.binary(max_size=80), at=st.integers(0, len(TUTORIAL)), cut=st.integers(0, len(TUTORIAL))
+)
 def test_no_bytes_raise_anything(junk: bytes, at: int, cut: int) -> None:
     read(TUTORIAL[:at] + junk + TUTORIAL[at:][:cut])
     read(junk, TUTORIAL[:cut])
@@ -112,7 +127,9 @@ def test_no_line_of_the_formats_own_signs_raises_anything(text: str) -> None:
 def test_a_page_beyond_the_limit_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposition, "LARGEST", 100)
     records = read(TUTORIAL[:90], TUTORIAL[90:], TUTORIAL)
-    assert [record.reason for record in records if isinstance(record, Unreadable)] == ["larger than 0 MiB"]
+    assert [record.reason for record in records if isinstance(record, Unreadable)] == [
+        "larger than 0 MiB"
+    ]
 
 
 def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
@@ -154,7 +171,9 @@ def test_each_run_of_a_file_is_a_run(tmp_path: Path, named: str) -> None:
     monitor = load([str(tmp_path / named)], Config(), 1000.0)
     assert monitor.sentences == ()
     machines = monitor.runs.keys() - {"a", "b/../c", "p/grpo", "q/grpo"}
-    shown = {name: list(run.tail("r", 1)) for name, run in monitor.runs.items() if name not in machines}
+    shown = {
+        name: list(run.tail("r", 1)) for name, run in monitor.runs.items() if name not in machines
+    }
     assert shown == {"a": [1.0], "b/../c": [2.0], "p/grpo": [3.0], "q/grpo": [4.0]}
     (nobodys,) = machines
     assert [one.gpu.utilization for one in logged_devices(monitor.runs[nobodys])[0]] == [88.0]
@@ -184,7 +203,9 @@ def test_a_run_that_a_page_begins_to_tell_of_is_found_and_the_others_stay(tmp_pa
 def test_a_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client.parser", None)
     records = read(TUTORIAL)
-    assert [record.reason for record in records if isinstance(record, Unreadable)] == [exposition.MISSING]
+    assert [record.reason for record in records if isinstance(record, Unreadable)] == [
+        exposition.MISSING
+    ]
 
 
 def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
@@ -193,29 +214,45 @@ def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
     assert run.step == 120
     assert run.indicators["reward"] == "verl_average_reward"
     devices, _ = logged_devices(run)
-    assert [(one.gpu.index, one.gpu.memory_used) for one in devices] == [("0", 60_000_000_000), ("1", 70_000_000_000)]
+    assert [(one.gpu.index, one.gpu.memory_used) for one in devices] == [
+        ("0", 60_000_000_000),
+        ("1", 70_000_000_000),
+    ]
 
 
-# -- from scrapes to figures ---------------------------------------------------------------------------------------
+# -- from scrapes to figures -----------------------------------------------------------------------
 
 
 def scrape(*lines: tuple[str, dict[str, str], float], **kinds: str) -> Scrape:
-    return Scrape(tuple(Sample(name, tuple(sorted(labels.items())), value) for name, labels, value in lines), kinds)
+    return Scrape(
+        tuple(Sample(name, tuple(sorted(labels.items())), value) for name, labels, value in lines),
+        kinds,
+    )
 
 
 def test_counters_are_rates_and_a_process_that_began_anew_counts_from_nothing() -> None:
     scrapes = Scrapes()
     told = []
     for time, first, second in ((0.0, 100, 50), (10.0, 200, 70), (20.0, 30, 90)):
-        page = scrape(("vllm:t_total", {"engine": "0"}, first), ("vllm:t_total", {"engine": "1"}, second))
+        page = scrape(
+            ("vllm:t_total", {"engine": "0"}, first), ("vllm:t_total", {"engine": "1"}, second)
+        )
         told.append(scrapes.take({"a": page}, {"a": time}).readings)
     assert told == [{}, {"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}]
 
 
 def test_workers_are_one_run() -> None:
     pages = {
-        "a": scrape(("verl_training_steps_total", {}, 7), ("verl_average_reward", {}, 0.2), ("x_requests", {}, 3)),
-        "b": scrape(("verl_training_steps_total", {}, 8), ("verl_average_reward", {}, 0.4), ("x_requests", {}, 4)),
+        "a": scrape(
+            ("verl_training_steps_total", {}, 7),
+            ("verl_average_reward", {}, 0.2),
+            ("x_requests", {}, 3),
+        ),
+        "b": scrape(
+            ("verl_training_steps_total", {}, 8),
+            ("verl_average_reward", {}, 0.4),
+            ("x_requests", {}, 4),
+        ),
     }
     figures = Scrapes().take(pages, {})
     assert figures.step == 8
@@ -235,7 +272,12 @@ def test_labels_that_say_of_what_tell_metrics_apart() -> None:
 
 def test_names_of_rl_insight_lead_back_to_verls_keys() -> None:
     labels = {"project": "p", "experiment_name": "e"}
-    names = ("actor_entropy", "val_core_openai_gsm8k_acc_mean_at_1", "timing_s_gen", "something_new")
+    names = (
+        "actor_entropy",
+        "val_core_openai_gsm8k_acc_mean_at_1",
+        "timing_s_gen",
+        "something_new",
+    )
     page = scrape(
         ("rl_insight_monitor_training_global_step", labels, 12),
         *((f"rl_insight_monitor_{name}", labels, 1.0) for name in names),
@@ -260,7 +302,9 @@ def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
     assert (figures.step, figures.total, figures.stepped, figures.validated) == (3, 30, 1000.5, 2)
 
 
-@pytest.mark.parametrize("name", ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"])
+@pytest.mark.parametrize(
+    "name", ["total_training_steps", "max_train_steps", "steps_per_epoch", "timing_s_step"]
+)
 def test_what_is_no_step_reached_is_none(name: str) -> None:
     assert Scrapes().take({"": scrape((name, {}, 500))}, {}).step is None
 
@@ -298,7 +342,10 @@ def test_rays_and_ascends_units_become_bytes_and_watts() -> None:
         "cluster/gpu.0.powerWatts/l:10.0.0.7": 350.0,
     }
     npu = {"id": "5", "instance": "node9:8082", "model_name": "910B"}
-    told = [("npu_chip_info_hbm_used_memory", npu, 16.0), ("npu_chip_info_hbm_total_memory", npu, 64.0)]
+    told = [
+        ("npu_chip_info_hbm_used_memory", npu, 16.0),
+        ("npu_chip_info_hbm_total_memory", npu, 64.0),
+    ]
     assert device_figures(told)["cluster/gpu.5.memoryAllocated/l:node9"] == 25.0
 
 
@@ -308,8 +355,16 @@ def test_hosts_tell_their_load_between_two_scrapes() -> None:
     for idle, busy in ((100.0, 100.0), (104.0, 112.0)):
         told = figures.take(
             [
-                ("node_cpu_seconds_total", {"instance": "n1:9100", "mode": "idle", "cpu": "0"}, idle),
-                ("node_cpu_seconds_total", {"instance": "n1:9100", "mode": "user", "cpu": "0"}, busy),
+                (
+                    "node_cpu_seconds_total",
+                    {"instance": "n1:9100", "mode": "idle", "cpu": "0"},
+                    idle,
+                ),
+                (
+                    "node_cpu_seconds_total",
+                    {"instance": "n1:9100", "mode": "user", "cpu": "0"},
+                    busy,
+                ),
                 ("node_memory_MemTotal_bytes", {"instance": "n1:9100"}, 100.0),
                 ("node_memory_MemAvailable_bytes", {"instance": "n1:9100"}, 40.0),
             ]
@@ -334,12 +389,18 @@ _TEXT = st.text(alphabet='ab é"\\\\,={}#\u202e', max_size=6)
 def test_plain_lines_are_read_as_prometheus_client_reads_them(
     labels: dict[str, str], value: float, comma: bool
 ) -> None:
-    escaped = {name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in labels.items()}
-    words = ",".join(f'{name}="{text}"' for name, text in escaped.items()) + ("," if comma and labels else "")
+    escaped = {
+        name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in labels.items()
+    }
+    words = ",".join(f'{name}="{text}"' for name, text in escaped.items()) + (
+        "," if comma and labels else ""
+    )
     number = repr(value).replace("inf", "Inf").replace("nan", "NaN")
     (family,) = text_string_to_metric_families(f"name{{{words}}} {number}\n")
     (expected,) = family.samples
     (scrape,) = exposition.read_page(f"name{{{words}}} {number}\n".encode()).scrapes
     (sample,) = scrape.samples
-    assert sample.labels == tuple(sorted((name, one_line(text, 300)) for name, text in expected.labels.items()))
+    assert sample.labels == tuple(
+        sorted((name, one_line(text, 300)) for name, text in expected.labels.items())
+    )
     assert repr(sample.value) == repr(float(expected.value))

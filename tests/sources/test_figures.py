@@ -1,4 +1,6 @@
-"""Figures of samples as rows: complete however the file was cut, of the right step, and no news of the run's life."""
+"""Figures of samples as rows: complete however the file was cut, of the right step, and no news of
+the run's life.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from log_reading import drain_all, feed_in_pieces, read_run, values
 
 from verl_tui.indicators import dialect, resolve
 from verl_tui.records import Rows
-from verl_tui.sources import rollouts, samples
+from verl_tui.sources.formats import rollouts, samples
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def line(step: int, score: float, response: str = "so it is", **more: object) -> str:
-    return json.dumps({"input": f"q{score}", "output": response, "score": score, "step": step, **more}) + "\n"
+    return (
+        json.dumps({"input": f"q{score}", "output": response, "score": score, "step": step, **more})
+        + "\n"
+    )
 
 
 def test_a_dump_gives_figures(tmp_path: Path) -> None:
@@ -38,10 +43,14 @@ def test_a_dump_gives_figures(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    scores=st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30),
+    scores=st.lists(
+        st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30
+    ),
     cuts=st.lists(st.integers(0, 10_000), max_size=8),
 )
-def test_any_cut_gives_the_same_figures(tmp_path: Path, scores: list[tuple[int, float]], cuts: list[int]) -> None:
+def test_any_cut_gives_the_same_figures(
+    tmp_path: Path, scores: list[tuple[int, float]], cuts: list[int]
+) -> None:
     data = "".join(line(step, score, f"it is {score} then") for step, score in scores).encode()
     path = tmp_path / "eval.jsonl"
     run, _ = feed_in_pieces(path, samples, data, cuts)
@@ -76,7 +85,9 @@ def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(tmp_
 
 
 def test_figures_are_no_news_of_the_run(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text("step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n")
+    (tmp_path / "train.log").write_text(
+        "step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n"
+    )
     (tmp_path / "rollouts").mkdir()
     (tmp_path / "rollouts" / "3.jsonl").write_text(line(3, 1.0))
     run = read_run(tmp_path)

@@ -16,11 +16,12 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Restart, Rows, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.sources import filelogger, lines, tail
-from verl_tui.sources.discovery import Discovery
+from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.jsonl import JsonDecoder
-from verl_tui.sources.lines import LineReader
+from verl_tui.sources.fields.jsonl import JsonDecoder
+from verl_tui.sources.files import tail
+from verl_tui.sources.formats import filelogger, lines
+from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ def test_only_appended_bytes_are_read(log, monkeypatch):
     log.read()
     asked = []
     real = os.pread
-    monkeypatch.setattr(tail.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at))
+    monkeypatch.setattr(
+        tail.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at)
+    )
     append(log.path, line(3))
     log.read()
     assert log.values() == {1: 0.5, 2: 0.5, 3: 0.5}
@@ -227,7 +230,7 @@ def test_several_records_of_one_step_are_merged(log):
     assert log.run.restarts == []
 
 
-# -- everything behind a path, in a thread ---------------------------------------------------------------------------
+# -- everything behind a path, in a thread ---------------------------------------------------------
 
 
 class Live:
@@ -239,7 +242,9 @@ class Live:
         self.waiting: tuple[str, ...] = ()
         self.stop = threading.Event()
         feed = Feed([str(spec) for spec in specs])
-        self.thread = threading.Thread(target=feed.follow, args=(self.stop, self.news.put, time.time), daemon=True)
+        self.thread = threading.Thread(
+            target=feed.follow, args=(self.stop, self.news.put, time.time), daemon=True
+        )
 
     def __enter__(self) -> Live:
         self.thread.start()
@@ -376,7 +381,8 @@ def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch)
         for batch in (*feed.read(), *feed.finish()):
             monitor.apply(batch, NOW)
     problems = {
-        name: [s.status.problem for s in run.sources.values() if s.status.problem] for name, run in monitor.runs.items()
+        name: [s.status.problem for s in run.sources.values() if s.status.problem]
+        for name, run in monitor.runs.items()
     }
     assert problems == {"a": ["cannot be read any further: OverflowError: int too large"], "b": []}
     assert monitor.runs["b"].step == 2

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
-from verl_tui.runs.state import State, state
-from verl_tui.sources import FORMATS, console, filelogger, rollouts, samples, tutorial
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.formats import FORMATS, filelogger, rollouts, samples, tutorial
+from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 
 DATA = Path(__file__).parents[1] / "data"
@@ -48,7 +49,9 @@ def texts(record: object) -> list[str]:
 
 
 def numbers(run) -> dict[str, list[tuple[int, str]]]:
-    return {key: [(step, repr(value)) for step, value in values(run, key).items()] for key in run.keys}
+    return {
+        key: [(step, repr(value)) for step, value in values(run, key).items()] for key in run.keys
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -118,13 +121,17 @@ def test_tutorial_records():
     run = read_run(DATA / "tutorial.jsonl")
     assert run.dialect == "tutorial"
     assert values(run, "rollout/reward_mean") == {120: 2.41, 121: 2.5}
-    assert values(run, "ppo/policy_loss") == {120: -0.182, 121: -0.3}, "in ppo the last record of a step holds"
+    assert values(run, "ppo/policy_loss") == {120: -0.182, 121: -0.3}, (
+        "in ppo the last record of a step holds"
+    )
     assert values(run, "reward/reward") == {120: 1.5}, "rewards of one step are averaged"
     assert values(run, "system/gpu_util") == {0: 50.0, 120: 85.0}, "no step: the last one seen"
     assert run.series("reward/reward").counts[-1] == 2
     assert values(run, "train/epoch") == {122: 1.0}, "global_step beats step"
     assert run.indicators["policy_kl"] == "ppo/kl_div"
-    assert [(s.prompt, s.response, s.score, s.ground_truth) for s in run.samples.at(120)] == [("2+2?", "4", 2.0, "4")]
+    assert [(s.prompt, s.response, s.score, s.ground_truth) for s in run.samples.at(120)] == [
+        ("2+2?", "4", 2.0, "4")
+    ]
     (source,) = [s for s in run.sources.values() if s.status.format == "tutorial JSONL"]
     assert [(u.line, u.excerpt) for u in source.unreadable] == [(14, "this is no record")]
     assert run.restarts == []
@@ -141,7 +148,9 @@ def test_steps_that_restart_each_epoch_are_no_restart(tmp_path):
     lines = []
     for whole in range(6):
         lines.append({"scope": "ppo", "step": whole % 3, "policy_loss": -whole})
-        lines.append({"scope": "train", "epoch": whole // 3, "step": whole % 3, "global_step": whole, "x": 1})
+        lines.append(
+            {"scope": "train", "epoch": whole // 3, "step": whole % 3, "global_step": whole, "x": 1}
+        )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = read_run(path)
     assert run.restarts == []
@@ -162,24 +171,33 @@ def test_samples_that_reward_managers_print():
     assert not [r for r in found if getattr(r, "kind", None)]
 
 
-@pytest.mark.parametrize("actor", ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""])
+@pytest.mark.parametrize(
+    "actor", ["(T pid=1)", "(My.Own-Runner pid=12, ip=10.0.0.2)", "(pid=)", "(raylet)", ""]
+)
 def test_any_actor_may_print_steps(actor):
     line = f"\x1b[36m{actor}\x1b[0m step:4 - a/b@1(x):np.float32(0.5) - c d:1e-3".encode()
     (row,) = console.ConsoleDecoder().decode(line, 1)
     assert (row.step, row.keys, row.values) == (4, ("a/b@1(x)", "c d"), (0.5, 0.001))
 
 
-MEMORY = (
-    "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which is much\n"
-)
+MEMORY = "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which is much\n"
 WORKERS = "1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons\n"
 
 
 def test_what_rays_memory_monitor_says_is_a_warning():
     decoder = console.ConsoleDecoder()
-    lines = [MEMORY, f"\x1b[33m(raylet)\x1b[0m [2026 E 9 9] node_manager.cc:3069: {WORKERS}", "uses 3.5GB / 4GB\n"]
-    found = [record for n, line in enumerate(lines, 1) for record in decoder.decode(line.encode(), n)]
-    assert [(event.kind, event.line) for event in found] == [(EventKind.WARNING, 1), (EventKind.WARNING, 2)]
+    lines = [
+        MEMORY,
+        f"\x1b[33m(raylet)\x1b[0m [2026 E 9 9] node_manager.cc:3069: {WORKERS}",
+        "uses 3.5GB / 4GB\n",
+    ]
+    found = [
+        record for n, line in enumerate(lines, 1) for record in decoder.decode(line.encode(), n)
+    ]
+    assert [(event.kind, event.line) for event in found] == [
+        (EventKind.WARNING, 1),
+        (EventKind.WARNING, 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +227,9 @@ def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):
 
 @pytest.mark.parametrize("name", FILES)
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_cut_gives_the_same_run(tmp_path, name, cuts):
     path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
     data = (DATA / name).read_bytes()
@@ -222,14 +242,27 @@ def test_any_cut_gives_the_same_run(tmp_path, name, cuts):
     ]
     assert pieces.settings == whole.settings
     assert pieces.unreadable == whole.unreadable
-    assert (pieces.step, pieces.total_steps, pieces.outcome) == (whole.step, whole.total_steps, whole.outcome)
+    assert (pieces.step, pieces.total_steps, pieces.outcome) == (
+        whole.step,
+        whole.total_steps,
+        whole.outcome,
+    )
 
 
-ODD = st.binary(max_size=300) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+ODD = st.binary(max_size=300) | st.text(max_size=200).map(
+    lambda text: text.encode("utf-8", "surrogatepass")
+)
 
 
 def scoped(key: str, text: str) -> bytes:
-    record = {"scope": "sample", "step": 1, "prompt": text, "response": text, key: 1.5, "x": {"y": text}}
+    record = {
+        "scope": "sample",
+        "step": 1,
+        "prompt": text,
+        "response": text,
+        key: 1.5,
+        "x": {"y": text},
+    }
     return json.dumps(record).encode()
 
 
@@ -248,7 +281,9 @@ LINES = st.lists(
 
 @pytest.mark.parametrize("format_", [*FORMATS], ids=lambda f: f.name)
 @given(lines=LINES, cuts=st.lists(st.integers(0, 10**6), max_size=4))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_bytes_are_survived_and_made_safe(tmp_path, format_, lines, cuts):
     path = tmp_path / ("3.jsonl" if format_ is rollouts else "any.log")
     run, records = feed_in_pieces(path, format_, b"\n".join(lines) + b"\n", cuts)

@@ -9,7 +9,7 @@ import pytest
 from log_reading import read_run
 
 from verl_tui.records import Event, EventKind, Restart, Rows
-from verl_tui.sources.gather import Gather, Row
+from verl_tui.sources.fields.row_batcher import Gather, Row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,15 +38,32 @@ def test_rows_that_later_ones_replace_are_counted(rows: list[Row], replaced: int
 
 def test_a_restart_replaces_nothing() -> None:
     gather = Gather()
-    gather.add([Row(1, AB, (1, 2)), Row(2, AB, (1, 2)), Row(1, AB, (3, 4)), Restart("x"), Row(1, AB, (5, 6))])
+    gather.add(
+        [
+            Row(1, AB, (1, 2)),
+            Row(2, AB, (1, 2)),
+            Row(1, AB, (3, 4)),
+            Restart("x"),
+            Row(1, AB, (5, 6)),
+        ]
+    )
     assert gather.note is None
 
 
 def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n")
-    (note,) = [one.status.note for one in read_run(path).sources.values() if one.status.format == "verl console"]
-    assert note == "1 record was replaced, in whole or in part, by a later one of the same step with other values"
+    path.write_text(
+        "step:1 - actor/loss:1.0 - b:1\nstep:1 - actor/loss:2.0 - b:1\nstep:2 - actor/loss:2.0 - b:1\n"
+    )
+    (note,) = [
+        one.status.note
+        for one in read_run(path).sources.values()
+        if one.status.format == "verl console"
+    ]
+    assert (
+        note
+        == "1 record was replaced, in whole or in part, by a later one of the same step with other values"
+    )
 
 
 BA = ("b", "a")
@@ -58,13 +75,22 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
     ("items", "reasons"),
     [
         ([Row(9, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, AB, (3, 4))], []),
-        ([Row(10, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, BA, (3, 4))], ["steps went back from 11 to 10"]),
-        ([Row(at, AB, (1, 2)) for at in (10, 11)] + [Row(11, BA, (3, 4))], ["step 11 was made a second time"]),
+        (
+            [Row(10, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, BA, (3, 4))],
+            ["steps went back from 11 to 10"],
+        ),
+        (
+            [Row(at, AB, (1, 2)) for at in (10, 11)] + [Row(11, BA, (3, 4))],
+            ["step 11 was made a second time"],
+        ),
         ([Row(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
         ([Row(at, keys, (1, 2)) for at in (2, 3, 4) for keys, at in ((AB, at), (BA, at - 1))], []),
         ([Row(11, AB, (1, 2)), STARTED, Row(11, AB, (3, 4))], ["step 11 was made a second time"]),
         ([Row(11, AB, (1, 2)), STARTED, Row(12, AB, (3, 4)), Row(12, AB, (5, 6))], []),
-        ([Row(11, AB, (1, 2)), RESUMED, Row(11, AB, (3, 4)), Row(12, BA, (3, 4))], ["Setting global step to 10"]),
+        (
+            [Row(11, AB, (1, 2)), RESUMED, Row(11, AB, (3, 4)), Row(12, BA, (3, 4))],
+            ["Setting global step to 10"],
+        ),
         ([RESUMED, Row(11, AB, (3, 4))], []),
         ([Row(11, AB, (1, 2)), Row(12, BA, (1, 2)), Row(13, AB, (1, 2))], []),
     ],
@@ -88,4 +114,6 @@ def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     gather.add(items)
     found = gather.take()
     assert [one.reason for one in found if isinstance(one, Restart)] == reasons
-    assert sum(len(one.steps) for one in found if isinstance(one, Rows)) == sum(isinstance(one, Row) for one in items)
+    assert sum(len(one.steps) for one in found if isinstance(one, Rows)) == sum(
+        isinstance(one, Row) for one in items
+    )

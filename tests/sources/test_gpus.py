@@ -1,4 +1,5 @@
-"""NVML is read through the real pynvml, loaded in a process of its own with a stand-in for the driver's library.
+"""NVML is read through the real pynvml, loaded in a process of its own with a stand-in for the
+driver's library.
 
 A process of its own, because the loader reads LD_LIBRARY_PATH only once, when Python starts.
 """
@@ -21,7 +22,7 @@ import pytest
 
 import verl_tui
 from verl_tui.records import Gpu, GpuReading
-from verl_tui.sources.gpus import GpuSource
+from verl_tui.sources.host.gpus import GpuSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ STUB = Path(__file__).parents[1] / "data" / "nvml_stub.c"
 LIBRARY = "libnvidia-ml.so.1"
 PREPARED = """
 import dataclasses, json, os, shutil, sys
-from verl_tui.sources.gpus import GpuSource
+from verl_tui.sources.host.gpus import GpuSource
 """
 DRIVER = """
 source = GpuSource()
@@ -58,9 +59,14 @@ class Stub:
     def read(
         self, steps: Sequence[dict[str, Any]] = ({},), before: str = "", **environment: str
     ) -> list[dict[str, Any]]:
-        """One reading per step, each a `GpuReading` as a dict. A step may change variables, files and the time."""
+        """One reading per step, each a `GpuReading` as a dict. A step may change variables, files
+        and the time.
+        """
         kept = {key: value for key, value in os.environ.items() if not key.startswith("STUB_")}
-        env = kept | {"LD_LIBRARY_PATH": str(self.folder), "PYTHONPATH": str(Path(verl_tui.__file__).parents[1])}
+        env = kept | {
+            "LD_LIBRARY_PATH": str(self.folder),
+            "PYTHONPATH": str(Path(verl_tui.__file__).parents[1]),
+        }
         done = subprocess.run(
             [sys.executable, "-c", PREPARED + before + DRIVER],
             input=json.dumps(steps),
@@ -130,7 +136,9 @@ def test_eight_devices_with_all_fields(stub: Stub) -> None:
 
 
 def test_sixty_four_devices(stub: Stub) -> None:
-    assert [gpu["index"] for gpu in stub.gpus(STUB_COUNT="64")] == [str(index) for index in range(64)]
+    assert [gpu["index"] for gpu in stub.gpus(STUB_COUNT="64")] == [
+        str(index) for index in range(64)
+    ]
 
 
 def test_reading_names_this_host(stub: Stub) -> None:
@@ -151,7 +159,9 @@ def test_what_holds_the_clocks_down(build: Callable[..., Stub], flags: tuple[str
     ]
     steps = [{"env": {"STUB_THROTTLE": f"1:{bits}"}} for bits, _ in told]
     readings = build(*flags).read(steps, STUB_COUNT="2")
-    assert [[gpu["throttle"] for gpu in reading["gpus"]] for reading in readings] == [[[], words] for _, words in told]
+    assert [[gpu["throttle"] for gpu in reading["gpus"]] for reading in readings] == [
+        [[], words] for _, words in told
+    ]
 
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
@@ -179,7 +189,10 @@ def test_cuda_visible_devices_hides_nothing(stub: Stub) -> None:
     ("code", "problem"),
     [
         ("9", "the NVIDIA driver is installed but not loaded"),
-        ("18", "the NVIDIA driver and its library have different versions: reload the driver or reboot"),
+        (
+            "18",
+            "the NVIDIA driver and its library have different versions: reload the driver or reboot",
+        ),
         ("4", "no permission to read the NVIDIA devices"),
         ("13", "the NVIDIA driver is too old to be read"),
         ("28", "the NVIDIA driver finds no device"),
@@ -262,7 +275,10 @@ def test_old_pynvml_lacks_functions(stub: Stub) -> None:
 def test_old_pynvml_gives_names_as_bytes(stub: Stub) -> None:
     older = "import pynvml\npynvml.nvmlDeviceGetName = pynvml.nvmlDeviceGetName.__wrapped__\n"
     told = os.fsdecode(b"H100 \xff")
-    assert stub.gpus(before=older, STUB_COUNT="1", STUB_NAME=told)[0]["name"] == "H100 \N{REPLACEMENT CHARACTER}"
+    assert (
+        stub.gpus(before=older, STUB_COUNT="1", STUB_NAME=told)[0]["name"]
+        == "H100 \N{REPLACEMENT CHARACTER}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -290,7 +306,9 @@ def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) ->
     journal = tmp_path / "journal"
     lost, found = {"STUB_FAIL": "GetHandleByIndex@1:15"}, {"STUB_FAIL": ""}
     times = [{"now": float(now), "env": lost} for now in (0, 2, 58, 60)]
-    readings = stub.read([*times, {"now": 62.0, "env": found}, {"now": 200.0}], STUB_JOURNAL=str(journal))
+    readings = stub.read(
+        [*times, {"now": 62.0, "env": found}, {"now": 200.0}], STUB_JOURNAL=str(journal)
+    )
     assert all(len(reading["gpus"]) == 8 for reading in readings)
     assert readings[-1]["gpus"][1]["utilization"] == 10.0
     assert journal.read_text().split() == ["init", "shutdown", "init"]
@@ -299,7 +317,11 @@ def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) ->
 @pytest.mark.parametrize("code", ["1", "9", "18", "999"])
 def test_stale_nvml_is_started_afresh(stub: Stub, tmp_path: Path, code: str) -> None:
     journal = tmp_path / "journal"
-    steps = [{}, {"now": 1.0, "env": {"STUB_FAIL": f"GetCount:{code}"}}, {"now": 2.0, "env": {"STUB_FAIL": ""}}]
+    steps = [
+        {},
+        {"now": 1.0, "env": {"STUB_FAIL": f"GetCount:{code}"}},
+        {"now": 2.0, "env": {"STUB_FAIL": ""}},
+    ]
     good, bad, waiting, back = stub.read([*steps, {"now": 61.0}], STUB_JOURNAL=str(journal))
     assert (good["problem"], back["problem"]) == (None, None)
     assert len(back["gpus"]) == 8
@@ -328,7 +350,12 @@ def test_query_that_says_nothing_works_ends_the_reading(stub: Stub, code: str) -
 def test_driver_that_comes_later_is_seen_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
     (tmp_path / LIBRARY).write_text("not yet a library")
     install = [str(stub.folder / LIBRARY), str(tmp_path / LIBRARY)]
-    steps: list[dict[str, Any]] = [{"now": 0.0}, {"now": 30.0, "install": install}, {"now": 59.0}, {"now": 60.0}]
+    steps: list[dict[str, Any]] = [
+        {"now": 0.0},
+        {"now": 30.0, "install": install},
+        {"now": 59.0},
+        {"now": 60.0},
+    ]
     problems = [reading["problem"] for reading in Stub(tmp_path).read(steps)]
     assert problems == [*["no NVIDIA driver here"] * 3, None]
 
@@ -347,7 +374,10 @@ def test_close_shuts_down_and_a_later_read_starts_again(stub: Stub, tmp_path: Pa
 
 def test_values_change_between_readings(stub: Stub, tmp_path: Path) -> None:
     path = str(tmp_path / "values")
-    steps: list[dict[str, Any]] = [{"files": {path: "0 87 62000 71 512.5\n"}}, {"files": {path: "0 3 100 39 80\n"}}]
+    steps: list[dict[str, Any]] = [
+        {"files": {path: "0 87 62000 71 512.5\n"}},
+        {"files": {path: "0 3 100 39 80\n"}},
+    ]
     readings = stub.read(steps, STUB_COUNT="1", STUB_VALUES=path)
     fields = ("utilization", "memory_used", "temperature", "power")
     assert [tuple(reading["gpus"][0][field] for field in fields) for reading in readings] == [
@@ -365,7 +395,9 @@ def test_mig_instances_follow_their_device(stub: Stub) -> None:
     )
 
 
-@pytest.mark.parametrize("query", ["GetMigMode", "GetMaxMigDeviceCount", "GetMigDeviceHandleByIndex"])
+@pytest.mark.parametrize(
+    "query", ["GetMigMode", "GetMaxMigDeviceCount", "GetMigDeviceHandleByIndex"]
+)
 def test_mig_that_cannot_be_read_leaves_the_device(stub: Stub, query: str) -> None:
     gpus = stub.gpus(STUB_COUNT="2", STUB_MIG="1:5", STUB_FAIL=f"{query}:4")
     assert [gpu["index"] for gpu in gpus] == ["0", "1"]
@@ -382,7 +414,11 @@ def test_devices_of_this_host() -> None:
         pytest.skip(reading.problem or "no device")
     for gpu in reading.gpus:
         assert gpu.utilization is None or 0 <= gpu.utilization <= 100
-        assert gpu.memory_used is None or gpu.memory_total is None or 0 <= gpu.memory_used <= gpu.memory_total
+        assert (
+            gpu.memory_used is None
+            or gpu.memory_total is None
+            or 0 <= gpu.memory_used <= gpu.memory_total
+        )
 
 
 class Script(GpuSource):
@@ -419,7 +455,11 @@ class Turns(threading.Event):
 
 def test_poll_delivers_every_reading_but_a_problem_once() -> None:
     device = (Gpu("0", "H100"),)
-    none, loaded, good = (GpuReading(0, problem="none"), GpuReading(0, problem="not loaded"), GpuReading(0, device))
+    none, loaded, good = (
+        GpuReading(0, problem="none"),
+        GpuReading(0, problem="not loaded"),
+        GpuReading(0, device),
+    )
     source = Script(none, none, loaded, loaded, good, good, none, none)
     stop, delivered, ticks = Turns(8), list[GpuReading](), iter(range(100, 200))
     source.poll(stop, delivered.append, 2.5, lambda: float(next(ticks)))

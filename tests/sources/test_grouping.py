@@ -9,7 +9,7 @@ import zlib
 import pytest
 from log_reading import read_runs
 
-from verl_tui.sources.discovery import Finder
+from verl_tui.sources.discovery.finder import Finder
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
@@ -20,7 +20,9 @@ BEGUN = bytes.fromhex("4800000000000000fe92489d")
 
 
 def kept(name=""):
-    """Return the beginning of a W&B log: its header, and a record that says what the run is called."""
+    """Return the beginning of a W&B log: its header, and a record that says what the run is
+    called.
+    """
     run = b"\x0a\x03abc" + (b"\x42" + bytes([len(name)]) + name.encode() if name else b"")
     body = b"\x01\x8a\x01" + bytes([len(run)]) + run
     return b":W&B\xe1\xbe\0" + struct.pack("<IH", zlib.crc32(body), len(body) - 1) + body
@@ -31,7 +33,9 @@ KEPT = kept()
 
 @pytest.fixture
 def tree(tmp_path):
-    """Make files from a mapping of paths to contents; a number after the content is its time of change."""
+    """Make files from a mapping of paths to contents; a number after the content is its time of
+    change.
+    """
 
     def make(files):
         for name, content in files.items():
@@ -60,7 +64,11 @@ def test_where_verl_runs_everything_of_one_training_is_one_run(tree, tmp_path):
 
 
 def test_parts_in_folders_that_are_called_by_what_lies_in_them(tree, tmp_path):
-    files = {"logs/train.log": CONSOLE, f"tensorboard/{EVENTS}": BEGUN, "metrics/exp.jsonl": METRICS}
+    files = {
+        "logs/train.log": CONSOLE,
+        f"tensorboard/{EVENTS}": BEGUN,
+        "metrics/exp.jsonl": METRICS,
+    }
     assert tree(files) == {tmp_path.name: sorted(files)}
 
 
@@ -81,7 +89,8 @@ def test_experiments_side_by_side_are_told_apart_by_their_names(tree):
         }
     )
     assert found == {
-        name: [f"proj/{name}.jsonl", f"tensorboard_log/proj/{name}/{EVENTS}"] for name in ("small", "large")
+        name: [f"proj/{name}.jsonl", f"tensorboard_log/proj/{name}/{EVENTS}"]
+        for name in ("small", "large")
     }
 
 
@@ -119,21 +128,32 @@ def test_each_start_of_a_hugging_face_trainer_has_a_folder_of_events(tree, tmp_p
     (run,) = read_runs(tmp_path).values()
     places = [state.status.ordinal for path, state in run.sources.items() if path.endswith(EVENTS)]
     assert len(places) == 2
-    assert len(set(places)) == 1, "of two values for one step that written later holds, whatever the folder is called"
+    assert len(set(places)) == 1, (
+        "of two values for one step that written later holds, whatever the folder is called"
+    )
 
 
 def test_programs_that_were_started_in_one_place_are_runs_of_their_own(tree):
     starts = [f"runs/{day}_10-00-00_host/{EVENTS}" for day in ("Nov30", "Dec01")]
-    assert sorted(tree(dict.fromkeys(starts, BEGUN)).values()) == [[start] for start in sorted(starts)]
+    assert sorted(tree(dict.fromkeys(starts, BEGUN)).values()) == [
+        [start] for start in sorted(starts)
+    ]
 
 
-def test_hyperparameters_that_torch_puts_in_a_folder_of_their_own_are_part_of_the_run(tree, tmp_path):
+def test_hyperparameters_that_torch_puts_in_a_folder_of_their_own_are_part_of_the_run(
+    tree, tmp_path
+):
     files = {EVENTS: BEGUN, f"1700000001.123/{EVENTS}": BEGUN}
     assert tree(files) == {tmp_path.name: sorted(files)}
 
 
 def test_halves_of_a_slurm_log_are_one_run(tree):
-    files = {"job-1.out": CONSOLE, "job-1.err": "nothing special\n", "job-2.out": CONSOLE, "job-2.err": CONSOLE}
+    files = {
+        "job-1.out": CONSOLE,
+        "job-1.err": "nothing special\n",
+        "job-2.out": CONSOLE,
+        "job-2.err": CONSOLE,
+    }
     assert tree(files) == {"job-1": ["job-1.err", "job-1.out"], "job-2": ["job-2.err", "job-2.out"]}
 
 
@@ -167,7 +187,10 @@ def test_wandb_runs_beside_several_logs_go_to_those_that_ended_with_them(tree):
 
 
 def test_wandb_runs_that_ended_together_are_given_to_nobody(tree):
-    files = dict([wandb("abc", 5000), wandb("def", 5001)], **{"a.log": (CONSOLE, 5000), "b.log": (CONSOLE, 9000)})
+    files = dict(
+        [wandb("abc", 5000), wandb("def", 5001)],
+        **{"a.log": (CONSOLE, 5000), "b.log": (CONSOLE, 9000)},
+    )
     assert len(tree(files)) == 4
 
 
@@ -181,7 +204,11 @@ def test_a_wandb_run_that_was_resumed_is_one_run(tree):
 
 def test_wandb_runs_go_to_the_log_that_is_called_as_they_are(tree):
     files = dict(
-        [wandb("abc", 5000, name="large"), wandb("def", 5001, name="./out/small"), wandb("ghi", 5002, name="other")],
+        [
+            wandb("abc", 5000, name="large"),
+            wandb("def", 5001, name="./out/small"),
+            wandb("ghi", 5002, name="other"),
+        ],
         **{"proj/small.jsonl": METRICS, "proj/large.jsonl": METRICS},
     )
     assert sorted(tree(files).values()) == [
@@ -219,19 +246,25 @@ def test_a_wandb_run_that_has_not_said_its_name_waits_beside_logs_that_it_may_be
 
 def test_settings_of_a_wandb_run_are_of_no_other(tree):
     files = dict([wandb("abc", 5000)])
-    assert list(tree({**files, "wandb/run-20260101_000009-ghi/files/config.yaml": "a: {value: 1}\n"}).values()) == [
-        [wandb("abc", 0)[0]]
-    ]
+    assert list(
+        tree(
+            {**files, "wandb/run-20260101_000009-ghi/files/config.yaml": "a: {value: 1}\n"}
+        ).values()
+    ) == [[wandb("abc", 0)[0]]]
 
 
 def test_what_wandb_writes_of_itself_is_no_log(tree):
     run = "wandb/run-20260101_000000-abc"
-    files = {f"{run}/run-abc.wandb": KEPT, f"{run}/logs/debug-internal.log": CONSOLE, "wandb/debug.log": CONSOLE}
+    files = {
+        f"{run}/run-abc.wandb": KEPT,
+        f"{run}/logs/debug-internal.log": CONSOLE,
+        "wandb/debug.log": CONSOLE,
+    }
     assert list(tree(files).values()) == [[f"{run}/run-abc.wandb"]]
 
 
 def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch):
-    monkeypatch.setattr("verl_tui.sources.discovery.MOST_DIRECTORIES", 5)
+    monkeypatch.setattr("verl_tui.sources.discovery.finder.MOST_DIRECTORIES", 5)
     for n in range(9):
         (tmp_path / str(n)).mkdir()
     assert "more than 5 directories" in Finder([str(tmp_path)]).scan().problems[0]

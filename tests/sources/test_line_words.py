@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.sources import console_blocks, console_dicts, console_events, console_settings
-from verl_tui.sources.words import any_of
+from verl_tui.sources.formats.console import dicts as console_dicts
+from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console import sample_blocks as console_blocks
+from verl_tui.sources.formats.console import settings_reader as console_settings
+from verl_tui.sources.formats.console.word_search import any_of
 
-WORDS = (*console_blocks.WORDS, *console_dicts.WORDS, *console_events.WORDS, *console_settings.WORDS)
+WORDS = (
+    *console_blocks.WORDS,
+    *console_dicts.WORDS,
+    *console_events.WORDS,
+    *console_settings.WORDS,
+)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -15,7 +23,9 @@ def test_each_word_is_found(word: str) -> None:
     assert any_of(WORDS).search(f"before {word} behind".encode())
 
 
-@pytest.mark.parametrize("line", [b"", b"a step like any other", b"loss 0.25 at 3 it/s", "文字".encode()])
+@pytest.mark.parametrize(
+    "line", [b"", b"a step like any other", b"loss 0.25 at 3 it/s", "文字".encode()]
+)
 def test_other_lines_are_passed_over(line: bytes) -> None:
     assert any_of(WORDS).search(line) is None
 

@@ -1,4 +1,6 @@
-"""Distributions in JSON: lists of numbers, and bins with counts under the names that programs give them."""
+"""Distributions in JSON: lists of numbers, and bins with counts under the names that programs give
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.distributions import QUANTILES
 from verl_tui.records import Histogram, Unreadable
-from verl_tui.sources import filelogger, tutorial
-from verl_tui.sources.jsonl import flatten
-from verl_tui.sources.lists import split
+from verl_tui.sources.fields.jsonl import flatten
+from verl_tui.sources.fields.lists import split
+from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.source import FileSource
 
 
@@ -34,7 +36,9 @@ def flaws(record):
 
 
 def test_a_list_is_a_distribution_and_no_number_is_lost(tmp_path):
-    path = written(tmp_path, *({"step": s, "data": {"rewards": [0.0, s, 2 * s], "loss": 0.5}} for s in (1, 2)))
+    path = written(
+        tmp_path, *({"step": s, "data": {"rewards": [0.0, s, 2 * s], "loss": 0.5}} for s in (1, 2))
+    )
     run = read_run(path)
     assert values(run, "loss") == {1: 0.5, 2: 0.5}
     assert values(run, "rewards/p50") == {1: 1.0, 2: 2.0}
@@ -68,7 +72,13 @@ def test_lists_of_the_tutorials_records(tmp_path):
         {"r/values": [3, 4], "r/edges": [0, 1, 2]},
         {"r": [[3, 4], [0, 1, 2]]},
         {"r": {"_type": "histogram", "values": [3, 4], "bins": [0, 1, 2]}},
-        {"r": {"_type": "histogram", "values": [3, 4], "packedBins": {"min": 0, "size": 1, "count": 2}}},
+        {
+            "r": {
+                "_type": "histogram",
+                "values": [3, 4],
+                "packedBins": {"min": 0, "size": 1, "count": 2},
+            }
+        },
         {"r": {"min": 0.5, "max": 2, "bucket_limit": [1, 9], "bucket": [3, 4], "num": 7}},
         {"tag": "r", "bins": [0, 1, 2], "counts": [3, 4]},
     ],
@@ -98,12 +108,21 @@ def test_what_is_no_distribution(record):
         ({"bins": [0, 1], "counts": [3, 4]}, "r: a histogram of 2 counts and 2 bounds"),
         ({"bins": [0, 2, 1], "counts": [3, 4]}, "r: a histogram whose bounds do not ascend"),
         ({"bins": [0, 1, None], "counts": [3, 4]}, "r: a histogram whose bounds do not ascend"),
-        ({"bins": [0, 1, 2], "counts": [3, -4]}, "r: a histogram with a count below 0 or beyond all numbers"),
+        (
+            {"bins": [0, 1, 2], "counts": [3, -4]},
+            "r: a histogram with a count below 0 or beyond all numbers",
+        ),
         ({"bins": [0, 1, 2], "counts": [0, 0]}, "r: nothing is in it"),
         ({"bins": [0, 1, "x"], "counts": [3, 4]}, "r: a histogram of what is no number"),
         ({"bins": [*range(100_001)], "counts": [1] * 100_000}, "r: a histogram of 100,000 bins"),
-        ({"_type": "histogram", "values": [1], "bins": 7}, "r: a histogram without bounds or counts"),
-        ({"_type": "histogram", "values": [1], "packedBins": {"min": 0}}, "r: a histogram of what is no number"),
+        (
+            {"_type": "histogram", "values": [1], "bins": 7},
+            "r: a histogram without bounds or counts",
+        ),
+        (
+            {"_type": "histogram", "values": [1], "packedBins": {"min": 0}},
+            "r: a histogram of what is no number",
+        ),
         ([0.5, math.nan, math.inf, None], "r: 3 of 4 values are not finite"),
     ],
 )
@@ -116,7 +135,9 @@ def test_a_bad_histogram_is_told_and_costs_nothing_else(tmp_path, value, reason,
 
     path = written(tmp_path, record(1, [1.0, 2.0]), record(2, value), record(3, [1.0, 2.0]))
     records = drain(FileSource(path, format_))
-    assert [(one.line, one.reason) for one in records if isinstance(one, Unreadable)] == [(2, reason)]
+    assert [(one.line, one.reason) for one in records if isinstance(one, Unreadable)] == [
+        (2, reason)
+    ]
     run = read_run(path)
     loss = next(key for key in run.keys if key.endswith("loss"))
     assert values(run, loss) == {1: 0.5, 2: 0.5, 3: 0.5}
@@ -130,7 +151,19 @@ VALUE = st.recursive(
         st.lists(inner, max_size=4)
         | st.dictionaries(
             st.sampled_from(
-                ["_type", "values", "bins", "packedBins", "counts", "hist", "bin_edges", "min", "max", "size", "bucket"]
+                [
+                    "_type",
+                    "values",
+                    "bins",
+                    "packedBins",
+                    "counts",
+                    "hist",
+                    "bin_edges",
+                    "min",
+                    "max",
+                    "size",
+                    "bucket",
+                ]
             ),
             inner | st.just("histogram"),
             max_size=4,
@@ -140,22 +173,36 @@ VALUE = st.recursive(
 )
 
 
-@given(values=st.lists(st.dictionaries(st.sampled_from(["a", "b", "bins", "counts", "_type"]), VALUE), max_size=5))
+@given(
+    values=st.lists(
+        st.dictionaries(st.sampled_from(["a", "b", "bins", "counts", "_type"]), VALUE), max_size=5
+    )
+)
 @settings(deadline=None)
 def test_any_fields_are_survived(values):
     for fields in values:
         parts = split(flatten(fields))
         for one in parts.found.values():
-            assert all(math.isfinite(value) for value in (*one.figures.values(), *one.bins[:2], *one.bins.counts))
+            assert all(
+                math.isfinite(value)
+                for value in (*one.figures.values(), *one.bins[:2], *one.bins.counts)
+            )
         assert all(isinstance(value, float) for value in parts.numbers().values())
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.parametrize("format_", [filelogger, tutorial], ids=lambda f: f.name)
 def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
     rows = [
-        {"step": step, "scope": "reward", "r": [step, 2.0, 7.5], "h": {"bins": [0, step], "counts": [step]}}
+        {
+            "step": step,
+            "scope": "reward",
+            "r": [step, 2.0, 7.5],
+            "h": {"bins": [0, step], "counts": [step]},
+        }
         for step in range(1, 9)
         for _ in range(2)
     ]
@@ -163,7 +210,9 @@ def test_any_cut_gives_the_same_histograms(tmp_path, format_, cuts):
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
     whole, told = feed_in_pieces(tmp_path / "log.jsonl", format_, data, [])
     pieces, again = feed_in_pieces(tmp_path / "log.jsonl", format_, data, cuts)
-    assert [one for one in told if isinstance(one, Histogram)] == [one for one in again if isinstance(one, Histogram)]
+    assert [one for one in told if isinstance(one, Histogram)] == [
+        one for one in again if isinstance(one, Histogram)
+    ]
     assert len(whole.histograms.keys) == 2
     for key in whole.histograms.keys:
         assert [whole.histograms.at(key, step) for step in range(9)] == [

@@ -1,4 +1,6 @@
-"""Metrics as CSV: value for value, names with their slashes back, odd rows counted, any cut survived."""
+"""Metrics as CSV: value for value, names with their slashes back, odd rows counted, any cut
+survived.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, values
 
 from verl_tui.exporters.csv import export
-from verl_tui.sources import metrics_csv
+from verl_tui.sources.formats import metrics_csv
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
@@ -72,7 +74,11 @@ def test_odd_rows_are_told_with_their_reason(tmp_path: Path) -> None:
 def test_what_we_export_we_read(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "train.log"
     log.parent.mkdir()
-    log.write_text("".join(f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n" for n in range(1, 9)))
+    log.write_text(
+        "".join(
+            f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n" for n in range(1, 9)
+        )
+    )
     run = read_run(log)
     export([run], str(tmp_path / "out.csv"))
     again = read_run(tmp_path / "out.csv")
@@ -81,7 +87,9 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
         assert values(again, key) == values(run, key)
 
 
-CSV = b"step,a,b\n" + b"".join(f"{n},{n / 3!r},{'' if n % 3 else n}\n".encode() for n in range(1, 40))
+CSV = b"step,a,b\n" + b"".join(
+    f"{n},{n / 3!r},{'' if n % 3 else n}\n".encode() for n in range(1, 40)
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -114,7 +122,11 @@ def test_a_real_one_value_for_value() -> None:
     assert "critic/score/mean" in run.keys
     assert run.dialect == "verl"
     for column in rows[0]:
-        truth = {int(float(row["step"])): float(row[column]) for row in rows if row[column] not in ("", None)}
+        truth = {
+            int(float(row["step"])): float(row[column])
+            for row in rows
+            if row[column] not in ("", None)
+        }
         key = metrics_csv.slashed(column)
         if column != "step":
             assert values(run, key) == truth, column

@@ -1,4 +1,6 @@
-"""A training's directory is one run with a name that says something; its checkpoints are found, links make no run."""
+"""A training's directory is one run with a name that says something; its checkpoints are found,
+links make no run.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from pathlib import Path
 import pytest
 from log_reading import read_runs, values
 
-from verl_tui.sources import naming
-from verl_tui.sources.discovery import Finder
+from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery.finder import Finder
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
@@ -20,7 +22,9 @@ BEGUN = bytes.fromhex("4800000000000000fe92489d")
 
 @pytest.fixture
 def tree(tmp_path):
-    """Make files from a mapping of paths to contents; a path that ends with a slash is a directory."""
+    """Make files from a mapping of paths to contents; a path that ends with a slash is a
+    directory.
+    """
 
     def make(files):
         for name, content in files.items():
@@ -48,7 +52,7 @@ def checkpoints(*paths):
     return {name: sorted(run.checkpoints) for name, run in read_runs(*paths).items()}
 
 
-# -- links ------------------------------------------------------------------------------------------------------------
+# -- links -----------------------------------------------------------------------------------------
 
 
 def swift(folder):
@@ -87,7 +91,7 @@ def test_a_link_to_a_run_elsewhere_is_followed(tree):
     assert len(runs(top / "mine")) == 1
 
 
-# -- ranks ------------------------------------------------------------------------------------------------------------
+# -- ranks -----------------------------------------------------------------------------------------
 
 RAY = "session_2026-11-22_10-00-00_123456_7/logs"
 WORKER = "worker-" + "ab" * 28
@@ -101,7 +105,11 @@ WORKER = "worker-" + "ab" * 28
         ["train.rank0.out", "train.rank1.out"],
         ["rank_0/train.log", "rank_1/train.log"],
         ["x_1/attempt_0/0/stdout.log", "x_1/attempt_0/1/stdout.log", "x_1/attempt_0/0/stderr.log"],
-        [f"{RAY}/{WORKER}-01000000-11.out", f"{RAY}/{WORKER}-01000000-12.out", f"{RAY}/{WORKER}-01000000-11.err"],
+        [
+            f"{RAY}/{WORKER}-01000000-11.out",
+            f"{RAY}/{WORKER}-01000000-12.out",
+            f"{RAY}/{WORKER}-01000000-11.err",
+        ],
     ],
 )
 def test_the_logs_of_several_ranks_are_one_run(tree, files):
@@ -126,11 +134,13 @@ def test_what_ray_writes_of_itself_is_no_log(tree):
         }
     )
     discovery = Finder([str(top)]).scan()
-    assert [[file.path.name for file in run.files] for run in discovery.runs] == [[f"{WORKER}-01000000-11.out"]]
+    assert [[file.path.name for file in run.files] for run in discovery.runs] == [
+        [f"{WORKER}-01000000-11.out"]
+    ]
     assert discovery.passed == ()
 
 
-# -- names ------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,7 +187,9 @@ def test_names_that_say_nothing_give_way(tree, spec, name):
 
 def test_a_run_is_called_as_its_settings_call_it(tree):
     console = "{'trainer': {'experiment_name': 'ours'}}\n" + CONSOLE
-    top = tree({"a/train.log": console, "b/train.log": CONSOLE, "b/config.yaml": "experiment_name: base\n"})
+    top = tree(
+        {"a/train.log": console, "b/train.log": CONSOLE, "b/config.yaml": "experiment_name: base\n"}
+    )
     assert names(top) == ["ours", "base"]
     assert names(top / "a/train.log") == ["ours"]
 
@@ -190,7 +202,7 @@ def test_runs_that_are_called_alike_are_told_apart_by_where_they_lie(tree):
     assert len(set(names(top / "s1", top / "s2", top / "s3"))) == 3
 
 
-# -- checkpoints ------------------------------------------------------------------------------------------------------
+# -- checkpoints -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -207,7 +219,11 @@ def test_runs_that_are_called_alike_are_told_apart_by_where_they_lie(tree):
 )
 def test_checkpoints_are_found_from_the_directory_of_the_run(tree, log, home):
     top = tree(
-        {log: METRICS if log.endswith("jsonl") else CONSOLE, home.format(1) + "/": "", home.format(20) + "/": ""}
+        {
+            log: METRICS if log.endswith("jsonl") else CONSOLE,
+            home.format(1) + "/": "",
+            home.format(20) + "/": "",
+        }
     )
     assert list(checkpoints(top).values()) == [[1, 20]]
 
@@ -239,11 +255,17 @@ def test_of_several_runs_each_has_the_checkpoints_that_are_called_like_it(tree):
 
 
 def test_runs_in_directories_of_their_own_have_their_own(tree):
-    top = tree({f"run_{n}/{name}": CONSOLE for n in (1, 2) for name in ("train.log", f"out/checkpoint-{n}/x.txt")})
+    top = tree(
+        {
+            f"run_{n}/{name}": CONSOLE
+            for n in (1, 2)
+            for name in ("train.log", f"out/checkpoint-{n}/x.txt")
+        }
+    )
     assert checkpoints(top) == {"run_1": [1], "run_2": [2]}
 
 
-# -- directories that trainers made -----------------------------------------------------------------------------------
+# -- directories that trainers made ----------------------------------------------------------------
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
 MADE = LOGS.parent / "made"
@@ -274,20 +296,26 @@ def test_each_directory_that_a_trainer_made_is_one_run():
         assert [run.name for run in discovery.runs] == [name], folder
         assert (discovery.problems, discovery.waiting, discovery.passed) == ((), (), ()), folder
     together = Finder([str(MADE)]).scan()
-    found = {run.directory.relative_to(MADE).parts[0] for run in together.runs if run.directory != MADE}
+    found = {
+        run.directory.relative_to(MADE).parts[0] for run in together.runs if run.directory != MADE
+    }
     assert found >= CALLED.keys()
     assert len(found) == len(together.runs) == len({run.name for run in together.runs})
     assert together.passed == ()
 
 
-# -- starts of ms-swift -----------------------------------------------------------------------------------------------
+# -- starts of ms-swift ----------------------------------------------------------------------------
 
 
 def version(number, steps, came_from=None):
     """Return what a start of ms-swift leaves."""
     folder = f"out/v{number}-20261122-18{number:02}00"
     rows = [f'{{"loss": {step}.5, "global_step/max_steps": "{step}/9"}}\n' for step in steps]
-    stated = "null" if came_from is None else f'"/home/me/out/v{came_from}-20261122-18{came_from:02}00/checkpoint-2"'
+    stated = (
+        "null"
+        if came_from is None
+        else f'"/home/me/out/v{came_from}-20261122-18{came_from:02}00/checkpoint-2"'
+    )
     return {
         f"{folder}/logging.jsonl": "".join(rows),
         f"{folder}/runs/{EVENTS}{number}": BEGUN,
@@ -296,7 +324,9 @@ def version(number, steps, came_from=None):
 
 
 def test_starts_that_go_on_from_each_other_are_one_run(tree):
-    top = tree({**version(0, range(1, 4)), **version(1, range(3, 6), 0), **version(10, range(5, 10), 1)})
+    top = tree(
+        {**version(0, range(1, 4)), **version(1, range(3, 6), 0), **version(10, range(5, 10), 1)}
+    )
     for named in (top, top / "out"):
         (run,) = read_runs(named).values()
         assert values(run, "loss") == {step: step + 0.5 for step in range(1, 10)}

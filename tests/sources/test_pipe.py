@@ -1,4 +1,6 @@
-"""Standard input: formats found by the first lines, nothing lost or read twice, the end waited for."""
+"""Standard input: formats found by the first lines, nothing lost or read twice, the end waited
+for.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ from log_reading import NOW, read_run, values
 
 from verl_tui.records import Rows
 from verl_tui.runs.run import Run
-from verl_tui.sources import HEAD, console, pipe
+from verl_tui.sources import pipe
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.formats import HEAD
+from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.pipe import LateReader
 
 if TYPE_CHECKING:
@@ -152,18 +156,28 @@ def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
 def test_a_console_is_known_by_its_first_telling_line() -> None:
     reader = LateReader()
     assert not list(reader.feed(DICTS[: DICTS.index(b"{")]))
-    assert [record for record in reader.feed(b"{'loss': 0.5, 'epoch': 0.1}\n") if isinstance(record, Rows)]
+    assert [
+        record
+        for record in reader.feed(b"{'loss': 0.5, 'epoch': 0.1}\n")
+        if isinstance(record, Rows)
+    ]
     assert not console.matches(Path("stdin"), b"pip install\n")
 
 
 def program(*words: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "verl_tui", *words], input=data, capture_output=True, check=False, timeout=60
+        [sys.executable, "-m", "verl_tui", *words],
+        input=data,
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
 
 
 def test_check() -> None:
-    data = b"".join(b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n' % step for step in range(1, 60))
+    data = b"".join(
+        b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n' % step for step in range(1, 60)
+    )
     done = program("check", "--json", "-", data=data)
     (run,) = json.loads(done.stdout)["runs"]
     assert (run["name"], run["step"]) == ("stdin", 59)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from verl_tui.records import GpuProcess
-from verl_tui.sources.processes import Processes
+from verl_tui.sources.host.processes import Processes
 
 READ, WRITE = "0100000", "0100001"
 NVIDIA = ("9", "/dev/nvidia0", "02")
@@ -69,7 +69,10 @@ def look(proc: Proc, pid: int = 50) -> GpuProcess:
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (("/usr/bin/python3", "-u", "-m", "verl.trainer.main_ppo", "token=secret"), "python3 -m verl.trainer.main_ppo"),
+        (
+            ("/usr/bin/python3", "-u", "-m", "verl.trainer.main_ppo", "token=secret"),
+            "python3 -m verl.trainer.main_ppo",
+        ),
         (("python", "/home/me/train.py", "--key", "secret"), "python train.py"),
         (("python", "-c", "secret"), "python -c"),
         (("python",), "python"),
@@ -79,7 +82,9 @@ def look(proc: Proc, pid: int = 50) -> GpuProcess:
         ((), "short"),
     ],
 )
-def test_name_tells_the_program_and_no_secret(proc: Proc, command: tuple[str, ...], name: str) -> None:
+def test_name_tells_the_program_and_no_secret(
+    proc: Proc, command: tuple[str, ...], name: str
+) -> None:
     proc.add(50, 1, *command)
     assert look(proc).name == name
 
@@ -93,11 +98,18 @@ def test_another_process_of_that_number_is_not_it(proc: Proc) -> None:
     assert look(proc) == GpuProcess(50, memory=7)
 
 
-def test_written_files_of_the_process_and_of_what_started_it(proc: Proc, log: str, tmp_path: Path) -> None:
+def test_written_files_of_the_process_and_of_what_started_it(
+    proc: Proc, log: str, tmp_path: Path
+) -> None:
     (tmp_path / "read.log").write_text("")
     proc.add(10, 1, "python", files=(("1", log, WRITE),))
     proc.add(20, 10, "raylet", files=())
-    proc.add(50, 20, "ray::Worker", files=(NVIDIA, ("3", str(tmp_path / "read.log"), READ), ("4", "/gone.log", WRITE)))
+    proc.add(
+        50,
+        20,
+        "ray::Worker",
+        files=(NVIDIA, ("3", str(tmp_path / "read.log"), READ), ("4", "/gone.log", WRITE)),
+    )
     found = look(proc)
     assert found.files == {log}
     assert found.cwd == "/work"
@@ -117,7 +129,10 @@ def test_what_was_seen_holds_for_a_while_and_for_that_process_only(proc: Proc) -
     proc.add(50, 1, "first")
     assert processes.look(50, 7, 0.0).name == "first"
     (proc.root / "50" / "cmdline").write_bytes(b"second\0")
-    assert [processes.look(50, size, now).name for size, now in ((8, 29.0), (8, 30.0))] == ["first", "second"]
+    assert [processes.look(50, size, now).name for size, now in ((8, 29.0), (8, 30.0))] == [
+        "first",
+        "second",
+    ]
     assert processes.look(50, 9, 31.0).memory == 9
     stat = (proc.root / "50" / "stat").read_text()
     (proc.root / "50" / "stat").write_text(stat.replace(" 100 ", " 101 "))

@@ -1,4 +1,6 @@
-"""A real Prometheus as a source: runs are found, their past is what the log said, machines and engines come along."""
+"""A real Prometheus as a source: runs are found, their past is what the log said, machines and
+engines come along.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,27 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
 from prometheus_server import SCRAPE, needs_prometheus, serving
 
 from verl_tui.check import NOTHING_READABLE, exit_code, report
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows, SourceStatus
-from verl_tui.runs.devices import logged_devices
-from verl_tui.runs.state import State, state
-from verl_tui.sources import addresses
-from verl_tui.sources.exposition import read_page
-from verl_tui.sources.prometheus import Server
-from verl_tui.sources.scrapes import Scrapes
-from verl_tui.sources.web import Client
+from verl_tui.runs.views.devices import logged_devices
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.formats.prometheus_text.reader import read_page
+from verl_tui.sources.formats.prometheus_text.scrapes import Scrapes
+from verl_tui.sources.http import addresses
+from verl_tui.sources.http.client import Client
+from verl_tui.sources.http.prometheus_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +47,9 @@ def now() -> float:
     return math.floor((time.time() - 5) / SCRAPE) * SCRAPE
 
 
-def exported(name: str, columns: Mapping[str, Sequence[float | None]], end: float) -> Iterator[Sample]:
+def exported(
+    name: str, columns: Mapping[str, Sequence[float | None]], end: float
+) -> Iterator[Sample]:
     """Yield what our exporter tells Prometheus of a run, scraped once after each step."""
     from verl_tui.exporters.prometheus import Pages
 
@@ -47,9 +58,13 @@ def exported(name: str, columns: Mapping[str, Sequence[float | None]], end: floa
     count = len(next(iter(columns.values())))
     for at in range(count):
         time = end - (count - 1 - at) * SCRAPE
-        logged = {key: [value] for key, column in columns.items() if (value := column[at]) is not None}
+        logged = {
+            key: [value] for key, column in columns.items() if (value := column[at]) is not None
+        }
         rows = Rows(tuple(logged), (at + 1,), list(logged.values()), (at,), (time - 1.5,))
-        status = SourceStatus(f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True)
+        status = SourceStatus(
+            f"{name}.jsonl", "test", records=at + 1, modified=time - 1.5, absolute=True
+        )
         monitor.apply(Batch(name, status, (rows,)), time)
         for family in pages.page(monitor, time).collect():
             for sample in family.samples:
@@ -84,7 +99,9 @@ def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path: Path) -> None:
         assert series is not None, key
         logged = {at + 1: value for at, value in enumerate(column) if value is not None}
         assert list(series.steps) == list(logged), key
-        assert list(series.values) == pytest.approx(list(logged.values()), rel=1e-12, nan_ok=True), key
+        assert list(series.values) == pytest.approx(
+            list(logged.values()), rel=1e-12, nan_ok=True
+        ), key
     reward = run.series("critic/score/mean")
     assert reward is not None
     assert reward.times[-1] == pytest.approx(end - 1.5)
@@ -94,7 +111,12 @@ def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path: Path) -> None:
 
 def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> None:
     end = now()
-    insight = {"project": "p", "experiment_name": "e", "instance": "n:9092", "job": "trainer_metrics"}
+    insight = {
+        "project": "p",
+        "experiment_name": "e",
+        "instance": "n:9092",
+        "job": "trainer_metrics",
+    }
     tutorial = {"instance": "n:8000", "job": "verl_training"}
     past: list[Sample] = []
     for at in range(20):
@@ -106,7 +128,12 @@ def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> No
             ("verl_average_reward", tutorial, at / 20, moment),
             ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "1.0"}, 10.0 * at, moment),
             ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "2.0"}, 20.0 * at, moment),
-            ("verl_sample_generation_seconds_bucket", {**tutorial, "le": "+Inf"}, 20.0 * at, moment),
+            (
+                "verl_sample_generation_seconds_bucket",
+                {**tutorial, "le": "+Inf"},
+                20.0 * at,
+                moment,
+            ),
             ("verl_gpu_memory_used_bytes", {**tutorial, "device": "0"}, 6e10, moment),
         ]
     with serving(tmp_path, past) as address:
@@ -172,10 +199,22 @@ def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sampl
                 ("vllm_generation_tokens_total", vllm, 1500.0 * at, moment),
                 ("vllm:corrupted_requests_total", vllm, 1.0, moment),
                 ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "1.0"}, 0.0, moment),
-                ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "2.0"}, 10.0 * at, moment),
-                ("vllm:e2e_request_latency_seconds_bucket", {**vllm, "le": "+Inf"}, 10.0 * at, moment),
+                (
+                    "vllm:e2e_request_latency_seconds_bucket",
+                    {**vllm, "le": "2.0"},
+                    10.0 * at,
+                    moment,
+                ),
+                (
+                    "vllm:e2e_request_latency_seconds_bucket",
+                    {**vllm, "le": "+Inf"},
+                    10.0 * at,
+                    moment,
+                ),
             ]
-        past.append(("tq_partition_production_progress", {"task_name": "train", "job": "tq"}, 0.75, moment))
+        past.append(
+            ("tq_partition_production_progress", {"task_name": "train", "job": "tq"}, 0.75, moment)
+        )
     return past
 
 
@@ -209,7 +248,9 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(tmp_p
 
 def test_of_several_runs_that_go_on_none_is_said_to_use_the_machines(tmp_path: Path) -> None:
     end = now()
-    with serving(tmp_path, [*trained("a", 20, end), *trained("b", 20, end), *cluster(5, end)]) as address:
+    with serving(
+        tmp_path, [*trained("a", 20, end), *trained("b", 20, end), *cluster(5, end)]
+    ) as address:
         monitor = load([address], Config(), time.time())
     machines = next(run for name, run in monitor.runs.items() if name not in ("a", "b"))
     assert machines.name == address.removeprefix("http://")
@@ -225,7 +266,12 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
         place = addresses.read(address)
         client = Client(place)
         server = Server(place, client)
-        for moment in (end - 20 * SCRAPE + 2, end - 10 * SCRAPE + 2, end - 10 * SCRAPE + 3, end + 2):
+        for moment in (
+            end - 20 * SCRAPE + 2,
+            end - 10 * SCRAPE + 2,
+            end - 10 * SCRAPE + 3,
+            end + 2,
+        ):
             server.ask(moment)
         client.close()
         run = server.runs["grpo"]
@@ -260,7 +306,9 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     end = now()
     log = tmp_path / "logs" / "grpo.jsonl"
     log.parent.mkdir()
-    log.write_text("".join(f'{{"step": {at}, "data": {{"critic/score/mean": {at}}}}}\n' for at in range(1, 20)))
+    log.write_text(
+        "".join(f'{{"step": {at}, "data": {{"critic/score/mean": {at}}}}}\n' for at in range(1, 20))
+    )
     with serving(tmp_path, [*trained("grpo", 20, end), *cluster(20, end)]) as address:
         monitor = load([str(log), address], Config(), time.time())
     (run,) = monitor.runs.values()
@@ -274,13 +322,21 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
 
 
 def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
-    """Return what DCGM, Ray, vLLM and a training of the tutorials write, and what makes the training go on."""
+    """Return what DCGM, Ray, vLLM and a training of the tutorials write, and what makes the
+    training go on.
+    """
     registry = CollectorRegistry()
     device, ray, engine = ["gpu", "Hostname"], ["GpuIndex", "ip"], ["engine", "model_name"]
-    for name, value in (("DCGM_FI_DEV_GPU_UTIL", 88.0), ("DCGM_FI_DEV_FB_USED", 3e4), ("DCGM_FI_DEV_FB_FREE", 1e4)):
+    for name, value in (
+        ("DCGM_FI_DEV_GPU_UTIL", 88.0),
+        ("DCGM_FI_DEV_FB_USED", 3e4),
+        ("DCGM_FI_DEV_FB_FREE", 1e4),
+    ):
         Gauge(name, "of DCGM", device, registry=registry).labels("0", "node-1").set(value)
     Gauge("ray_node_gram_used", "of Ray", ray, registry=registry).labels("0", "10.0.0.1").set(1.0)
-    Gauge("ray_node_cpu_utilization", "of Ray", ["ip"], registry=registry).labels("10.0.0.1").set(35.0)
+    Gauge("ray_node_cpu_utilization", "of Ray", ["ip"], registry=registry).labels("10.0.0.1").set(
+        35.0
+    )
     waiting = Gauge("vllm:num_requests_waiting", "of vLLM", engine, registry=registry)
     tokens = Counter("vllm:generation_tokens", "of vLLM", engine, registry=registry)
     steps = Counter("verl_training_steps", "of the tutorials", registry=registry)
@@ -297,27 +353,39 @@ def endpoint() -> tuple[CollectorRegistry, Callable[[], None]]:
 
 
 RANKS = [
-    {"model_name": "m", "engine_type": "unified", "tp_rank": "0", "pp_rank": "0", "dp_rank": rank} for rank in "01"
+    {"model_name": "m", "engine_type": "unified", "tp_rank": "0", "pp_rank": "0", "dp_rank": rank}
+    for rank in "01"
 ]
 """Labels of SGLang's schedulers; its tokeniser manager has no ranks."""
 LATENCIES = ("e2e_request_latency", "time_to_first_token", "inter_token_latency")
 
 
 def sglang() -> tuple[CollectorRegistry, Callable[[], None]]:
-    """Return what two of SGLang's schedulers and a tokeniser manager write, and what lets them go on."""
+    """Return what two of SGLang's schedulers and a tokeniser manager write, and what lets them go
+    on.
+    """
     registry, ranks, model = CollectorRegistry(), list(RANKS[0]), ["model_name"]
-    levels = {"num_running_reqs": 4, "num_queue_reqs": 1, "token_usage": 0.5, "cache_hit_rate": 0.25}
+    levels = {
+        "num_running_reqs": 4,
+        "num_queue_reqs": 1,
+        "token_usage": 0.5,
+        "cache_hit_rate": 0.25,
+    }
     for name, value in {**levels, "gen_throughput": 800, "num_retracted_reqs": 1}.items():
         gauge = Gauge(f"sglang:{name}", "of a scheduler", ranks, registry=registry)
         for labels in RANKS:
             gauge.labels(**labels).set(value)
-    retracted = Counter("sglang:num_retracted_requests_total", "of a scheduler", ranks, registry=registry)
+    retracted = Counter(
+        "sglang:num_retracted_requests_total", "of a scheduler", ranks, registry=registry
+    )
     retracted.labels(**RANKS[0]).inc(3)
     counters = [
-        Counter(f"sglang:{name}_tokens_total", "", model, registry=registry) for name in ("prompt", "generation")
+        Counter(f"sglang:{name}_tokens_total", "", model, registry=registry)
+        for name in ("prompt", "generation")
     ]
     waits = [
-        Histogram(f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0)) for name in LATENCIES
+        Histogram(f"sglang:{name}_seconds", "", model, registry=registry, buckets=(1.0, 2.0))
+        for name in LATENCIES
     ]
 
     def go_on() -> None:
@@ -338,7 +406,10 @@ SGLANG = {
     "sglang:num_retracted_reqs": 2.0,
     "sglang:num_retracted_requests_total": 3.0,
     **{f"sglang:{name}_seconds/p95": pytest.approx(1.95) for name in LATENCIES},
-    **{f"sglang:{name}_tokens_per_second": pytest.approx(100.0) for name in ("prompt", "generation")},
+    **{
+        f"sglang:{name}_tokens_per_second": pytest.approx(100.0)
+        for name in ("prompt", "generation")
+    },
 }
 
 
@@ -350,7 +421,12 @@ def test_sglangs_figures_are_those_of_the_run_that_goes_on(tmp_path: Path) -> No
         go_on()
         samples = [sample for family in registry.collect() for sample in family.samples]
         past += [
-            (one.name, {**one.labels, "job": "rollout", "instance": "n:30000"}, one.value, end - (19 - at) * SCRAPE)
+            (
+                one.name,
+                {**one.labels, "job": "rollout", "instance": "n:30000"},
+                one.value,
+                end - (19 - at) * SCRAPE,
+            )
             for one in samples
             if not one.name.endswith("_created")
         ]
@@ -365,7 +441,9 @@ def test_sglangs_own_page_is_read() -> None:
     for at in range(2):
         go_on()
         (page,) = read_page(generate_latest(registry)).scrapes
-        figures = scrapes.take({"http://n:30000/metrics": page}, {"http://n:30000/metrics": SCRAPE * at})
+        figures = scrapes.take(
+            {"http://n:30000/metrics": page}, {"http://n:30000/metrics": SCRAPE * at}
+        )
     assert {key: figures.readings[key] for key in SGLANG} == SGLANG
 
 
@@ -398,7 +476,9 @@ def test_what_a_server_has_just_scraped_is_there(tmp_path: Path) -> None:
         thread.join(5)
 
 
-def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(tmp_path: Path) -> None:
+def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
+    tmp_path: Path,
+) -> None:
     end = now()
     labels = {"project": "p", "experiment_name": "e", "job": "trainer_metrics"}
     past = cluster(60, end)
@@ -419,7 +499,14 @@ def test_what_our_exporter_says_of_a_runs_end_is_believed(tmp_path: Path) -> Non
     for at in range(20):
         for word in ("running", "finished"):
             told = {"run": "grpo", "job": "j", "instance": "n:1", "state": word}
-            past.append(("verl_run_state", told, float((word == "finished") == (at == 19)), end - (19 - at) * SCRAPE))
+            past.append(
+                (
+                    "verl_run_state",
+                    told,
+                    float((word == "finished") == (at == 19)),
+                    end - (19 - at) * SCRAPE,
+                )
+            )
     with serving(tmp_path, past) as address:
         monitor = load([address], Config(), time.time())
     assert state(monitor.runs["grpo"], time.time()) is State.FINISHED

@@ -1,4 +1,6 @@
-"""Files are known by what they hold, whatever they are called, at little cost; what is not known is told."""
+"""Files are known by what they hold, whatever they are called, at little cost; what is not known is
+told.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import read_runs
 
-from verl_tui.sources import probing
-from verl_tui.sources.discovery import Finder
-from verl_tui.sources.passed import NO_LOG, UNKNOWN, UNSURE, sentences
+from verl_tui.sources.discovery import probing
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.discovery.passed_over import NO_LOG, UNKNOWN, UNSURE, sentences
 
 STEP = "step:{} - actor/loss:0.1 - actor/lr:1e-06 - critic/score/mean:0.5 - actor/kl:0.0 - perf/time:1.0 - a/b:1\n"
 STEPS = "".join(STEP.format(n) for n in range(1, 5))
@@ -36,7 +38,9 @@ def reasons(discovery):
     return {one.path.rpartition("/")[2]: one.reason for one in discovery.passed}
 
 
-@pytest.mark.parametrize("name", ["notes.md", "a.txt", "job.out", "console", "x.weird", "r.2024", "log.v2.final"])
+@pytest.mark.parametrize(
+    "name", ["notes.md", "a.txt", "job.out", "console", "x.weird", "r.2024", "log.v2.final"]
+)
 def test_a_console_is_known_whatever_it_is_called(tmp_path, name):
     (tmp_path / name).write_text(PROSE * 20 + STEPS)
     assert names(tmp_path) == [name]
@@ -44,11 +48,15 @@ def test_a_console_is_known_whatever_it_is_called(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["README.md", "docs.rst", "README", "index.weird"])
 def test_a_document_that_quotes_a_step_is_no_log(tmp_path, name):
-    (tmp_path / name).write_text("# verl.trainer\n\nIt prints, with (TaskRunner pid=1):\n\n    " + STEP.format(1))
+    (tmp_path / name).write_text(
+        "# verl.trainer\n\nIt prints, with (TaskRunner pid=1):\n\n    " + STEP.format(1)
+    )
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "train.py", "run.sh", "a.png", "b.yaml", "w.bin", "a.tar"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "train.py", "run.sh", "a.png", "b.yaml", "w.bin", "a.tar"]
+)
 def test_what_is_called_as_something_else_is_never_opened(tmp_path, monkeypatch, name):
     (tmp_path / name).write_text(STEPS)
     monkeypatch.setattr(probing, "head", lambda *_: pytest.fail("opened"))
@@ -71,7 +79,9 @@ def test_a_first_step_that_comes_while_watching(tmp_path):
         with log.open("a") as file:
             file.write(text)
         found = finder.scan()
-    assert found.runs == (), "a file of which so much was looked at is looked at again only when it is twice as large"
+    assert found.runs == (), (
+        "a file of which so much was looked at is looked at again only when it is twice as large"
+    )
     with log.open("a") as file:
         file.write((PROSE * 200 + STEPS) * 500)
     assert len(finder.scan().runs) == 1
@@ -111,7 +121,9 @@ def test_a_binary_file_is_refused_at_its_first_bytes(tmp_path, monkeypatch):
     (tmp_path / "core").write_bytes(bytes(range(256)) * 4096)
     asked = []
     real = probing.head
-    monkeypatch.setattr(probing, "head", lambda path, limit: asked.append(limit) or real(path, limit))
+    monkeypatch.setattr(
+        probing, "head", lambda path, limit: asked.append(limit) or real(path, limit)
+    )
     finder = Finder([str(tmp_path)])
     finder.scan()
     with (tmp_path / "core").open("ab") as file:
@@ -121,7 +133,7 @@ def test_a_binary_file_is_refused_at_its_first_bytes(tmp_path, monkeypatch):
     assert asked[0] <= 4096
 
 
-# -- no step yet ------------------------------------------------------------------------------------------------------
+# -- no step yet -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +152,9 @@ def test_a_log_with_only_a_bar_is_a_run(tmp_path, text):
     assert run.name == tmp_path.name
 
 
-@pytest.mark.parametrize("name", ["Map", "Loading checkpoint shards", "Downloading data", "Tokenizing train"])
+@pytest.mark.parametrize(
+    "name", ["Map", "Loading checkpoint shards", "Downloading data", "Tokenizing train"]
+)
 def test_a_bar_of_something_else_is_none(tmp_path, name):
     (tmp_path / "prep.log").write_text(f"{name}:  60%|██████    | 6/10 [00:06<00:04,  1.00s/it]\n")
     assert names(tmp_path) == []
@@ -193,7 +207,7 @@ def test_jobs_of_which_one_failed_at_its_start_are_two_runs(tmp_path):
     assert len(scan(tmp_path / "more").runs) == 2
 
 
-# -- what is passed over ----------------------------------------------------------------------------------------------
+# -- what is passed over ---------------------------------------------------------------------------
 
 
 def test_logs_that_nobody_understands_are_told_also_beside_a_run(tmp_path):
@@ -247,8 +261,13 @@ def test_what_is_no_file_and_odd_names_are_no_obstacle(tmp_path, monkeypatch):
     assert said == f"{tmp_path}/a b\ufffd\ufffd.log: of no known format"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=400), st.sampled_from(["a.log", "b.md", "c", "d.jsonl", "e.log.gz", "f.log.1", "g.csv"]))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.binary(max_size=400),
+    st.sampled_from(["a.log", "b.md", "c", "d.jsonl", "e.log.gz", "f.log.1", "g.csv"]),
+)
 def test_whatever_a_file_holds_it_is_looked_at_without_an_error(tmp_path, data, name):
     for old in tmp_path.iterdir():
         old.unlink()

@@ -1,4 +1,6 @@
-"""Rotated logs are one log: read oldest first, followed over each rotation without loss and without doubles."""
+"""Rotated logs are one log: read oldest first, followed over each rotation without loss and without
+doubles.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import pytest
 from log_reading import drain, read_runs, values
 
 from verl_tui.records import Rows
-from verl_tui.sources import filelogger
-from verl_tui.sources.discovery import Finder
-from verl_tui.sources.rotated import base, parts
+from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.files.rotated import base, parts
+from verl_tui.sources.formats import filelogger
 from verl_tui.sources.source import FileSource
 
 

@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.sources.sample import all_text, read_fact, read_sample
+from verl_tui.sources.fields.sample import all_text, read_fact, read_sample
 
 if TYPE_CHECKING:
     from verl_tui.records import Sample
 
-CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
+CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'},
+}
 ASKED = {"role": "user", "content": "1+2?"}
 SHOWN_CALL = '<tool_call>\n{"name":"add","arguments":{"a":1,"b":2}}\n</tool_call>'
 
@@ -57,7 +61,10 @@ def test_calls_of_tools_and_their_answers() -> None:
     ("call", "shown"),
     [
         ({"name": "add", "arguments": {"a": 1}}, '{"name":"add","arguments":{"a":1}}'),
-        ({"function": {"name": "add", "arguments": "{broken"}}, '{"name":"add","arguments":"{broken"}'),
+        (
+            {"function": {"name": "add", "arguments": "{broken"}},
+            '{"name":"add","arguments":"{broken"}',
+        ),
         ("add(1)", "add(1)"),
         (None, "null"),
     ],
@@ -68,14 +75,22 @@ def test_calls_of_any_shape(call: object, shown: str) -> None:
 
 
 def test_calls_in_text_stay_as_they_are() -> None:
-    text = 'I look it up.<tool_call>{"name": "search"}</tool_call><tool_response>found</tool_response>'
+    text = (
+        'I look it up.<tool_call>{"name": "search"}</tool_call><tool_response>found</tool_response>'
+    )
     assert read(input="q", output=text).response == text
 
 
 def test_content_in_parts() -> None:
-    parts = [{"type": "text", "text": "What is"}, {"type": "image_url", "image_url": {"url": "x"}}, "this?", {}]
+    parts = [
+        {"type": "text", "text": "What is"},
+        {"type": "image_url", "image_url": {"url": "x"}},
+        "this?",
+        {},
+    ]
     assert (
-        read(input=[{"role": "user", "content": parts}], output="a").prompt == "user: What is\n[image_url]\nthis?\n[?]"
+        read(input=[{"role": "user", "content": parts}], output="a").prompt
+        == "user: What is\n[image_url]\nthis?\n[?]"
     )
 
 
@@ -107,7 +122,11 @@ def test_all_further_fields() -> None:
 
 
 def test_facts() -> None:
-    fact = read_fact({"input": "q", "output": "abc", "score": 1, "acc": True, "n": 2, "pred": "x"}, 4, validation=True)
+    fact = read_fact(
+        {"input": "q", "output": "abc", "score": 1, "acc": True, "n": 2, "pred": "x"},
+        4,
+        validation=True,
+    )
     assert fact is not None
     assert (fact.index, fact.score, fact.length, fact.validation) == (4, 1.0, 3, True)
     assert fact.numbers == {"acc": 1.0, "n": 2.0}
@@ -121,17 +140,26 @@ def test_facts() -> None:
 
 
 def test_everything_shown_is_searched() -> None:
-    record = {"messages": [ASKED, {"role": "assistant", "tool_calls": [CALL]}], "note": {"a": "b"}, "uid": "u", "n": 1}
+    record = {
+        "messages": [ASKED, {"role": "assistant", "tool_calls": [CALL]}],
+        "note": {"a": "b"},
+        "uid": "u",
+        "n": 1,
+    }
     assert list(all_text(record)) == ["user: 1+2?", SHOWN_CALL, '{"a":"b"}', "u"]
     assert list(all_text({"a": "no sample"})) == ["no sample"]
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
     max_leaves=12,
 )
-TURN = st.dictionaries(st.sampled_from(["role", "from", "content", "value", "tool_calls", "name"]), JSON, max_size=5)
+TURN = st.dictionaries(
+    st.sampled_from(["role", "from", "content", "value", "tool_calls", "name"]), JSON, max_size=5
+)
 NAMES = ["input", "output", "messages", "score", "acc", "gts", "answer", "uid", "step", "extra"]
 
 

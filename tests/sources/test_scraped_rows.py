@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from verl_tui.sources.gather import Row
-from verl_tui.sources.scraped_rows import ScrapedRows
-from verl_tui.sources.scrapes import Figures
+from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows
+from verl_tui.sources.formats.prometheus_text.scrapes import Figures
 
-VALIDATION, SAVING, REWARD = "val-core/gsm8k/acc/mean@1", "timing_s/save_checkpoint", "critic/score/mean"
+VALIDATION, SAVING, REWARD = (
+    "val-core/gsm8k/acc/mean@1",
+    "timing_s/save_checkpoint",
+    "critic/score/mean",
+)
 
 
-def keys(pages: list[tuple[int, float | None, dict[str, float]]]) -> list[tuple[int, tuple[str, ...]]]:
-    """Return the steps and keys of the rows that come of pages: step, step of the newest validation, metrics."""
+def keys(
+    pages: list[tuple[int, float | None, dict[str, float]]],
+) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the steps and keys of the rows that come of pages: step, step of the newest
+    validation, metrics.
+    """
     rows = ScrapedRows()
-    figures = [Figures(step, None, None, metrics, {}, validated) for step, validated, metrics in pages]
+    figures = [
+        Figures(step, None, None, metrics, {}, validated) for step, validated, metrics in pages
+    ]
     said = [record for at, one in enumerate(figures) for record in rows.take(one, 1000.0 + at)]
     return [(row.step, row.keys) for row in said if isinstance(row, Row)]
 
@@ -24,5 +34,12 @@ def test_a_validation_is_said_once_however_long_pages_hold_on_to_it() -> None:
 
 def test_two_validations_that_came_out_alike_are_two() -> None:
     metrics = {REWARD: 0.1, VALIDATION: 0.5, SAVING: 3.0}
-    pages = [(step, validated, metrics) for step, validated in ((4, 4.0), (5, 4.0), (8, 8.0), (9, 8.0))]
-    assert keys(pages) == [(4, tuple(metrics)), (5, (REWARD,)), (8, (REWARD, VALIDATION)), (9, (REWARD,))]
+    pages = [
+        (step, validated, metrics) for step, validated in ((4, 4.0), (5, 4.0), (8, 8.0), (9, 8.0))
+    ]
+    assert keys(pages) == [
+        (4, tuple(metrics)),
+        (5, (REWARD,)),
+        (8, (REWARD, VALIDATION)),
+        (9, (REWARD,)),
+    ]

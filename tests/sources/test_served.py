@@ -1,4 +1,6 @@
-"""Addresses: what is asked there, and that every bad server comes to one sentence and nothing else."""
+"""Addresses: what is asked there, and that every bad server comes to one sentence and nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ from verl_tui.exporters.endpoint import Endpoint, encryption
 from verl_tui.exporters.prometheus import Pages
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows
-from verl_tui.sources import addresses
-from verl_tui.sources.addresses import NoAnswerError
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.gather import Gather
-from verl_tui.sources.prometheus import duration
-from verl_tui.sources.prometheus_answers import Line, RunRows, lines_of
-from verl_tui.sources.served import Poller, Served
-from verl_tui.sources.web import AUTHORIZATION, CA_FILE, Client
+from verl_tui.sources.fields.row_batcher import Gather
+from verl_tui.sources.http import addresses
+from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
+from verl_tui.sources.http.prometheus_answers import Line, RunRows, lines_of
+from verl_tui.sources.http.prometheus_server import duration
+from verl_tui.sources.http.served import Poller, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.sources.discovery import Discovery
+    from verl_tui.sources.discovery.finder import Discovery
 
 Talk = "Callable[[socket.socket, str], None]"
 PAGE = b"# TYPE verl_average_reward gauge\nverl_average_reward %b\nverl_training_steps_total %b\n"
@@ -44,14 +46,20 @@ PAGE = b"# TYPE verl_average_reward gauge\nverl_average_reward %b\nverl_training
 def received(connection: socket.socket) -> str:
     """Return a request with its body, which comes after its head."""
     request = connection.recv(65536).decode("latin-1")
-    while "Content-Length: 0" not in request and "Content-Length:" in request and request.endswith("\r\n\r\n"):
+    while (
+        "Content-Length: 0" not in request
+        and "Content-Length:" in request
+        and request.endswith("\r\n\r\n")
+    ):
         request += connection.recv(65536).decode("latin-1")
     return request
 
 
 @contextmanager
 def listening(talk: Talk) -> Iterator[str]:
-    """Run a server that does with each connection what it is told: what it asks for is handed over as text."""
+    """Run a server that does with each connection what it is told: what it asks for is handed over
+    as text.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         done = threading.Event()
 
@@ -79,7 +87,9 @@ def listening(talk: Talk) -> Iterator[str]:
 
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    head = "\r\n".join((f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers))
+    head = "\r\n".join(
+        (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers)
+    )
     return head.encode() + b"\r\n\r\n" + body
 
 
@@ -128,14 +138,20 @@ def test_an_answer_without_end_is_not_kept() -> None:
 @pytest.mark.parametrize(
     ("reply", "sentence"),
     [
-        (answer(b"", "401 Unauthorized"), f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}"),
+        (
+            answer(b"", "401 Unauthorized"),
+            f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
+        ),
         (answer(b"", "403 Forbidden"), "refuses access (HTTP 403)"),
         (answer(b"", "404 Not Found"), "has nothing there (HTTP 404)"),
         (answer(b"", "500 Oops"), "answers with HTTP 500"),
         (answer(b"", "799 What"), "answers with HTTP 799"),
         (b"", "closes the connection without an answer"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP: SSH-2.0-OpenSSH_9.2"),
-        (answer(b"", "302 Found", "Location: http://elsewhere.example/"), "redirects to another server, "),
+        (
+            answer(b"", "302 Found", "Location: http://elsewhere.example/"),
+            "redirects to another server, ",
+        ),
         (answer(b"", "302 Found", "Location: /metrics"), "redirects without end"),
         (answer(b"", "302 Found"), "redirects without end"),
     ],
@@ -155,11 +171,15 @@ def test_a_login_never_follows_a_redirect(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen == []
 
 
-def test_logins_come_from_the_environment_or_netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logins_come_from_the_environment_or_netrc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[str] = []
 
     def listens(connection: socket.socket, request: str) -> None:
-        seen.append(next((line for line in request.split("\r\n") if line.startswith("Authorization")), ""))
+        seen.append(
+            next((line for line in request.split("\r\n") if line.startswith("Authorization")), "")
+        )
         connection.sendall(answer(b"ok"))
 
     netrc = tmp_path / "netrc"
@@ -167,10 +187,18 @@ def test_logins_come_from_the_environment_or_netrc(tmp_path: Path, monkeypatch: 
     netrc.chmod(0o600)
     with listening(listens) as address:
         place = addresses.read(address)
-        for name, value in (("NETRC", str(tmp_path / "none")), ("NETRC", str(netrc)), (AUTHORIZATION, "Bearer x")):
+        for name, value in (
+            ("NETRC", str(tmp_path / "none")),
+            ("NETRC", str(netrc)),
+            (AUTHORIZATION, "Bearer x"),
+        ):
             monkeypatch.setenv(name, value)
             assert Client(place).ask(place) == b"ok"
-    assert seen == ["", f"Authorization: Basic {base64.b64encode(b'me:pw').decode()}", "Authorization: Bearer x"]
+    assert seen == [
+        "",
+        f"Authorization: Basic {base64.b64encode(b'me:pw').decode()}",
+        "Authorization: Bearer x",
+    ]
 
 
 def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +240,7 @@ def test_any_text_behind_a_scheme_is_an_address_or_refused(text: str) -> None:
     assert address.text.isprintable()
 
 
-# -- endpoints -----------------------------------------------------------------------------------------------------
+# -- endpoints -------------------------------------------------------------------------------------
 
 
 def look(*specs: str) -> Monitor:
@@ -237,12 +265,18 @@ def test_an_endpoint_is_a_run() -> None:
             (run,) = look(spec).runs.values()
             assert (run.step, run.tail("verl_average_reward", 1)[0]) == (12, 0.5)
             (source,) = run.sources.values()
-            assert source.status.path == spec.replace("/metrics", "") + ("/metrics" if "metrics" in spec else "/")
+            assert source.status.path == spec.replace("/metrics", "") + (
+                "/metrics" if "metrics" in spec else "/"
+            )
 
 
 def test_workers_with_one_label_are_one_run_and_those_without_are_too() -> None:
     labelled = b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
-    with page(labelled % b"1") as first, page(labelled % b"3") as second, page(PAGE % (b"7", b"5")) as third:
+    with (
+        page(labelled % b"1") as first,
+        page(labelled % b"3") as second,
+        page(PAGE % (b"7", b"5")) as third,
+    ):
         monitor = look(first, second, third)
     (run,) = monitor.runs.values()
     assert run.name == "grpo"
@@ -256,8 +290,12 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: P
     monitor = look(str(tmp_path), "http://127.0.0.1:1")
     assert [run.step for run in monitor.runs.values()] == [1]
     (sentence,) = monitor.sentences
-    assert sentence.startswith("http://127.0.0.1:1/: refuses the connection: nothing listens there (since ")
-    assert [(one.address, one.since is not None) for one in monitor.unreached] == [("http://127.0.0.1:1/", True)]
+    assert sentence.startswith(
+        "http://127.0.0.1:1/: refuses the connection: nothing listens there (since "
+    )
+    assert [(one.address, one.since is not None) for one in monitor.unreached] == [
+        ("http://127.0.0.1:1/", True)
+    ]
     assert monitor.waiting == ()
 
 
@@ -265,7 +303,10 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path: P
     ("reply", "why"),
     [
         (answer(b"<html><body>Login</body></html>"), "answers with a page that holds no metrics"),
-        (answer(b'{"status": "success", "data": 1}'), "is a Prometheus server that has nothing of a training so far"),
+        (
+            answer(b'{"status": "success", "data": 1}'),
+            "is a Prometheus server that has nothing of a training so far",
+        ),
         (answer(b"\xff\xfe\x00 junk"), "answers with a page that holds no metrics"),
     ],
 )
@@ -289,7 +330,9 @@ def test_a_server_that_comes_back_is_read_on(monkeypatch: pytest.MonkeyPatch) ->
     assert len(poller.asked.pages) == 2  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("every", "pauses"), [(None, [5.0, 10.0]), (30.0, [30.0, 60.0]), (2.0, [2.0, 4.0])])
+@pytest.mark.parametrize(
+    ("every", "pauses"), [(None, [5.0, 10.0]), (30.0, [30.0, 60.0]), (2.0, [2.0, 4.0])]
+)
 def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_silent(
     every: float | None, pauses: list[float]
 ) -> None:
@@ -348,28 +391,47 @@ def test_a_feed_finds_what_an_address_brings() -> None:
     assert told == [(address.removeprefix("http://"), False)]
 
 
-# -- what a Prometheus server may answer ------------------------------------------------------------------------------
+# -- what a Prometheus server may answer -----------------------------------------------------------
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 _VALUES = st.lists(
-    st.tuples(st.integers(0, 40), st.sampled_from(["1", "NaN", "+Inf", "-1e400", "x", "", None, 7])), max_size=8
+    st.tuples(
+        st.integers(0, 40), st.sampled_from(["1", "NaN", "+Inf", "-1e400", "x", "", None, 7])
+    ),
+    max_size=8,
 )
 _NAMES = st.sampled_from(
-    ["verl_training_steps_total", "verl_average_reward", "verl_x", "verl_last_step_timestamp_seconds", "", "a{b"]
+    [
+        "verl_training_steps_total",
+        "verl_average_reward",
+        "verl_x",
+        "verl_last_step_timestamp_seconds",
+        "",
+        "a{b",
+    ]
 )
 _SERIES = st.fixed_dictionaries(
-    {"metric": st.fixed_dictionaries({"__name__": _NAMES}, optional={"key": st.just("k"), "run": st.text(max_size=3)})},
+    {
+        "metric": st.fixed_dictionaries(
+            {"__name__": _NAMES}, optional={"key": st.just("k"), "run": st.text(max_size=3)}
+        )
+    },
     optional={"values": _VALUES | _JSON},
 )
 
 
 @given(_JSON)
 def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
-    for body in (json.dumps(answer).encode(), json.dumps({"status": "success", "data": answer}).encode()):
+    for body in (
+        json.dumps(answer).encode(),
+        json.dumps({"status": "success", "data": answer}).encode(),
+    ):
         with suppress(NoAnswerError):
             lines_of(body)
 
@@ -390,7 +452,16 @@ def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> Non
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("15s", 15.0), ("1m30s", 90.0), ("500ms", 0.5), ("1h", 3600.0), ("", None), ("5", None), ("s", None), (7, None)],
+    [
+        ("15s", 15.0),
+        ("1m30s", 90.0),
+        ("500ms", 0.5),
+        ("1h", 3600.0),
+        ("", None),
+        ("5", None),
+        ("s", None),
+        (7, None),
+    ],
 )
 def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: float | None) -> None:
     assert duration(text) == seconds
@@ -401,12 +472,19 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
     for begin in (0, 4, 8):
         steps = {float(at): str(at // 6) for at in range(begin, begin + 4)}
         rewards = {float(at): str(at // 6 / 10) for at in range(begin, begin + 4)}
-        lines = [Line("verl_training_steps_total", {}, steps), Line("verl_average_reward", {}, rewards)]
+        lines = [
+            Line("verl_training_steps_total", {}, steps),
+            Line("verl_average_reward", {}, rewards),
+        ]
         gather.add(rows.metrics(lines, {}))
         gather.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
     (told,) = gather.take()
     assert isinstance(told, Rows)
-    assert (list(told.steps), list(told.columns[0]), list(told.times)) == ([0, 1], [0.0, 0.1], [0.0, 6.0])
+    assert (list(told.steps), list(told.columns[0]), list(told.times)) == (
+        [0, 1],
+        [0.0, 0.1],
+        [0.0, 6.0],
+    )
 
 
 def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
@@ -435,14 +513,27 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs Debian's package openssl")
-def test_our_own_exporter_is_read_through_tls_and_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_exporter_is_read_through_tls_and_a_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    files = [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+    ]
     subprocess.run([*made.split(), *files], check=True, capture_output=True)
     log = tmp_path / "grpo.jsonl"
-    log.write_text("".join(f'{{"step": {at}, "data": {{"actor/ppo_kl": {at}}}}}\n' for at in range(1, 8)))
-    with closing(Endpoint("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))) as endpoint:
+    log.write_text(
+        "".join(f'{{"step": {at}, "data": {{"actor/ppo_kl": {at}}}}}\n' for at in range(1, 8))
+    )
+    with closing(
+        Endpoint("127.0.0.1", 0, login="me:pw", tls=encryption(certificate, key))
+    ) as endpoint:
         endpoint.show(Pages().page(look(str(log)), time.time()))
         told = [look(endpoint.address).sentences]
         monkeypatch.setenv(CA_FILE, str(certificate))

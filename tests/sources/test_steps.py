@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
-from verl_tui.sources import FORMATS, tutorial
+from verl_tui.sources.fields.steps import StepPlace, step_fields
+from verl_tui.sources.formats import FORMATS, tutorial
 from verl_tui.sources.source import FileSource
-from verl_tui.sources.steps import StepPlace, step_fields
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
 LLAMA_FACTORY = LOGS / "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl"
@@ -48,15 +48,21 @@ def test_a_step_by_any_name(name: str, tmp_path: Path) -> None:
 
 
 def test_a_step_with_its_total(tmp_path: Path) -> None:
-    pair = read_run(written(tmp_path / "a.jsonl", [{"loss": 0.5, "global_step/max_steps": "10/438"}]))
+    pair = read_run(
+        written(tmp_path / "a.jsonl", [{"loss": 0.5, "global_step/max_steps": "10/438"}])
+    )
     assert (values(pair, "loss"), pair.total_steps) == ({10: 0.5}, 438)
-    total = read_run(written(tmp_path / "b.jsonl", [{"loss": 0.5, "iteration": 3, "total_iterations": 30}]))
+    total = read_run(
+        written(tmp_path / "b.jsonl", [{"loss": 0.5, "iteration": 3, "total_iterations": 30}])
+    )
     assert (values(total, "loss"), total.total_steps) == ({3: 0.5}, 30)
     assert set(total.keys) == {"loss"}
 
 
 def test_the_trainers_step_goes_before_that_of_a_tracker() -> None:
-    assert steps_of({"_step": 70, "train/global_step": 5}, {"_step": 80, "train/global_step": 6})[0] == [5, 6]
+    assert steps_of({"_step": 70, "train/global_step": 5}, {"_step": 80, "train/global_step": 6})[
+        0
+    ] == [5, 6]
 
 
 def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(tmp_path: Path) -> None:
@@ -71,7 +77,15 @@ def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(tmp_path: 
 
 def test_an_epoch_that_goes_back_is_a_resumed_run() -> None:
     epochs = [0.1, 0.2, 0.3, 0.4, 0.3, 0.4, 0.5]
-    assert steps_of(*({"epoch": epoch, "loss": 1.0} for epoch in epochs))[0] == [1, 2, 3, 4, 3, 4, 5]
+    assert steps_of(*({"epoch": epoch, "loss": 1.0} for epoch in epochs))[0] == [
+        1,
+        2,
+        3,
+        4,
+        3,
+        4,
+        5,
+    ]
 
 
 def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
@@ -93,13 +107,18 @@ def test_a_number_of_steps_that_does_not_rise_is_the_length_of_an_episode() -> N
     lengths = [{"num_steps": n, "reward": 0.5} for n in (7, 12, 12, 5, 9)]
     found, place = steps_of(*lengths)
     assert found == [7, 12, 13, 14, 15]
-    assert place.note == '"num_steps" does not rise, so it is no step: 3 records are counted in the order of the file'
+    assert (
+        place.note
+        == '"num_steps" does not rise, so it is no step: 3 records are counted in the order of the file'
+    )
 
 
 def test_a_header_before_the_first_step_is_said() -> None:
     found, place = steps_of({"lr": 0.5}, {"step": 10, "loss": 1.0}, {"step": 11, "loss": 1.0})
     assert found == [1, 10, 11]
-    assert place.note == "1 record is before the first stated step, counted in the order of the file"
+    assert (
+        place.note == "1 record is before the first stated step, counted in the order of the file"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,8 +159,13 @@ _RECORDS = (
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(lines=st.lists(st.one_of(_RECORDS, st.binary(max_size=40)), max_size=12), cuts=st.lists(st.integers(0, 2000)))
-def test_any_cut_of_any_records_gives_the_same(tmp_path: Path, lines: list[bytes], cuts: list[int]) -> None:
+@given(
+    lines=st.lists(st.one_of(_RECORDS, st.binary(max_size=40)), max_size=12),
+    cuts=st.lists(st.integers(0, 2000)),
+)
+def test_any_cut_of_any_records_gives_the_same(
+    tmp_path: Path, lines: list[bytes], cuts: list[int]
+) -> None:
     data = b"\n".join(lines) + b"\n"
     path = tmp_path / "m.jsonl"
     path.write_bytes(data)
@@ -149,5 +173,7 @@ def test_any_cut_of_any_records_gives_the_same(tmp_path: Path, lines: list[bytes
     run, _ = feed_in_pieces(path, tutorial, data, [])
     drain(whole)
     cut, _ = feed_in_pieces(path, tutorial, data, cuts)
-    assert {key: repr(values(run, key)) for key in run.keys} == {key: repr(values(cut, key)) for key in cut.keys}
+    assert {key: repr(values(run, key)) for key in run.keys} == {
+        key: repr(values(cut, key)) for key in cut.keys
+    }
     assert whole.status().note == next(iter(cut.sources.values())).status.note

@@ -14,9 +14,10 @@ from log_reading import NOW, drain, read_run, values
 from verl_tui.records import Batch, Record, Restart, Sample, Unreadable
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import Place
-from verl_tui.sources import parquet, tables
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.tables import TableFolder, chosen
+from verl_tui.sources.folders import completion_tables as tables
+from verl_tui.sources.folders.completion_tables import TableFolder, chosen
+from verl_tui.sources.formats import parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,9 @@ def test_a_directory_is_one_source(home: Path) -> None:
     for named in (home.parent, home):
         feed = Feed([str(named)])
         feed.scan()
-        of_tables = {batch.status.path for batch in feed.read() if batch.status.format == parquet.name}
+        of_tables = {
+            batch.status.path for batch in feed.read() if batch.status.format == parquet.name
+        }
         assert of_tables == {str(home / "completions_*.parquet")}
     run = read_run(home.parent)
     assert values(run, "samples/score") == {step: pytest.approx(step / 20) for step in range(1, 31)}
@@ -131,7 +134,9 @@ def test_the_newest_is_only_said_to_be_cut_where_nobody_looks_again(home: Path) 
     path.write_bytes(path.read_bytes()[:-9])
     source = TableFolder(home)
     assert told(drain(source)) == []
-    assert told([*source.finish()]) == ["completions_00002.parquet: not complete: still being written, or cut off"]
+    assert told([*source.finish()]) == [
+        "completions_00002.parquet: not complete: still being written, or cut off"
+    ]
 
 
 def test_a_table_written_again_replaces_the_first(home: Path) -> None:
@@ -144,10 +149,15 @@ def test_a_table_written_again_replaces_the_first(home: Path) -> None:
         records = drain(source)
         assert any(isinstance(record, Restart) for record in records) == (said == "vier")
         run.apply(Batch("r", source.status(), tuple(records)), NOW)
-    assert [sample.response for sample in run.samples.kept(Place(1, validation=False))] == ["vier", "five"]
+    assert [sample.response for sample in run.samples.kept(Place(1, validation=False))] == [
+        "vier",
+        "five",
+    ]
 
 
-def test_without_pyarrow_one_sentence_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_one_sentence_says_what_to_install(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for step in range(3):
         write(home, step)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -177,7 +187,9 @@ def test_it_says_how_many_were_read(home: Path, monkeypatch: pytest.MonkeyPatch)
     read = set(steps(drain(source)))
     assert max(read) == 40
     note = source.status().note or ""
-    assert note.endswith(f"; {len(read)} of 40 tables were read, the newest ones and some of those before")
+    assert note.endswith(
+        f"; {len(read)} of 40 tables were read, the newest ones and some of those before"
+    )
 
 
 def test_a_directory_that_goes_is_said(home: Path) -> None:
@@ -192,7 +204,9 @@ def test_a_directory_that_goes_is_said(home: Path) -> None:
     assert source.status().problem == "no such file or directory"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(data=st.binary(max_size=60), at=st.integers(0, 900), lost=st.integers(0, 60))
 def test_any_bytes_cost_one_table_at_most(home: Path, data: bytes, at: int, lost: int) -> None:
     write(home, 1)

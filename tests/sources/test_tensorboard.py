@@ -1,4 +1,6 @@
-"""TensorBoard's event files: against a plain writer of our own, the writers in use and TensorBoard's own reader."""
+"""TensorBoard's event files: against a plain writer of our own, the writers in use and
+TensorBoard's own reader.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,19 @@ from hypothesis import strategies as st
 from log_reading import read_run, values
 
 from verl_tui.records import Histogram, Restart, Rows, Sample, Unreadable
-from verl_tui.sources import FORMATS, protobuf, tensorboard, tensorboard_frames
-from verl_tui.sources.protobuf import fields
-from verl_tui.sources.tensorboard_frames import crc32c
+from verl_tui.sources.fields import protobuf
+from verl_tui.sources.fields.protobuf import fields
+from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.formats.tensorboard import frames as tensorboard_frames
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats.tensorboard.frames import crc32c
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
 NAME = "events.out.tfevents.1700000000.host.1.0"
 nan, inf = math.nan, math.inf
 
 
-# -- a writer as plain as can be ----------------------------------------------------------------------------------
+# -- a writer as plain as can be -------------------------------------------------------------------
 
 
 def slow_crc(data: bytes) -> int:
@@ -116,10 +121,12 @@ def mixed() -> list[bytes]:
     ]
 
 
-# -- reading ------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
-def read(data: bytes, cuts: tuple[int, ...] = ()) -> tuple[dict[str, list[tuple[str, ...]]], list[object]]:
+def read(
+    data: bytes, cuts: tuple[int, ...] = ()
+) -> tuple[dict[str, list[tuple[str, ...]]], list[object]]:
     """Return what stands in a file, by key and as samples and complaints, read in pieces."""
     reader = tensorboard.reader(Path(NAME))
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
@@ -173,7 +180,9 @@ def test_scalars_are_what_was_written(tmp_path, steps):
 
 
 def test_rows_say_when_they_were_written():
-    (rows,) = tensorboard.reader(Path(NAME)).feed(VERSION + event(7, 1.7e9 + 0.256, scalar("a", 2.0)))
+    (rows,) = tensorboard.reader(Path(NAME)).feed(
+        VERSION + event(7, 1.7e9 + 0.256, scalar("a", 2.0))
+    )
     assert (rows.keys, list(rows.steps), list(rows.orders)) == (("a",), [7], [170000000025])
     for odd in (nan, -5.0, inf, 1e300):
         ((row,),) = read(VERSION + event(7, odd, scalar("a", 2.0)))[0].values()
@@ -192,9 +201,13 @@ def test_any_number_at_any_step(value, step):
 
 @pytest.mark.parametrize("cuts", [(), (180,), (200, 300, 400)])
 def test_values_that_others_of_the_same_step_replace_are_counted(cuts):
-    """A logger that is given no step writes all its values at step 0: only the last of them can be shown."""
+    """A logger that is given no step writes all its values at step 0: only the last of them can be
+    shown.
+    """
     pairs = [(0, 1.0), (0, 2.0), (0, 2.0), (1, 2.0), (1, 3.0), (2, 3.0)]
-    data = VERSION + b"".join(event(step, 1.7e9 + n, scalar("a", value)) for n, (step, value) in enumerate(pairs))
+    data = VERSION + b"".join(
+        event(step, 1.7e9 + n, scalar("a", value)) for n, (step, value) in enumerate(pairs)
+    )
     reader = tensorboard.reader(Path(NAME))
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
     for start, stop in itertools.pairwise(edges):
@@ -216,9 +229,13 @@ def test_histograms_are_kept_in_bins_beside_their_quantiles():
     shape = b"".join(field(2, b"\x08" + varint(size)) for size in (3, 3))
     new = tensor("t", b"\x08\x02" + field(2, shape) + field(4, rows), "histograms")
     old = histogram("h", 0.5, 2.5, [1.0, 2.0, 3.0], [2.0, 2.0, 4.0])
-    found = tensorboard.reader(Path(NAME)).feed(VERSION + event(3, 1.7e9, old, new) + event(4, 1.7e9 + 1, old))
+    found = tensorboard.reader(Path(NAME)).feed(
+        VERSION + event(3, 1.7e9, old, new) + event(4, 1.7e9 + 1, old)
+    )
     kept = [one for one in found if isinstance(one, Histogram)]
-    assert [(one.key, one.step, one.low, one.high, round(sum(one.counts), 6), one.order) for one in kept] == [
+    assert [
+        (one.key, one.step, one.low, one.high, round(sum(one.counts), 6), one.order) for one in kept
+    ] == [
         ("h", 3, 0.5, 2.5, 8.0, 170000000000),
         ("t", 3, 0.0, 3.0, 6.0, 170000000000),
         ("h", 4, 0.5, 2.5, 8.0, 170000000100),
@@ -229,7 +246,9 @@ def test_a_bad_histogram_costs_neither_its_neighbours_nor_its_event():
     odd = histogram("h", 0.0, 1.0, [9.0, 10.0], [1.0, 1.0])
     records = [
         event(step, 1.7e9, scalar("a", 1.0), one, scalar("b", 2.0))
-        for step, one in enumerate((odd, histogram("h", 0.0, 1.0, [1.0], [0.0]), histogram("h", 0.0, 1.0, [], [1.0])))
+        for step, one in enumerate(
+            (odd, histogram("h", 0.0, 1.0, [1.0], [0.0]), histogram("h", 0.0, 1.0, [], [1.0]))
+        )
     ]
     numbers, others = read(VERSION + b"".join(records))
     assert {key: len(rows) for key, rows in numbers.items()} == {"a": 3, "b": 3}
@@ -246,7 +265,9 @@ def test_the_figures_of_a_whole_dump_go_before_those_of_the_few_samples_in_texts
             for at, score in enumerate((0.0, 0.0, 0.5, 1.0))]  # fmt: skip
     (tmp_path / "validations" / "4.jsonl").write_text("".join(rows))
     few = "### Sample 1\n**Input:** q3\n\n**Output:** so it is\n\n**Score:** 1.0\n"
-    (tmp_path / NAME).write_bytes(VERSION + event(4, 1.7e9, text("val/generations/text_summary", few)))
+    (tmp_path / NAME).write_bytes(
+        VERSION + event(4, 1.7e9, text("val/generations/text_summary", few))
+    )
     run = read_run(tmp_path)
     assert values(run, "val_samples/count") == {4: 4.0}
     assert values(run, "val_samples/score") == {4: 0.375}
@@ -261,10 +282,18 @@ def test_texts_are_samples():
     records = [
         event(5, 1.7e9, text("val/generations/text_summary", generations)),
         event(5, 1.7e9, text("notes/text_summary", "a **note**")),
-        event(5, 1.7e9, text("rollout/sample_1", "**Prompt:** p\n\n**Response:** r\n\n**Reward:** -0.5")),
+        event(
+            5,
+            1.7e9,
+            text("rollout/sample_1", "**Prompt:** p\n\n**Response:** r\n\n**Reward:** -0.5"),
+        ),
         event(5, 1.7e9, text("val/generations", "nothing of that kind")),
     ]
-    found = [r for r in tensorboard.reader(Path(NAME)).feed(VERSION + b"".join(records)) if isinstance(r, Sample)]
+    found = [
+        r
+        for r in tensorboard.reader(Path(NAME)).feed(VERSION + b"".join(records))
+        if isinstance(r, Sample)
+    ]
     assert found == [
         Sample(5, "1+1?", "It is\n\n---\n\n2", 1.0, validation=True),
         Sample(5, "2+2?", "### Sample 1\n5", None, validation=True),
@@ -275,16 +304,28 @@ def test_texts_are_samples():
 
 
 def test_long_runs_of_blanks_cost_no_time(tmp_path):
-    blanks = "**Input:** a\n\n**Output:** " + "\n" * 20_000 + "x" + " \n\n**Score:**" * 2_000 + "\n" * 20_000 + "."
+    blanks = (
+        "**Input:** a\n\n**Output:** "
+        + "\n" * 20_000
+        + "x"
+        + " \n\n**Score:**" * 2_000
+        + "\n" * 20_000
+        + "."
+    )
     (sample,) = read(VERSION + event(1, 1.7e9, text("val/generations", blanks)))[1]
     assert (sample.prompt, sample.validation) == ("a", True)
 
 
 def test_of_two_files_of_a_run_that_written_later_holds(tmp_path):
     for name, time, value in (("b.1", 1.7e9, 1.0), ("a.2", 1.8e9, 2.0)):
-        records = [event(step, time + step, scalar("a", value)) for step in range(5 * int(value), 15)]
+        records = [
+            event(step, time + step, scalar("a", value)) for step in range(5 * int(value), 15)
+        ]
         (tmp_path / f"events.out.tfevents.{name}").write_bytes(VERSION + b"".join(records))
-    assert values(read_run(tmp_path), "a") == {**dict.fromkeys(range(5, 10), 1.0), **dict.fromkeys(range(10, 15), 2.0)}
+    assert values(read_run(tmp_path), "a") == {
+        **dict.fromkeys(range(5, 10), 1.0),
+        **dict.fromkeys(range(10, 15), 2.0),
+    }
 
 
 def test_a_file_that_starts_anew_is_read_anew():
@@ -295,7 +336,7 @@ def test_a_file_that_starts_anew_is_read_anew():
     assert list(rows.steps) == [2]
 
 
-# -- cut, damaged, hostile ----------------------------------------------------------------------------------------
+# -- cut, damaged, hostile -------------------------------------------------------------------------
 
 PIECES = [VERSION, *scalars(range(4)), *mixed(), *scalars(range(126, 131))]
 WHOLE = b"".join(PIECES)
@@ -319,7 +360,11 @@ def counted(numbers: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
 
 
 @settings(max_examples=100)
-@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255), st.lists(st.integers(0, len(WHOLE)), max_size=3).map(tuple))
+@given(
+    st.integers(0, len(WHOLE) - 1),
+    st.integers(1, 255),
+    st.lists(st.integers(0, len(WHOLE)), max_size=3).map(tuple),
+)
 def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
     data = bytearray(WHOLE)
     data[at] ^= mask
@@ -335,7 +380,12 @@ def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
 
 
 @settings(max_examples=100)
-@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)), max_size=5))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)),
+        max_size=5,
+    )
+)
 def test_no_damage_makes_a_wrong_value(damage):
     data = WHOLE
     for at, cut, inserted in damage:
@@ -394,7 +444,12 @@ def test_any_message_in_a_sound_record(data, number):
 
 
 def test_garbage_between_records_is_passed_over():
-    for garbage in (bytes(5000), b"\x18" + bytes(11), random.Random(1).randbytes(70_000), VERSION[:20]):
+    for garbage in (
+        bytes(5000),
+        b"\x18" + bytes(11),
+        random.Random(1).randbytes(70_000),
+        VERSION[:20],
+    ):
         data = VERSION + b"".join(scalars(range(3))) + garbage + b"".join(scalars(range(3, 6)))
         numbers, others = read(data)
         assert counted(numbers) == counted(read(VERSION + b"".join(scalars(range(6))))[0])
@@ -420,8 +475,14 @@ def test_what_is_held_is_bounded(monkeypatch):
         (event(2**63 - 1, 1.7e9, scalar("a", 1.0)), "the step is 9223372036854775807"),
         (framed(b"\x0b\x00"), "wire type 3"),
         (event(1, 1.7e9, field(1, b"h") + field(5, field(6, bytes(8)))), "1 limits and 0 counts"),
-        (event(1, 1.7e9, tensor("x", field(4, bytes(7)) + b"\x08\x01", "scalars")), "7 bytes of numbers"),
-        (event(1, 1.7e9, tensor("x", field(2, field(2, b"\x08" + varint(2**40))), "scalars")), "a tensor of"),
+        (
+            event(1, 1.7e9, tensor("x", field(4, bytes(7)) + b"\x08\x01", "scalars")),
+            "7 bytes of numbers",
+        ),
+        (
+            event(1, 1.7e9, tensor("x", field(2, field(2, b"\x08" + varint(2**40))), "scalars")),
+            "a tensor of",
+        ),
     ],
 )
 def test_events_that_say_nothing_sensible(record, words):
@@ -438,7 +499,7 @@ def test_a_file_of_no_known_version_says_so():
         assert list(numbers) == ["a"]
 
 
-# -- against TensorBoard ------------------------------------------------------------------------------------------
+# -- against TensorBoard ---------------------------------------------------------------------------
 
 
 def imported(name: str) -> Any:
@@ -453,7 +514,9 @@ def tensorboards_own(path: Path) -> dict[str, dict[int, float]]:
     module = imported("tensorboard.backend.event_processing.event_accumulator")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = module.EventAccumulator(str(path), size_guidance={"scalars": 0}, purge_orphaned_data=False)
+        found = module.EventAccumulator(
+            str(path), size_guidance={"scalars": 0}, purge_orphaned_data=False
+        )
         found.Reload()
     return {tag: {e.step: e.value for e in found.Scalars(tag)} for tag in found.Tags()["scalars"]}
 
@@ -464,14 +527,18 @@ def assert_same_as_tensorboard(path: Path) -> None:
     theirs = tensorboards_own(path)
     assert theirs
     assert {key: ours[key] for key in theirs} == {
-        key: {repr(step): repr(value) for step, value in rows.items()} for key, rows in theirs.items()
+        key: {repr(step): repr(value) for step, value in rows.items()}
+        for key, rows in theirs.items()
     }
     assert not [record for record in others if isinstance(record, Unreadable)]
 
 
 @pytest.mark.parametrize(
     "folder",
-    ["made-with-verl-0.9.1/run_7/tensorboard_log/proj/exp", "Lizhi-sjtu__DRL-code-pytorch/5.PPO-continuous/runs"],
+    [
+        "made-with-verl-0.9.1/run_7/tensorboard_log/proj/exp",
+        "Lizhi-sjtu__DRL-code-pytorch/5.PPO-continuous/runs",
+    ],
 )
 def test_real_files_say_the_same_to_tensorboard(folder):
     files = sorted((LOGS / folder).rglob("events.out.tfevents.*"))
@@ -516,15 +583,21 @@ def test_histograms_are_those_of_tensorboard():
         first = next(n for n, count in enumerate(counts) if count)
         proto.min = (limits[first - 1] if first else limits[0] - 0.2) + 1e-3
         proto.max = limits[-1] - 1e-6
-        expected = compressor.compress_histogram_proto(proto, bps=(500, 2500, 5000, 7500, 9500, 10000))
-        numbers, _ = read(VERSION + event(1, 1.7e9, field(1, b"h") + field(5, proto.SerializeToString())))
+        expected = compressor.compress_histogram_proto(
+            proto, bps=(500, 2500, 5000, 7500, 9500, 10000)
+        )
+        numbers, _ = read(
+            VERSION + event(1, 1.7e9, field(1, b"h") + field(5, proto.SerializeToString()))
+        )
         found = [float(numbers[f"h/p{share}"][0][3]) for share in ("05", "25", "50", "75", "95")]
         assert found == pytest.approx([value for _, value in expected[:5]])
         assert float(numbers["h/min"][0][3]) == proto.min
         assert float(numbers["h/max"][0][3]) == proto.max
 
 
-@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"])
+@pytest.mark.parametrize(
+    "kind", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
+)
 @pytest.mark.parametrize("packed", [True, False])
 def test_tensors_of_any_type(kind, packed):
     util = imported("tensorboard.util.tensor_util")
@@ -535,7 +608,9 @@ def test_tensors_of_any_type(kind, packed):
         assert not proto.tensor_content
         if packed:
             proto = type(proto)(dtype=proto.dtype, tensor_content=array.tobytes())
-        numbers, others = read(VERSION + event(1, 1.7e9, tensor("x", proto.SerializeToString(), "scalars")))
+        numbers, others = read(
+            VERSION + event(1, 1.7e9, tensor("x", proto.SerializeToString(), "scalars"))
+        )
         assert [float(row[3]) for row in numbers["x"]] == [float(array)]
         assert others == []
 
@@ -550,7 +625,11 @@ def test_histograms_of_tensorflow_2():
     summary = imported("tensorboard.plugins.histogram.summary_v2")
     numpy = imported("numpy")
     proto = summary.histogram_pb("h", numpy.arange(1001.0), buckets=100)
-    numbers, others = read(VERSION + event(4, 1.7e9, *(value.SerializeToString() for value in proto.value)))
+    numbers, others = read(
+        VERSION + event(4, 1.7e9, *(value.SerializeToString() for value in proto.value))
+    )
     found = {key: float(rows[0][3]) for key, rows in numbers.items()}
-    assert found == pytest.approx({"h/p05": 50, "h/p25": 250, "h/p50": 500, "h/p75": 750, "h/p95": 950}, abs=10)
+    assert found == pytest.approx(
+        {"h/p05": 50, "h/p25": 250, "h/p50": 500, "h/p75": 750, "h/p95": 950}, abs=10
+    )
     assert others == []

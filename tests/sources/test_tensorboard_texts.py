@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.records import Sample, Settings
-from verl_tui.sources.tensorboard_texts import read_texts
+from verl_tui.sources.formats.tensorboard.texts import read_texts
 
 
 def read(text: str, tag: str = "rollout/sample_0/text_summary") -> list[Sample | Settings]:
@@ -41,7 +41,9 @@ def test_a_sample_however_it_is_written(text: str) -> None:
 
 def test_a_table_or_list_of_several() -> None:
     rows = [{"prompt": f"p{n}", "response": f"r{n}", "reward": float(n)} for n in range(3)]
-    table = "| prompt | response | reward |\n|---|---|---|\n" + "".join(f"| p{n} | r{n} | {n} |\n" for n in range(3))
+    table = "| prompt | response | reward |\n|---|---|---|\n" + "".join(
+        f"| p{n} | r{n} | {n} |\n" for n in range(3)
+    )
     for text in (json.dumps(rows), table):
         assert [(sample.prompt, sample.response, sample.score) for sample in read(text)] == [
             ("p0", "r0", 0.0), ("p1", "r1", 1.0), ("p2", "r2", 2.0),
@@ -49,7 +51,9 @@ def test_a_table_or_list_of_several() -> None:
 
 
 def test_labels_that_a_model_wrote_stay_its_own() -> None:
-    (sample,) = read("Prompt: q\nResponse: I think.\nScore: high\nPrompt: again?\nAnswer: 5\nReward: 1.0")
+    (sample,) = read(
+        "Prompt: q\nResponse: I think.\nScore: high\nPrompt: again?\nAnswer: 5\nReward: 1.0"
+    )
     assert (sample.prompt, sample.score) == ("q", 1.0)
     assert sample.response == "I think.\nScore: high\nPrompt: again?\nAnswer: 5"
 
@@ -57,12 +61,16 @@ def test_labels_that_a_model_wrote_stay_its_own() -> None:
 def test_ground_truth_and_several_rewards() -> None:
     (sample,) = read("Prompt: q\nResponse: r\nGround Truth: 4\nScore: none")
     assert (sample.ground_truth, sample.score) == ("4", None)
-    (summed,) = read(json.dumps({"prompt": "q", "response": "r", "acc_reward": 1.0, "format_reward": 0.5}))
+    (summed,) = read(
+        json.dumps({"prompt": "q", "response": "r", "acc_reward": 1.0, "format_reward": 0.5})
+    )
     assert summed.score == 1.5
 
 
 def test_what_says_how_a_run_was_started_is_no_sample() -> None:
-    (args,) = read(json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2), "args/text_summary")
+    (args,) = read(
+        json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2), "args/text_summary"
+    )
     assert args == Settings({"learning_rate": 0.5, "fsdp.a": 1}, "events")
     (model,) = read(json.dumps({"hidden_size": 64}), "model_config/text_summary")
     assert model == Settings({"model_config.hidden_size": 64}, "events")
@@ -78,7 +86,19 @@ def test_other_texts_stay_whole() -> None:
 
 
 _WORDS = st.sampled_from(
-    ["Prompt: ", "**Response:** ", "\n", "| ", "|---|", "Score: ", "1", "{", '"', "## Reward\n", "```"]
+    [
+        "Prompt: ",
+        "**Response:** ",
+        "\n",
+        "| ",
+        "|---|",
+        "Score: ",
+        "1",
+        "{",
+        '"',
+        "## Reward\n",
+        "```",
+    ]
 )
 
 

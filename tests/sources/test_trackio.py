@@ -1,4 +1,6 @@
-"""Databases of trackio: the trainer's steps, live beside a writer, settings, devices, samples, and bad ones."""
+"""Databases of trackio: the trainer's steps, live beside a writer, settings, devices, samples, and
+bad ones.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ from log_reading import read_run, read_runs, values
 
 from verl_tui.records import Rows, Sample
 from verl_tui.sources.feed import Feed, explain
-from verl_tui.sources.trackio_runs import TrackioSource
+from verl_tui.sources.formats.trackio.run_follower import TrackioSource
 
 if TYPE_CHECKING:
     from verl_tui.records import Record
 
-MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+MADE = (
+    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    / "made"
+)
 SCHEMA = """
 CREATE TABLE metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT, timestamp TEXT, run_name TEXT, step INTEGER,
                       metrics TEXT);
@@ -55,7 +60,9 @@ class Writer:
 
     def _insert(self, table: str, cells: dict[str, Any]) -> None:
         holes = ", ".join("?" * len(cells))
-        self.database.execute(f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({holes})", tuple(cells.values()))
+        self.database.execute(
+            f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({holes})", tuple(cells.values())
+        )
         self.database.commit()
 
 
@@ -65,7 +72,9 @@ def training(path: Path) -> Writer:
     for step in (10, 20):
         for seconds in (1.0, 3.0):
             writer.log(step // 10, **{"profiling/generate": seconds})
-        writer.log(step // 10, **{"train/loss": 1.0 / step, "train/kl": "NaN", "train/global_step": step})
+        writer.log(
+            step // 10, **{"train/loss": 1.0 / step, "train/kl": "NaN", "train/global_step": step}
+        )
     return writer
 
 
@@ -110,10 +119,17 @@ def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_system_figures_are_of_the_step_of_their_time_and_devices_are_devices(tmp_path: Path) -> None:
+def test_system_figures_are_of_the_step_of_their_time_and_devices_are_devices(
+    tmp_path: Path,
+) -> None:
     writer = training(tmp_path / "p.db")
     writer.system(
-        **{"cpu/utilization": 50.0, "gpu/0/utilization": 90, "gpu/0/allocated_memory": 2.0, "gpu/0/power": 300}
+        **{
+            "cpu/utilization": 50.0,
+            "gpu/0/utilization": 90,
+            "gpu/0/allocated_memory": 2.0,
+            "gpu/0/power": 300,
+        }
     )
     run = read_run(tmp_path)
     assert values(run, "system/cpu/utilization") == {20: 50.0}
@@ -123,7 +139,16 @@ def test_system_figures_are_of_the_step_of_their_time_and_devices_are_devices(tm
 
 def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> None:
     writer = training(tmp_path / "p.db")
-    rows = [{"step": "20", "prompt": "p", "completion": "c", "Right": 1.0, "Short": 0.25, "advantage": 0.1}]
+    rows = [
+        {
+            "step": "20",
+            "prompt": "p",
+            "completion": "c",
+            "Right": 1.0,
+            "Short": 0.25,
+            "advantage": 0.1,
+        }
+    ]
     for table in (rows, rows, [*rows, {**rows[0], "Right": 0.0}]):
         writer.log(3, completions={"_type": "trackio.table", "_value": table})
     source = TrackioSource(tmp_path / "p.db" / "tiny")
@@ -137,11 +162,21 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
 def test_whatever_is_dropped_is_told(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "p.db")
     writer._insert("configs", {"run_name": "tiny", "config": b"{"})
-    writer.log(0, **{"train/global_step": 1, "completions": {"_type": "trackio.table", "_value": {"a": 1}}})
+    writer.log(
+        0, **{"train/global_step": 1, "completions": {"_type": "trackio.table", "_value": {"a": 1}}}
+    )
     row = {"prompt": "p", "completion": "c"}
-    writer.log(1, **{"train/global_step": 2, "completions": {"_type": "trackio.table", "_value": [row, None]}})
+    writer.log(
+        1,
+        **{
+            "train/global_step": 2,
+            "completions": {"_type": "trackio.table", "_value": [row, None]},
+        },
+    )
     run = read_run(tmp_path / "p.db")
-    assert [(one.line, one.reason) for source in run.sources.values() for one in source.unreadable] == [
+    assert [
+        (one.line, one.reason) for source in run.sources.values() for one in source.unreadable
+    ] == [
         (1, "settings that are no JSON object"),
         (1, "the table completions is no list of rows"),
         (2, "a row of the table completions is no JSON object"),
@@ -188,7 +223,11 @@ def test_a_half_copied_database_is_said(tmp_path: Path) -> None:
     writer.database.close()
     data = (tmp_path / "p.db").read_bytes()
     (tmp_path / "p.db").write_bytes(data[: len(data) // 2])
-    (state,) = (state for state in read_run(tmp_path / "p.db").sources.values() if "trackio" in state.status.format)
+    (state,) = (
+        state
+        for state in read_run(tmp_path / "p.db").sources.values()
+        if "trackio" in state.status.format
+    )
     assert state.status.problem is not None
     assert state.status.problem.startswith("damaged, or copied while it was written: ")
 
@@ -203,7 +242,9 @@ def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
     assert "is a binary file, not a log" in explain(discovery)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 20_000))
 @example(data=b"\x80", at=3579)
 def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
@@ -221,7 +262,9 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     drained(TrackioSource(path / "tiny"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 @given(
     cells=st.lists(
         st.one_of(
@@ -235,7 +278,12 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
                     st.floats(),
                     st.integers(),
                     st.text(max_size=5),
-                    st.just({"_type": "trackio.table", "_value": [{"prompt": "p", "completion": "c"}, 5]}),
+                    st.just(
+                        {
+                            "_type": "trackio.table",
+                            "_value": [{"prompt": "p", "completion": "c"}, 5],
+                        }
+                    ),
                     st.just({"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}),
                 ),
             ).map(json.dumps),

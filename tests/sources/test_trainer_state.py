@@ -1,4 +1,6 @@
-"""`trainer_state.json`: values, steps of training and evaluation, rewriting without restarts, whole or not."""
+"""`trainer_state.json`: values, steps of training and evaluation, rewriting without restarts, whole
+or not.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from log_reading import NOW, drain, feed_in_pieces, read_run, read_runs, values
 
 from verl_tui.records import Batch, EventKind, Restart, Rows, Unreadable
 from verl_tui.runs.run import Run
-from verl_tui.runs.state import State, state
-from verl_tui.sources import trainer_state
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.formats import trainer_state
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS") or Path(__file__).parents[3] / "shared" / "logs")
@@ -26,11 +28,23 @@ def document(last: int, *, ends: bool = False, shift: float = 0.0) -> dict[str, 
     """Return a trainer's state after so many steps, one of four an evaluation too."""
     history: list[dict[str, Any]] = []
     for step in range(1, last + 1):
-        history.append({"epoch": step / 100, "loss": step / 8 + shift, "reward": step / 4, "kl": 0.5, "step": step})
+        history.append(
+            {
+                "epoch": step / 100,
+                "loss": step / 8 + shift,
+                "reward": step / 4,
+                "kl": 0.5,
+                "step": step,
+            }
+        )
         if step % 4 == 0:
-            history.append({"epoch": step / 100, "eval_loss": 0.25, "eval_runtime": 1.5, "step": step})
+            history.append(
+                {"epoch": step / 100, "eval_loss": 0.25, "eval_runtime": 1.5, "step": step}
+            )
     if ends:
-        history.append({"epoch": last / 100, "train_loss": 0.5, "train_runtime": 91.5, "step": last})
+        history.append(
+            {"epoch": last / 100, "train_loss": 0.5, "train_runtime": 91.5, "step": last}
+        )
     return {
         "best_metric": 0.25,
         "best_model_checkpoint": "/home/me/out/checkpoint-4",
@@ -87,7 +101,11 @@ def test_an_entry_that_another_of_its_step_replaces_is_said(tmp_path: Path) -> N
     history = [{"step": 1, "loss": 0.5}, {"step": 1, "loss": 0.25}, {"step": 1, "eval_loss": 0.5}]
     path = tmp_path / "trainer_state.json"
     path.write_text(json.dumps({"log_history": history, "global_step": 1, "max_steps": 2}))
-    (source,) = [state.status for state in read_run(path).sources.values() if state.status.format == trainer_state.name]
+    (source,) = [
+        state.status
+        for state in read_run(path).sources.values()
+        if state.status.format == trainer_state.name
+    ]
     assert (source.note or "").startswith("1 record was replaced")
 
 
@@ -106,7 +124,10 @@ def test_values_that_are_none(tmp_path: Path) -> None:
         7,
         {"step": "3.5", "loss": 1.0},
     ]
-    path = write(tmp_path / "trainer_state.json", json.dumps({"global_step": 2, "log_history": history}).encode())
+    path = write(
+        tmp_path / "trainer_state.json",
+        json.dumps({"global_step": 2, "log_history": history}).encode(),
+    )
     run = read_run(path)
     assert set(run.keys) == {"loss", "on", "reward"}
     assert math.isnan(values(run, "loss")[1])
@@ -128,7 +149,13 @@ def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
 
     read()
     write(path, text(12))
-    assert sorted(step for rows in read() if isinstance(rows, Rows) for step in rows.steps) == [9, 10, 11, 12, 12]
+    assert sorted(step for rows in read() if isinstance(rows, Rows) for step in rows.steps) == [
+        9,
+        10,
+        11,
+        12,
+        12,
+    ]
     os.utime(path, (1, 1))
     assert not [record for record in read() if isinstance(record, Rows)]
     assert run.restarts == []
@@ -157,12 +184,16 @@ def test_half_a_document_is_told_once(tmp_path: Path) -> None:
 )
 def test_no_history(tmp_path: Path, data: bytes) -> None:
     source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
-    assert [type(record) for record in drain(source) if isinstance(record, Rows | Unreadable)] == [Unreadable]
+    assert [type(record) for record in drain(source) if isinstance(record, Rows | Unreadable)] == [
+        Unreadable
+    ]
 
 
 def test_a_file_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer_state, "LARGEST", 1000)
-    source = FileSource(write(tmp_path / "trainer_state.json", b"{" + b" " * 5000), trainer_state, chunk=100)
+    source = FileSource(
+        write(tmp_path / "trainer_state.json", b"{" + b" " * 5000), trainer_state, chunk=100
+    )
     assert [type(record) for record in (*drain(source), *source.finish())] == [Unreadable]
 
 
@@ -170,7 +201,11 @@ def test_deep_nesting_is_survived(tmp_path: Path) -> None:
     for deep in (900, 100_000):
         data = b'{"log_history": [' + b"[" * deep + b"]" * deep + b"]}"
         source = FileSource(write(tmp_path / "trainer_state.json", data), trainer_state)
-        assert [type(record) for record in (*drain(source), *source.finish()) if isinstance(record, Unreadable)]
+        assert [
+            type(record)
+            for record in (*drain(source), *source.finish())
+            if isinstance(record, Unreadable)
+        ]
 
 
 def test_of_checkpoints_the_newest_is_read(tmp_path: Path) -> None:
@@ -209,7 +244,13 @@ def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
     write(tmp_path / "checkpoint-8" / "trainer_state.json", text(8))
     old.unlink()
     found = drain(source)
-    assert sorted(step for rows in found if isinstance(rows, Rows) for step in rows.steps) == [5, 6, 7, 8, 8]
+    assert sorted(step for rows in found if isinstance(rows, Rows) for step in rows.steps) == [
+        5,
+        6,
+        7,
+        8,
+        8,
+    ]
     assert not [record for record in found if isinstance(record, Restart)]
     (tmp_path / "checkpoint-8" / "trainer_state.json").unlink()
     assert drain(source) == []
@@ -217,17 +258,23 @@ def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
     path = tmp_path / "trainer_state.json"
     whole, _ = feed_in_pieces(path, trainer_state, text(8), [])
     pieces, _ = feed_in_pieces(path, trainer_state, text(8), cuts)
-    assert {key: values(pieces, key) for key in pieces.keys} == {key: values(whole, key) for key in whole.keys}
+    assert {key: values(pieces, key) for key in pieces.keys} == {
+        key: values(whole, key) for key in whole.keys
+    }
     assert (pieces.restarts, pieces.settings, pieces.total_steps) == ([], whole.settings, 20)
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) -> None:
     data = bytearray(text(8))
     data[at % len(data)] = byte
@@ -243,7 +290,9 @@ def test_a_real_one() -> None:
     for run in (read_run(path), read_run(LOGS / "IMJONEZZ__UnslothGRPO")):
         assert (run.step, run.total_steps, run.dialect) == (250, 250, "other")
         for key in run.keys:
-            assert values(run, key) == {step: entry[key] for step, entry in expected.items() if key in entry}, key
+            assert values(run, key) == {
+                step: entry[key] for step, entry in expected.items() if key in entry
+            }, key
         assert run.indicators == {
             "reward": "reward",
             "reward_std": "reward_std",

@@ -1,4 +1,6 @@
-"""The live logs of ms-swift and LLaMA-Factory: every record at its step, with total, time and end."""
+"""The live logs of ms-swift and LLaMA-Factory: every record at its step, with total, time and
+end.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,35 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import EventKind
-from verl_tui.runs.state import State, state
-from verl_tui.sources import FORMATS, llama_factory, swift
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.formats import FORMATS, llama_factory, swift
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_elapsed
 
-MADE = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent / "made"
+MADE = (
+    Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")).parent
+    / "made"
+)
 SWIFT = [
     {"loss": 0.5, "kl": 0.1, "epoch": 0.01, "global_step/max_steps": "1/40", "elapsed_time": "2s"},
-    {"loss": 0.25, "kl": 0.2, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 4s"},
+    {
+        "loss": 0.25,
+        "kl": 0.2,
+        "epoch": 0.02,
+        "global_step/max_steps": "2/40",
+        "elapsed_time": "1m 4s",
+    },
     {"eval_loss": 0.75, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 5s"},
 ]
-END = [{"train_runtime": 3.5, "train_loss": 0.5, "epoch": 0.02, "global_step/max_steps": "40/40", "elapsed_time": "2m"}]
+END = [
+    {
+        "train_runtime": 3.5,
+        "train_loss": 0.5,
+        "epoch": 0.02,
+        "global_step/max_steps": "40/40",
+        "elapsed_time": "2m",
+    }
+]
 SUMMARY = [
     {"model_parameter_info": "tiny", "best_model_checkpoint": "/out/checkpoint-2", "best_metric": None,
      "global_step": 2, "log_history": [{"loss": 0.5, "step": 1}]},
@@ -41,7 +60,11 @@ def lines(records: list[dict[str, object]]) -> bytes:
 
 
 def test_they_are_recognised() -> None:
-    for data, format in ((lines(SWIFT), swift), (lines(SUMMARY), swift), (lines(FACTORY), llama_factory)):
+    for data, format in (
+        (lines(SWIFT), swift),
+        (lines(SUMMARY), swift),
+        (lines(FACTORY), llama_factory),
+    ):
         assert next(one for one in FORMATS if one.matches(Path("log.jsonl"), data)) is format
 
 
@@ -61,7 +84,9 @@ def test_what_ms_swift_writes(tmp_path: Path) -> None:
 def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
     last = {"loss": 0.5, "epoch": 1.0, "train_speed(s/it)": 0.66, "global_step/max_steps": "40/40"}
-    path.write_bytes(lines([last, {**last, "train_speed(s/it)": 0.67, "train_runtime": 26.8, "train_loss": 0.4}]))
+    path.write_bytes(
+        lines([last, {**last, "train_speed(s/it)": 0.67, "train_runtime": 26.8, "train_loss": 0.4}])
+    )
     run = read_run(path)
     assert values(run, "train_speed(s/it)") == {40: 0.66}
     assert values(run, "train_loss") == {40: 0.4}
@@ -76,7 +101,9 @@ def test_the_summary_is_written_after_a_crash_too(tmp_path: Path) -> None:
 
 def test_a_resumed_training_appends(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
-    path.write_bytes(lines([*SWIFT, {"loss": 0.125, "kl": 0.5, "epoch": 0.02, "global_step/max_steps": "2/40"}]))
+    path.write_bytes(
+        lines([*SWIFT, {"loss": 0.125, "kl": 0.5, "epoch": 0.02, "global_step/max_steps": "2/40"}])
+    )
     assert values(read_run(path), "loss") == {1: 0.5, 2: 0.125}
 
 
@@ -93,15 +120,28 @@ def test_what_llama_factory_writes(tmp_path: Path) -> None:
 
 
 def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(tmp_path: Path) -> None:
-    history = [{"epoch": 0.0, "learning_rate": 0.1, "loss": -0.5, "reward": float(n), "step": n} for n in range(3)]
-    document = {"best_model_checkpoint": None, "global_step": 3, "max_steps": 9, "log_history": history}
-    log = [{"current_steps": n + 1, "total_steps": 9, "reward": float(n), "epoch": 0.0} for n in range(3)]
+    history = [
+        {"epoch": 0.0, "learning_rate": 0.1, "loss": -0.5, "reward": float(n), "step": n}
+        for n in range(3)
+    ]
+    document = {
+        "best_model_checkpoint": None,
+        "global_step": 3,
+        "max_steps": 9,
+        "log_history": history,
+    }
+    log = [
+        {"current_steps": n + 1, "total_steps": 9, "reward": float(n), "epoch": 0.0}
+        for n in range(3)
+    ]
     (tmp_path / "trainer_state.json").write_text(json.dumps(document))
     (tmp_path / "trainer_log.jsonl").write_bytes(lines(log))
     run = read_run(tmp_path)
     assert values(run, "reward") == {1: 0.0, 2: 1.0, 3: 2.0}
     notes = [source.status.note for source in run.sources.values() if source.status.note]
-    assert notes == ["LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"]
+    assert notes == [
+        "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
+    ]
 
 
 def test_the_console_of_llama_factorys_ppo_is_of_the_same_series(tmp_path: Path) -> None:
@@ -115,7 +155,9 @@ def test_the_console_of_llama_factorys_ppo_is_of_the_same_series(tmp_path: Path)
     )
     run = read_run(tmp_path / "train.log")
     assert values(run, "reward") == {1: 0.5, 2: 1.5, 3: 2.5, 4: 3.5}
-    assert "counts steps from 0" in " ".join(state.status.note or "" for state in run.sources.values())
+    assert "counts steps from 0" in " ".join(
+        state.status.note or "" for state in run.sources.values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,17 +169,27 @@ def test_durations(text: object, seconds: float | None) -> None:
     assert parse_elapsed(text) == seconds
 
 
-@pytest.mark.parametrize(("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@pytest.mark.parametrize(
+    ("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)]
+)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(cuts=st.lists(st.integers(0, 1500), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, format, records, cuts: list[int]) -> None:
     whole, _ = feed_in_pieces(tmp_path / "a.jsonl", format, lines(records), [])
     cut, _ = feed_in_pieces(tmp_path / "b.jsonl", format, lines(records), cuts)
-    assert {key: values(cut, key) for key in cut.keys} == {key: values(whole, key) for key in whole.keys}
+    assert {key: values(cut, key) for key in cut.keys} == {
+        key: values(whole, key) for key in whole.keys
+    }
 
 
-@pytest.mark.parametrize(("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@pytest.mark.parametrize(
+    ("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)]
+)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(data=st.binary(max_size=200), at=st.integers(0, 900))
 def test_any_bytes_do_no_harm(tmp_path: Path, format, records, data: bytes, at: int) -> None:
     text = lines(records)
@@ -149,7 +201,9 @@ def test_any_bytes_do_no_harm(tmp_path: Path, format, records, data: bytes, at: 
 
 
 def histories() -> list[tuple[Path, Path]]:
-    """Return the live logs that real trainers wrote, with the trainer's own history of the same run."""
+    """Return the live logs that real trainers wrote, with the trainer's own history of the same
+    run.
+    """
     pairs = [
         ("swift_resume/out/logging.jsonl", "swift_resume/out/checkpoint-80/trainer_state.json"),
         ("lf_dpo/out/trainer_log.jsonl", "lf_dpo/out/trainer_state.json"),
@@ -168,4 +222,6 @@ def test_real_ones_against_the_trainers_history(log: Path, history: Path) -> Non
     assert {"loss", "learning_rate"} <= set(shared)
     for key in shared:
         truth = values(told, key)
-        assert values(run, key) == {step: pytest.approx(truth[step], rel=1e-4, abs=1e-7) for step in truth}, key
+        assert values(run, key) == {
+            step: pytest.approx(truth[step], rel=1e-4, abs=1e-7) for step in truth
+        }, key

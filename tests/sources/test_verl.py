@@ -1,8 +1,9 @@
-"""verl's own `Tracking` class as the producer: what it writes is what we read. Skips where verl is not installed.
+"""verl's own `Tracking` class as the producer: what it writes is what we read. Skips where verl is
+not installed.
 
 verl is not among the test requirements: its dependencies are several GB. What `Tracking` needs is
-`pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu`, `pip install --no-deps verl` and
-`pip install hydra-core omegaconf ray tensordict transformers tensorboard wandb`.
+`pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu`, `pip install --no-deps
+verl` and `pip install hydra-core omegaconf ray tensordict transformers tensorboard wandb`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ def produce(path, extra, words):
     }
     program = f"EXTRA, WORDS = {extra!r}, {words!r}\n{PRODUCER}"
     made = subprocess.run(
-        [sys.executable, "-c", program], cwd=path, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     (path / "train.log").write_text(made.stdout)
 
@@ -65,7 +71,9 @@ def test_what_verl_writes_is_what_we_read(tmp_path):
         assert "mode" not in run.keys
         assert run.unreadable == 0
     assert values(console, "actor/kl_loss")[4] == math.inf
-    assert math.isnan(values(file, "actor/kl_loss")[4]), "verl's file logger writes infinity as null"
+    assert math.isnan(values(file, "actor/kl_loss")[4]), (
+        "verl's file logger writes infinity as null"
+    )
     together = read_run(tmp_path)
     assert math.isnan(values(together, "actor/kl_loss")[4]), "of two sources the file logger holds"
     assert together.step == 5
@@ -77,7 +85,8 @@ def rounded(number):
 
 
 @pytest.mark.skipif(
-    any(find_spec(name) is None for name in ("verl", "wandb", "tensorboard")), reason="verl is not installed"
+    any(find_spec(name) is None for name in ("verl", "wandb", "tensorboard")),
+    reason="verl is not installed",
 )
 def test_all_that_verl_leaves_on_disk_is_one_run(tmp_path):
     produce(tmp_path, ["tensorboard", "wandb"], {})
@@ -93,7 +102,9 @@ def test_all_that_verl_leaves_on_disk_is_one_run(tmp_path):
     together = read_run(tmp_path)
     formats = {state.status.format for state in together.sources.values()}
     assert {"verl console", "verl file logger", "tensorboard events", "W&B run"} <= formats
-    assert values(together, "critic/score/mean") == {n: n / 10 for n in range(1, 6)}, "the file logger holds"
+    assert values(together, "critic/score/mean") == {n: n / 10 for n in range(1, 6)}, (
+        "the file logger holds"
+    )
     assert together.restarts == []
     assert together.step == 5
     assert together.unreadable == 0

@@ -21,13 +21,17 @@ from wandb_writing import field, history, item, stats, written
 
 from verl_tui.distributions import quantiles
 from verl_tui.records import Event, EventKind, Histogram, Rows, Sample, Settings, Unreadable
-from verl_tui.runs.state import State, state
-from verl_tui.sources import wandb, wandb_tables
+from verl_tui.runs.views.state import State, state
+from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.formats.wandb import tables as wandb_tables
 from verl_tui.sources.source import FileSource
 
 LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs"))
 OMNI = LOGS / "JOY-SWang__R1-AQA-Omni" / "wandb"
-NAMED = ("run-20250612_081149-e845csgm/run-e845csgm.wandb", "run-20250612_083819-asc2sncx/run-asc2sncx.wandb")
+NAMED = (
+    "run-20250612_081149-e845csgm/run-e845csgm.wandb",
+    "run-20250612_083819-asc2sncx/run-asc2sncx.wandb",
+)
 REAL = [path for name in NAMED if (path := OMNI / name).is_file()]
 nan, inf = math.nan, math.inf
 
@@ -49,10 +53,12 @@ def said(records: list[object]) -> dict[str, dict[int, list[str]]]:
     return {key: dict(steps) for key, steps in found.items()}
 
 
-# -- what records say -------------------------------------------------------------------------------------------------
+# -- what records say ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", ["9" * 25, "-" + "9" * 400, "9" * 5000, "1e999"], ids=["25", "-400", "5000", "inf"])
+@pytest.mark.parametrize(
+    "number", ["9" * 25, "-" + "9" * 400, "9" * 5000, "1e999"], ids=["25", "-400", "5000", "inf"]
+)
 def test_numbers_of_any_size(tmp_path, number):
     numbers = {"a": number, "d": f'{{"e": {number}}}', "trainer/global_step": number, "b": "2"}
     found = said(drain(source(tmp_path, written([history(1, numbers), history(2, {"b": "3"})]))))
@@ -82,7 +88,9 @@ def test_items_of_any_length_and_order_are_one_table(tmp_path):
     records = []
     for step in range(20):
         random.Random(step).shuffle(names)
-        records.append(history(step, {name: f"{step + len(name) / 7:.{60 + step}f}" for name in names}))
+        records.append(
+            history(step, {name: f"{step + len(name) / 7:.{60 + step}f}" for name in names})
+        )
     (rows,) = drain(source(tmp_path, written(records)))
     assert set(rows.keys) == set(names)
     for key, column in zip(rows.keys, rows.columns, strict=True):
@@ -113,8 +121,20 @@ def test_objects_with_a_type_are_no_metrics_but_histograms_are(tmp_path):
 
 
 def test_quantiles_of_odd_histograms():
-    assert quantiles((), ()) == quantiles((0, 1), (0,)) == quantiles((0, 1), (-1,)) == quantiles((0,), (1,)) == {}
-    assert quantiles((0, 1, 2, 3), (0, 4, 0)) == {"p05": 1.05, "p25": 1.25, "p50": 1.5, "p75": 1.75, "p95": 1.95}
+    assert (
+        quantiles((), ())
+        == quantiles((0, 1), (0,))
+        == quantiles((0, 1), (-1,))
+        == quantiles((0,), (1,))
+        == {}
+    )
+    assert quantiles((0, 1, 2, 3), (0, 4, 0)) == {
+        "p05": 1.05,
+        "p25": 1.25,
+        "p50": 1.5,
+        "p75": 1.75,
+        "p95": 1.95,
+    }
 
 
 def test_the_trainers_step_is_the_step(tmp_path):
@@ -155,12 +175,24 @@ def test_system_figures_stand_at_the_step_reached_and_are_no_progress(tmp_path):
 
 
 def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
-    config = field(1, field(1, "_wandb") + field(16, "{}")) + item(1, "actor", '{"lr": 1e-06, "x": [1, 2]}')
-    identity = {1: "abc", 3: "proj", 6: "grp", 7: "train", 8: "nice \x1b[31mname", 12: "sw", 13: "host-1"}
+    config = field(1, field(1, "_wandb") + field(16, "{}")) + item(
+        1, "actor", '{"lr": 1e-06, "x": [1, 2]}'
+    )
+    identity = {
+        1: "abc",
+        3: "proj",
+        6: "grp",
+        7: "train",
+        8: "nice \x1b[31mname",
+        12: "sw",
+        13: "host-1",
+    }
     run = b"".join(field(number, text) for number, text in identity.items())
     run += field(4, config) + field(10, "a") + field(10, "b") + field(17, field(1, 1_700_000_000))
     late = item(1, ("trainer", "n"), "8") + item(1, "odd", "{broken")
-    records = drain(source(tmp_path, written([field(17, run), field(5, late), field(26, field(6, "main.py"))])))
+    records = drain(
+        source(tmp_path, written([field(17, run), field(5, late), field(26, field(6, "main.py"))]))
+    )
     found = [record.values for record in records if isinstance(record, Settings)]
     assert found == [
         {"actor.lr": 1e-6, "actor.x": "[1, 2]"},
@@ -175,7 +207,8 @@ def test_who_the_run_is_and_what_it_was_set_to(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "how"), [(0, EventKind.EXITED, State.FINISHED), (-9, EventKind.FATAL, State.CRASHED)]
+    ("code", "kind", "how"),
+    [(0, EventKind.EXITED, State.FINISHED), (-9, EventKind.FATAL, State.CRASHED)],
 )
 def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
     exit_record = field(18, (field(1, code) if code else b"") + field(2, 60))
@@ -188,26 +221,32 @@ def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
 def test_configuration_and_metadata_beside_it_say_the_same(tmp_path):
     (tmp_path / "files").mkdir()
     config = field(1, field(1, "lr") + field(16, "1e-06")) + item(1, "a", '{"value": 3}')
-    data = written([field(17, field(1, "x") + field(13, "h") + field(4, config)), history(1, {"l": "1"})])
+    data = written(
+        [field(17, field(1, "x") + field(13, "h") + field(4, config)), history(1, {"l": "1"})]
+    )
     (tmp_path / "run-x.wandb").write_bytes(data)
     (tmp_path / "files" / "config.yaml").write_text(
         "wandb_version: 1\n_wandb:\n  desc: null\n  value: {a: 1}\nlr:\n  value: 1e-06\na:\n  value:\n    value: 3\n"
     )
-    (tmp_path / "files" / "wandb-metadata.json").write_text('{"host": "h", "os": "Linux", "git": {"commit": "c0ffee"}}')
+    (tmp_path / "files" / "wandb-metadata.json").write_text(
+        '{"host": "h", "os": "Linux", "git": {"commit": "c0ffee"}}'
+    )
     (tmp_path / "files" / "wandb-summary.json").write_text('{"l": 5, "_step": 900}')
     run = read_run(tmp_path)
     assert set(run.settings) == {"wandb.id", "wandb.host", "lr", "a.value", "wandb.git.commit"}
     assert values(run, "l") == {1: 1.0}
 
 
-# -- damage -----------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 STEPS = 1200
 
 
 def many(count: int = STEPS) -> list[bytes]:
-    """Return records of some blocks: the value of each metric is its step, so that a wrong step would show."""
+    """Return records of some blocks: the value of each metric is its step, so that a wrong step
+    would show.
+    """
     records = []
     for step in range(count):
         records.append(history(step, {"a": str(step), "b": f"{step}.0", "_timestamp": "1.5"}))
@@ -228,7 +267,9 @@ def test_a_record_may_span_blocks(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12), damage=st.integers(0, 1))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_cut_says_the_same(tmp_path, cuts, damage):
     data = bytearray(written(many(30)))
     data[100] ^= damage
@@ -237,11 +278,15 @@ def test_any_cut_says_the_same(tmp_path, cuts, damage):
     pieces, records = feed_in_pieces(path, wandb, data, cuts)
     assert len([record for record in records if isinstance(record, Unreadable)]) == bool(damage)
     assert {"a", "system/cpu"} <= set(whole.keys)
-    assert {key: values(pieces, key) for key in pieces.keys} == {key: values(whole, key) for key in whole.keys}
+    assert {key: values(pieces, key) for key in pieces.keys} == {
+        key: values(whole, key) for key in whole.keys
+    }
 
 
 @given(stop=st.integers(0, len(MANY)))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a_torn_log_says_what_came_before(tmp_path, stop):
     records = drain(source(tmp_path, MANY[:stop]))
     assert not [record for record in records if isinstance(record, Unreadable)]
@@ -249,8 +294,14 @@ def test_a_torn_log_says_what_came_before(tmp_path, stop):
     assert steps == list(range(len(steps)))
 
 
-@given(places=st.lists(st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)), min_size=1, max_size=6))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    places=st.lists(
+        st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)), min_size=1, max_size=6
+    )
+)
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     data = bytearray(MANY)
     for place, flip in places:
@@ -263,30 +314,48 @@ def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     assert len(kept) >= STEPS - 300 * len(places), "the next block is read again"
     told = any(isinstance(record, Unreadable) for record in records)
     last = len(MANY) - len(MANY) % wandb.BLOCK
-    assert told or len(kept) == STEPS or any(place >= last for place, _ in places), "what is lost is told"
+    assert told or len(kept) == STEPS or any(place >= last for place, _ in places), (
+        "what is lost is told"
+    )
 
 
 def test_what_is_damaged_is_told_with_its_place(tmp_path):
     data = bytearray(MANY)
     data[wandb.BLOCK + 100] ^= 1
     data[5 * wandb.BLOCK : 6 * wandb.BLOCK] = bytes(wandb.BLOCK)
-    told = [record for record in drain(source(tmp_path, bytes(data))) if isinstance(record, Unreadable)]
-    assert [record.reason.split(" at ")[0] for record in told] == ["a damaged chunk", "a hole of zeros"]
+    told = [
+        record for record in drain(source(tmp_path, bytes(data))) if isinstance(record, Unreadable)
+    ]
+    assert [record.reason.split(" at ")[0] for record in told] == [
+        "a damaged chunk",
+        "a hole of zeros",
+    ]
     assert told[0].reason.endswith(f"at byte {wandb.BLOCK:,}")
 
 
 def test_a_message_that_is_none_is_told_and_costs_nothing_else(tmp_path):
     broken = [b"\xff\xff", field(2, b"\x0a\x7f"), stats(1, {"cpu": "5"})]
-    records = drain_all(source(tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})])))
+    records = drain_all(
+        source(tmp_path, written([history(1, {"a": "1"}), *broken, history(2, {"a": "2"})]))
+    )
     assert [record.line for record in records if isinstance(record, Unreadable)] == [2, 3]
-    assert said(records) == {"a": {1: ["1.0"], 2: ["2.0"]}}, "where the step is not known, nothing is said of it"
+    assert said(records) == {"a": {1: ["1.0"], 2: ["2.0"]}}, (
+        "where the step is not known, nothing is said of it"
+    )
 
 
 @given(data=st.binary(max_size=300), headed=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_bytes_are_survived(tmp_path, data, headed):
     drain(source(tmp_path, (wandb.HEADER if headed else b"") + data))
-    drain(source(tmp_path, written([data, field(2, data), field(7, data), field(17, data), field(5, data)])))
+    drain(
+        source(
+            tmp_path,
+            written([data, field(2, data), field(7, data), field(17, data), field(5, data)]),
+        )
+    )
 
 
 def test_values_beyond_all_measure_cost_only_themselves(tmp_path):
@@ -295,8 +364,22 @@ def test_values_beyond_all_measure_cost_only_themselves(tmp_path):
         history(2**63, {"a": "1"}),
         history(3, {"train/global_step": "1e300", "b": "1"}),
         history(4, {"train/global_step": "NaN", "_step": "Infinity", "c": "9" * 5000}),
-        history(5, {("h", "_type"): '"histogram"', ("h", "values"): "[1e999, 1]", ("h", "bins"): "[0, 1, 1e999]"}),
-        history(6, {("p", "_type"): '"histogram"', ("p", "values"): "[1]", "p": '{"packedBins": {"count": 1e12}}'}),
+        history(
+            5,
+            {
+                ("h", "_type"): '"histogram"',
+                ("h", "values"): "[1e999, 1]",
+                ("h", "bins"): "[0, 1, 1e999]",
+            },
+        ),
+        history(
+            6,
+            {
+                ("p", "_type"): '"histogram"',
+                ("p", "values"): "[1]",
+                "p": '{"packedBins": {"count": 1e12}}',
+            },
+        ),
         history(7, {("n",) * 2000: "1", "o": '{"a":' * 900 + "1" + "}" * 900}),
         field(5, item(1, "deep", deep) + item(1, "objects", '{"a":' * 1000 + "1" + "}" * 1000)),
         field(17, field(17, field(1, 2**63 - 1))),
@@ -317,7 +400,7 @@ def test_a_young_log_is_recognised_and_waited_for(tmp_path):
     assert not wandb.matches(tmp_path / "x.log", MANY[:100])
 
 
-# -- what others wrote ------------------------------------------------------------------------------------------------
+# -- what others wrote -----------------------------------------------------------------------------
 
 SCRIPT = """
 import math, sys
@@ -367,7 +450,9 @@ def reference(path: Path) -> list[object]:
 
 
 def truth(path: Path) -> tuple[dict[str, dict[int, list[str]]], int]:
-    """Return all values of the history and the system figures by key and step, and the exit code."""
+    """Return all values of the history and the system figures by key and step, and the exit
+    code.
+    """
     numbers: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     step, code = 0, -1
     for record in reference(path):
@@ -398,7 +483,10 @@ def offline(tmp_path_factory):
     """A directory in which wandb has written a run."""
     pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("offline")
-    home = {name: str(folder / "home") for name in ("HOME", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR")}
+    home = {
+        name: str(folder / "home")
+        for name in ("HOME", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR")
+    }
     environment = {
         **os.environ,
         **home,
@@ -406,7 +494,9 @@ def offline(tmp_path_factory):
         "WANDB_SILENT": "true",
         "WANDB_ERROR_REPORTING": "false",
     }
-    subprocess.run([sys.executable, "-c", SCRIPT, str(folder)], check=True, env=environment, timeout=120)
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder)], check=True, env=environment, timeout=120
+    )
     return folder / "wandb"
 
 
@@ -435,7 +525,10 @@ def test_a_run_of_wandb_is_found_with_all_it_left(offline):
     }  # fmt: skip
     assert (run.settings["actor.lr"], run.settings["late.z"], run.settings["s"]) == (1e-6, 1, "hé")
     assert run.unreadable == 0
-    validation = {step: [s.response for s in run.samples.at(step) if s.validation] for step in run.samples.steps}
+    validation = {
+        step: [s.response for s in run.samples.at(step) if s.validation]
+        for step in run.samples.steps
+    }
     assert {step: texts for step, texts in validation.items() if texts} == {
         step: [f"out {step}", f"out2 {step}"] for step in (0, 10, 20)
     }
@@ -459,10 +552,12 @@ def test_real_runs_are_read_value_for_value():
     first, second = (read_run(path.parent) for path in REAL)
     assert (first.step, second.step, second.settings["max_steps"]) == (103, 500, 500)
     assert "audio_token_index" in second.settings
-    assert not [key for key in second.settings if key.endswith(".value") or key.startswith("_wandb")]
+    assert not [
+        key for key in second.settings if key.endswith(".value") or key.startswith("_wandb")
+    ]
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def table(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
@@ -475,7 +570,10 @@ GENERATIONS = ["step", "input_1", "output_1", "score_1", "input_2", "output_2", 
 
 
 def test_validation_generations_are_taken_once(tmp_path):
-    rows = [[step, f"in {step}", f"out {step}", 0.5, f"in2 {step}", f"out2 {step}", None] for step in (5, 10, 15)]
+    rows = [
+        [step, f"in {step}", f"out {step}", 0.5, f"in2 {step}", f"out2 {step}", None]
+        for step in (5, 10, 15)
+    ]
     folder = tmp_path / "files" / "media" / "table" / "val"
     second = table(folder / "generations_10_bb.table.json", GENERATIONS, rows[:2])
     third = table(folder / "generations_15_aa.table.json", GENERATIONS, rows)
@@ -490,7 +588,11 @@ def test_validation_generations_are_taken_once(tmp_path):
 
 def test_tables_of_other_trainers(tmp_path):
     columns = ["step", "prompt", "completion", "reward", "length_2"]
-    path = table(tmp_path / "completions_3_ab.table.json", columns, [["40", "p", "c", 1, 9], ["40", "p", None, 1, 9]])
+    path = table(
+        tmp_path / "completions_3_ab.table.json",
+        columns,
+        [["40", "p", "c", 1, 9], ["40", "p", None, 1, 9]],
+    )
     assert wandb_tables.matches(path, path.read_bytes())
     (sample,) = drain(FileSource(path, wandb_tables))
     assert (sample.step, sample.prompt, sample.response, sample.score) == (40, "p", "c", 1.0)
@@ -518,7 +620,9 @@ def test_what_is_no_table_of_samples(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8), stop=st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a_table_is_read_when_it_is_whole(tmp_path, cuts, stop):
     rows = [[{"}": "}"}, "é}", f"out {n}", math.nan] for n in range(20)]
     path = table(tmp_path / "x_9_ab.table.json", ["a", "input", "output", "score"], rows)

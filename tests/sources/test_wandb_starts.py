@@ -1,4 +1,6 @@
-"""Whose the runs are that W&B keeps: each start of a training has a directory, and its console names it."""
+"""Whose the runs are that W&B keeps: each start of a training has a directory, and its console
+names it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,16 @@ from wandb_writing import field, history, written
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor, load
-from verl_tui.runs.state import State, state
-from verl_tui.sources import console
-from verl_tui.sources.console_wandb import reports_to
+from verl_tui.runs.views.state import State, state
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.console.wandb_runs import reports_to
 
 T0 = 1_763_000_000.0
 PLACE = "/home/me/letters/wandb/"
-BEGUN = "wandb: Tracking run with wandb version 0.31.0\nwandb: Run data is saved locally in " + PLACE
+BEGUN = (
+    "wandb: Tracking run with wandb version 0.31.0\nwandb: Run data is saved locally in " + PLACE
+)
 EXITED = field(18, field(2, 60))
 
 
@@ -32,7 +36,9 @@ def directory(run: str, number: int = 0) -> str:
 
 def prints(steps: range, value: float = 0.0) -> str:
     """Return what verl's console prints of some steps."""
-    return "".join(f"step:{step} - actor/loss:{step + value} - training/epoch:0\n" for step in steps)
+    return "".join(
+        f"step:{step} - actor/loss:{step + value} - training/epoch:0\n" for step in steps
+    )
 
 
 def starts(run: str, number: int, steps: range, value: float = 0.0) -> str:
@@ -42,13 +48,22 @@ def starts(run: str, number: int, steps: range, value: float = 0.0) -> str:
 
 def log(steps: range, value: float = 0.0, *further: bytes, began: float = T0) -> bytes:
     """Return W&B's log of some steps."""
-    rows = [history(step, {"actor/loss": str(step + value), "_timestamp": str(began + step)}) for step in steps]
+    rows = [
+        history(step, {"actor/loss": str(step + value), "_timestamp": str(began + step)})
+        for step in steps
+    ]
     return written([field(17, field(1, "x")), *rows, *further])
 
 
-def kept(run: str, number: int, steps: range, value: float = 0.0, *further: bytes) -> dict[str, bytes]:
+def kept(
+    run: str, number: int, steps: range, value: float = 0.0, *further: bytes
+) -> dict[str, bytes]:
     """Return the file that W&B keeps of a start."""
-    return {f"wandb/{directory(run, number)}/run-{run}.wandb": log(steps, value, *further, began=T0 + 1000 * number)}
+    return {
+        f"wandb/{directory(run, number)}/run-{run}.wandb": log(
+            steps, value, *further, began=T0 + 1000 * number
+        )
+    }
 
 
 @pytest.fixture
@@ -67,25 +82,35 @@ def tree(tmp_path):
 
 def wandb_files(run) -> list[str]:
     """Return the ids of W&B's logs in a run."""
-    return sorted(path.rpartition("/run-")[2].removesuffix(".wandb") for path in run.paths if path.endswith(".wandb"))
+    return sorted(
+        path.rpartition("/run-")[2].removesuffix(".wandb")
+        for path in run.paths
+        if path.endswith(".wandb")
+    )
 
 
 def found(top) -> list[list[str]]:
     """Return for each run the ids of W&B's logs in it, with `log` for a console."""
     runs = read_runs(top).values()
     return sorted(
-        [*(["log"] if any(path.endswith((".log", ".out")) for path in run.paths) else []), *wandb_files(run)]
+        [
+            *(["log"] if any(path.endswith((".log", ".out")) for path in run.paths) else []),
+            *wandb_files(run),
+        ]
         for run in runs
     )
 
 
-# -- what a console says ----------------------------------------------------------------------------------------------
+# -- what a console says ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("line", "run"),
     [
-        ("wandb: Run data is saved locally in /a/My Drive/wandb/offline-run-20261122_235944-55ahqe14", "55ahqe14"),
+        (
+            "wandb: Run data is saved locally in /a/My Drive/wandb/offline-run-20261122_235944-55ahqe14",
+            "55ahqe14",
+        ),
         ("wandb: Run data is saved locally in wandb/run-20250612_081149-my_run.7", "my_run.7"),
         ("wandb: Find logs at: ./wandb/offline-run-20261122_235944-55ahqe14/logs", "55ahqe14"),
         (r"wandb: Find logs at: .\wandb\run-20261122_235944-55ahqe14\logs", "55ahqe14"),
@@ -132,7 +157,10 @@ def test_names_stand_behind_colours_actors_and_bars(tmp_path):
 
 @pytest.mark.parametrize("cut", range(0, 240, 7))
 def test_any_cut_of_the_bytes_names_the_same(tmp_path, cut):
-    assert reported(tmp_path, (COLOURED + starts("def", 1, range(2))).encode(), cut) == ("abc", "def")
+    assert reported(tmp_path, (COLOURED + starts("def", 1, range(2))).encode(), cut) == (
+        "abc",
+        "def",
+    )
 
 
 def test_what_a_model_writes_in_a_sample_names_nothing(tmp_path):
@@ -140,7 +168,7 @@ def test_what_a_model_writes_in_a_sample_names_nothing(tmp_path):
     assert reported(tmp_path, (prints(range(3)) + sample).encode()) == ()
 
 
-# -- one training, several starts -------------------------------------------------------------------------------------
+# -- one training, several starts ------------------------------------------------------------------
 
 
 RESUMED = {
@@ -153,7 +181,9 @@ RESUMED = {
 def test_a_training_that_was_killed_and_resumed_is_one_run(tree):
     (run,) = read_runs(tree(RESUMED)).values()
     assert wandb_files(run) == ["abc", "def"]
-    assert values(run, "actor/loss") == {n: float(n) for n in range(1, 5)} | {n: n + 0.5 for n in range(5, 11)}
+    assert values(run, "actor/loss") == {n: float(n) for n in range(1, 5)} | {
+        n: n + 0.5 for n in range(5, 11)
+    }
     assert [mark.step for mark in run.restarts] == [5]
     assert state(run, NOW) is State.FINISHED
 
@@ -162,20 +192,29 @@ def test_the_later_start_has_the_last_word_where_w_and_b_alone_has_a_value(tree)
     first = written([history(step, {"extra": str(step)}) for step in range(1, 7)])
     second = written([history(step, {"extra": str(-step)}) for step in range(5, 8)])
     logs = zip(("abc", "def"), (first, second), strict=True)
-    files = {f"wandb/{directory(run, n)}/run-{run}.wandb": data for n, (run, data) in enumerate(logs)}
+    files = {
+        f"wandb/{directory(run, n)}/run-{run}.wandb": data for n, (run, data) in enumerate(logs)
+    }
     (run,) = read_runs(tree({**RESUMED, **files})).values()
     assert values(run, "extra") == {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0, 5: -5.0, 6: -6.0, 7: -7.0}
 
 
-@pytest.mark.parametrize(("console_at", "wandb_at"), [("logs/", ""), ("", "out/"), ("logs/", "out/")])
+@pytest.mark.parametrize(
+    ("console_at", "wandb_at"), [("logs/", ""), ("", "out/"), ("logs/", "out/")]
+)
 def test_wherever_console_and_runs_lie(tree, console_at, wandb_at):
-    files = {(wandb_at if name.startswith("wandb") else console_at) + name: data for name, data in RESUMED.items()}
+    files = {
+        (wandb_at if name.startswith("wandb") else console_at) + name: data
+        for name, data in RESUMED.items()
+    }
     assert found(tree(files)) == [["log", "abc", "def"]]
 
 
 def test_a_start_that_failed_before_its_first_step_is_in_nobodys_way(tree):
     files = {
-        "train.log": starts("abc", 0, range(1, 7)) + starts("ghi", 1, range(0)) + starts("def", 2, range(5, 11)),
+        "train.log": starts("abc", 0, range(1, 7))
+        + starts("ghi", 1, range(0))
+        + starts("def", 2, range(5, 11)),
         **kept("abc", 0, range(1, 7)),
         **kept("ghi", 1, range(0)),
         **kept("def", 2, range(5, 11)),
@@ -191,7 +230,7 @@ def test_three_starts(tree):
     assert found(tree(files)) == [["log", "abc", "def", "ghi"]]
 
 
-# -- several trainings ------------------------------------------------------------------------------------------------
+# -- several trainings -----------------------------------------------------------------------------
 
 
 def test_each_of_two_logs_has_the_run_that_it_names(tree):
@@ -202,7 +241,10 @@ def test_each_of_two_logs_has_the_run_that_it_names(tree):
         **kept("def", 1, range(1, 7)),
     }
     runs = read_runs(tree(files))
-    assert {name: (wandb_files(run), run.step) for name, run in runs.items()} == {"a": (["def"], 6), "b": (["abc"], 8)}
+    assert {name: (wandb_files(run), run.step) for name, run in runs.items()} == {
+        "a": (["def"], 6),
+        "b": (["abc"], 8),
+    }
 
 
 def test_trainings_that_begin_from_scratch_one_after_the_other_in_one_log_stay_apart(tree):
@@ -224,12 +266,24 @@ def test_a_log_that_only_reads_another_run_has_none_of_it(tree):
 
 
 def test_an_old_run_is_not_that_of_a_log_that_names_another(tree):
-    top = tree({"train.log": starts("new", 1, range(1, 7)), **kept("abc", 0, range(1, 9)), **kept("new", 1, range(0))})
+    top = tree(
+        {
+            "train.log": starts("new", 1, range(1, 7)),
+            **kept("abc", 0, range(1, 9)),
+            **kept("new", 1, range(0)),
+        }
+    )
     assert found(top) == [["abc"], ["log"]]
 
 
 def test_a_run_without_a_step_that_no_log_names_is_told(tree):
-    top = tree({"train.log": prints(range(1, 4)), **kept("abc", 0, range(0)), **kept("def", 1, range(1, 4))})
+    top = tree(
+        {
+            "train.log": prints(range(1, 4)),
+            **kept("abc", 0, range(0)),
+            **kept("def", 1, range(1, 4)),
+        }
+    )
     (sentence,) = load([str(top)], Config(), NOW).sentences
     assert "run-abc.wandb: has no step so far" in sentence
 
@@ -237,11 +291,13 @@ def test_a_run_without_a_step_that_no_log_names_is_told(tree):
 def test_the_copy_of_the_console_that_w_and_b_keeps_deserves_no_word(tree):
     copy = f"wandb/{directory('abc')}/files/output.log"
     bar = "  5%|█         | 1/20 [00:01<00:19,  1.0s/it]\n"
-    top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7)), copy: bar})
+    top = tree(
+        {"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7)), copy: bar}
+    )
     assert load([str(top)], Config(), NOW).sentences == ()
 
 
-# -- as it happens ----------------------------------------------------------------------------------------------------
+# -- as it happens ---------------------------------------------------------------------------------
 
 
 class Watched:
@@ -314,7 +370,9 @@ def test_a_run_that_no_log_names_becomes_one_of_its_own_with_its_steps(tree):
 def test_the_thread_that_follows_joins_a_start_as_well(tree):
     top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
     news, stop, monitor = queue.Queue(), threading.Event(), Monitor(Config())
-    thread = threading.Thread(target=Feed([str(top)]).follow, args=(stop, news.put, time.time), daemon=True)
+    thread = threading.Thread(
+        target=Feed([str(top)]).follow, args=(stop, news.put, time.time), daemon=True
+    )
     thread.start()
 
     def until(condition) -> None:
@@ -327,7 +385,10 @@ def test_the_thread_that_follows_joins_a_start_as_well(tree):
     try:
         until(lambda: runs() == [["abc"]])
         append(top / "train.log", starts("def", 1, range(5, 7), 0.5))
-        append(top / "wandb" / directory("def", 1) / "run-def.wandb", log(range(5, 7), 0.5, began=T0 + 1000))
+        append(
+            top / "wandb" / directory("def", 1) / "run-def.wandb",
+            log(range(5, 7), 0.5, began=T0 + 1000),
+        )
         until(lambda: runs() == [["abc", "def"]])
     finally:
         stop.set()
@@ -339,7 +400,14 @@ def test_a_run_that_w_and_b_itself_resumed_stays_one_while_one_watches(tree):
     top = tree({"train.log": starts("abc", 0, range(1, 7)), **kept("abc", 0, range(1, 7))})
     watched = Watched(top)
     append(top / "train.log", starts("abc", 1, range(5, 8), 0.5))
-    append(top / "wandb" / directory("abc", 1) / "run-abc.wandb", log(range(5, 8), 0.5, began=T0 + 1000))
+    append(
+        top / "wandb" / directory("abc", 1) / "run-abc.wandb",
+        log(range(5, 8), 0.5, began=T0 + 1000),
+    )
     assert watched.look() == [["abc", "abc"]]
     (run,) = watched.monitor.runs.values()
-    assert values(run, "actor/loss") == {n: float(n) for n in range(1, 5)} | {5: 5.5, 6: 6.5, 7: 7.5}
+    assert values(run, "actor/loss") == {n: float(n) for n in range(1, 5)} | {
+        5: 5.5,
+        6: 6.5,
+        7: 7.5,
+    }

@@ -1,4 +1,6 @@
-"""Who writes a log, as `/proc` says it: by inode, over symlinks and pipes, ourselves left out; gone when it is gone."""
+"""Who writes a log, as `/proc` says it: by inode, over symlinks and pipes, ourselves left out; gone
+when it is gone.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.sources.mounts import mounts
-from verl_tui.sources.writers import Held, Writers, WriterWatch, fresh
+from verl_tui.sources.host.mounts import mounts
+from verl_tui.sources.host.writers import Held, Writers, WriterWatch, fresh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +36,9 @@ def log(tmp_path: Path) -> Path:
 def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process whose standard output is the log, until its input ends."""
     with log.open("ab") as out:
-        process = subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=out)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=out
+        )
     yield process
     process.kill()
     process.communicate()
@@ -52,7 +56,9 @@ def test_the_process_that_holds_a_log_is_named(log: Path, trainer: subprocess.Po
     assert not writers.refresh()
 
 
-def test_a_writer_that_is_killed_is_gone_at_the_next_look(log: Path, trainer: subprocess.Popen[bytes]) -> None:
+def test_a_writer_that_is_killed_is_gone_at_the_next_look(
+    log: Path, trainer: subprocess.Popen[bytes]
+) -> None:
     writers = Writers()
     writers.scan([log])
     trainer.kill()
@@ -83,7 +89,9 @@ def test_a_log_that_goes_on_when_its_writer_is_gone_is_looked_at_at_once_and_onc
         assert writers.revived() is first
 
 
-def test_a_dead_child_that_nobody_has_waited_for_is_gone(log: Path, trainer: subprocess.Popen[bytes]) -> None:
+def test_a_dead_child_that_nobody_has_waited_for_is_gone(
+    log: Path, trainer: subprocess.Popen[bytes]
+) -> None:
     writers = Writers()
     writers.scan([log])
     trainer.kill()
@@ -99,7 +107,9 @@ def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
     assert tee.stdin is not None
     assert tee.stdout is not None
     says = f"print('begun', flush=True); {SLEEPER}"
-    trainer = subprocess.Popen([sys.executable, "-c", says], stdin=subprocess.PIPE, stdout=tee.stdin)
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", says], stdin=subprocess.PIPE, stdout=tee.stdin
+    )
     tee.stdin.close()
     try:
         assert tee.stdout.readline() == b"begun\n"  # so it has opened the log
@@ -123,11 +133,17 @@ def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
 
 
 def started(command: str, log: Path, *, through: str = "") -> subprocess.Popen[bytes]:
-    """Start a shell that runs a trainer and goes on after it; return it once the trainer has begun."""
+    """Start a shell that runs a trainer and goes on after it; return it once the trainer has
+    begun.
+    """
     with log.open("ab") as out:
         whole = f"( {command}; echo over; read ) {through}"
         shell = subprocess.Popen(
-            ["bash", "-c", whole], stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE, start_new_session=True
+            ["bash", "-c", whole],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
     assert shell.stderr is not None
     assert shell.stderr.readline().startswith(b"begun")
@@ -206,14 +222,21 @@ def wait(pid: int, states: str) -> None:
     ("nfs4", "/data", False, False),
 ])  # fmt: skip
 def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mount: str, inside: bool, known: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    mount: str,
+    inside: bool,
+    known: bool,
 ) -> None:
     """A container sees its own processes alone, while a volume is written by others as well."""
     root = tmp_path / "proc"
     (root / "self" / "ns").mkdir(parents=True)
     (root / "self" / "ns" / "pid").symlink_to("pid:[4026532741]" if inside else "pid:[4026531836]")
     place = tmp_path if mount != "/" else Path("/")
-    monkeypatch.setattr("psutil.disk_partitions", lambda **_: [SimpleNamespace(mountpoint=str(place), fstype=kind)])
+    monkeypatch.setattr(
+        "psutil.disk_partitions", lambda **_: [SimpleNamespace(mountpoint=str(place), fstype=kind)]
+    )
     mounts.cache_clear()
     try:
         log = tmp_path / "train.log"
@@ -235,12 +258,16 @@ def test_readers_and_we_ourselves_are_no_writers(log: Path) -> None:
     assert writers.held(log).writer is None
 
 
-def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(tmp_path: Path, log: Path) -> None:
+def test_a_process_that_has_closed_the_file_and_goes_on_is_not_called_gone(
+    tmp_path: Path, log: Path
+) -> None:
     closes = (
         "import sys\nfile = open(sys.argv[1], 'a')\nprint(flush=True)\nsys.stdin.readline()\n"
         "file.close()\nprint(flush=True)\nsys.stdin.read()"
     )
-    process = subprocess.Popen([sys.executable, "-c", closes, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", closes, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     writers = Writers()
@@ -287,12 +314,17 @@ def test_ten_thousand_processes_are_looked_through_and_hidden_ones_prove_nothing
     monkeypatch.setattr("os.listdir", listdir)
     writers.scan([log])
     assert writers.held(log).writer is None
-    assert not writers.held(log).unheld, "a process of the file's owner that hides what it has open may hold it"
+    assert not writers.held(log).unheld, (
+        "a process of the file's owner that hides what it has open may hold it"
+    )
 
 
 def test_only_fresh_files_are_looked_for() -> None:
     watch = WriterWatch()
     assert watch.held(PurePath("x")).writer is None
     now = 1_800_000_000.0
-    files = [(PurePath(name), at) for name, at in (("a", now), ("b", now - 1e6), ("c", now - 5), ("d", None))]
+    files = [
+        (PurePath(name), at)
+        for name, at in (("a", now), ("b", now - 1e6), ("c", now - 5), ("d", None))
+    ]
     assert [path.name for path in fresh(files, now)] == ["a", "c"]

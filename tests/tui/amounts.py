@@ -1,4 +1,6 @@
-"""Logs of every amount, as the app has read them: nothing yet, three steps, ten thousand, two hundred odd runs."""
+"""Logs of every amount, as the app has read them: nothing yet, three steps, ten thousand, two
+hundred odd runs.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ ODD = (
     "x" * 240,
     "two words and then some more " * 8,
 )
-"""What names may be made of. Terminals disagree about the widths of some; the log's door takes those apart."""
+"""What names may be made of. Terminals disagree about the widths of some; the log's door takes
+those apart.
+"""
 STRANGE = (1.0, float("nan"), float("inf"), -float("inf"), 1e300, 1e-300, -1e300, 0.0)
 GIB = 2**30
 
@@ -43,13 +47,18 @@ def monitor(amount: str, folder: Path) -> Monitor:
     read = load([str(folder)], Config(), NOW)
     if amount != "empty":
         name = ODD[1] if amount == "huge" else "NVIDIA H100 80GB HBM3"
-        read.apply(GpuReading(NOW, tuple(_gpu(at, name) for at in range(64 if amount == "huge" else 8))), NOW)
+        read.apply(
+            GpuReading(NOW, tuple(_gpu(at, name) for at in range(64 if amount == "huge" else 8))),
+            NOW,
+        )
         read.judge(NOW)
     return read
 
 
 def _gpu(at: int, name: str) -> Gpu:
-    return Gpu(str(at), name, 87.0 - at % 50, (60 + at % 20) * GIB, 80 * GIB, 60.0 + at % 20, 512.0, 700.0)
+    return Gpu(
+        str(at), name, 87.0 - at % 50, (60 + at % 20) * GIB, 80 * GIB, 60.0 + at % 20, 512.0, 700.0
+    )
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -77,11 +86,19 @@ def _console(steps: int, total: int) -> Iterable[str]:
 
 def _samples(step: int, texts: Iterable[str]) -> Iterable[str]:
     for at, text in enumerate(texts):
-        more = {"score": at % 2, "step": step, "gts": "42", "acc": at / 10, "uid": f"{step}-{at // 3}"}
+        more = {
+            "score": at % 2,
+            "step": step,
+            "gts": "42",
+            "acc": at / 10,
+            "uid": f"{step}-{at // 3}",
+        }
         yield json.dumps({"input": f"system words\n\nquestion {at // 3}", "output": text, **more})
 
 
-def _training(folder: Path, steps: int, keys: Iterable[str], texts: Iterable[str], settings: object) -> None:
+def _training(
+    folder: Path, steps: int, keys: Iterable[str], texts: Iterable[str], settings: object
+) -> None:
     texts = tuple(texts)
     _write(folder / "verl.jsonl", _metrics(steps, keys))
     _write(folder / "train.log", _console(min(steps, 200), max(steps, 30)))
@@ -96,28 +113,46 @@ def _write_empty(folder: Path) -> None:
 
 def _write_short(folder: Path) -> None:
     for name, rate in (("grpo", 1e-6), ("ppo", 2e-6)):
-        settings = {"trainer": {"total_training_steps": 30}, "actor_rollout_ref": {"actor": {"optim": {"lr": rate}}}}
+        settings = {
+            "trainer": {"total_training_steps": 30},
+            "actor_rollout_ref": {"actor": {"optim": {"lr": rate}}},
+        }
         _training(folder / name, 3, METRICS, ("an answer", "another one", "a third one"), settings)
 
 
 def _write_long(folder: Path) -> None:
     keys = (*METRICS, *(f"group_{at % 6}/metric_{at}" for at in range(60 - len(METRICS))))
-    answers = tuple(f"so many words as an answer takes, and the result is {at}. " * 20 for at in range(40))
+    answers = tuple(
+        f"so many words as an answer takes, and the result is {at}. " * 20 for at in range(40)
+    )
     for at, steps in enumerate((10_000, 600, 600, 300, 300, 300)):
-        settings = {"actor_rollout_ref": {f"setting_{n}": n * (at + 1) for n in range(80)}, "seed": at}
+        settings = {
+            "actor_rollout_ref": {f"setting_{n}": n * (at + 1) for n in range(80)},
+            "seed": at,
+        }
         _training(folder / f"qwen2.5-7b-grpo-gsm8k-{at}", steps, keys, answers, settings)
 
 
 def _write_huge(folder: Path) -> None:
     keys = (*METRICS[:6], *(f"{odd[:20]}/{odd}" + "long" * 20 for odd in ODD))
     for at in range(200):
-        name = f"{at} {ODD[at % len(ODD)]}".replace("/", "∕").encode()[:240].decode("utf-8", "ignore")
+        name = (
+            f"{at} {ODD[at % len(ODD)]}".replace("/", "∕").encode()[:240].decode("utf-8", "ignore")
+        )
         if at > len(ODD):
             _write(folder / name / "verl.jsonl", _metrics(12, METRICS[:6]))
             continue
         settings = {odd: (odd * 40)[:5000] for odd in ODD}
-        _training(folder / name, 12, keys, [odd * 20 for odd in ODD], {"deep": {"deeper": settings}, **settings})
-        strange = ({"step": 13 + n, "data": dict.fromkeys(keys, value)} for n, value in enumerate(STRANGE))
+        _training(
+            folder / name,
+            12,
+            keys,
+            [odd * 20 for odd in ODD],
+            {"deep": {"deeper": settings}, **settings},
+        )
+        strange = (
+            {"step": 13 + n, "data": dict.fromkeys(keys, value)} for n, value in enumerate(STRANGE)
+        )
         with (folder / name / "verl.jsonl").open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(record) + "\n" for record in strange)
             file.write("no JSON: " + ODD[2] + "\n")

@@ -1,4 +1,6 @@
-"""A terminal emulator below the app, in the same process: what the app writes is seen as a terminal would show it."""
+"""A terminal emulator below the app, in the same process: what the app writes is seen as a terminal
+would show it.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,12 @@ async def resize(pilot: Pilot[Any], size: tuple[int, int]) -> None:
 
 
 def check_cells(app: App[Any]) -> None:
-    """What stands in the terminal is what the app means to show: nothing stale, nothing raw, no cell off by one."""
+    """What stands in the terminal is what the app means to show: nothing stale, nothing raw, no
+    cell off by one.
+    """
     screen = emulator(app).screen
     assert (screen.columns, screen.lines) == tuple(app.size)
     for y, (shown, meant) in enumerate(zip(screen.display, lines(app), strict=True)):
-        assert shown == unicodedata.normalize("NFC", meant), f"row {y} of {app.size} shows\n{shown}\nand not\n{meant}"
+        assert shown == unicodedata.normalize("NFC", meant), (
+            f"row {y} of {app.size} shows\n{shown}\nand not\n{meant}"
+        )

@@ -1,4 +1,6 @@
-"""The app as a whole: keys, pause, palette, help, what it costs to show nothing new, and logs read live."""
+"""The app as a whole: keys, pause, palette, help, what it costs to show nothing new, and logs read
+live.
+"""
 
 from __future__ import annotations
 
@@ -53,19 +55,31 @@ if TYPE_CHECKING:
 
 BINDINGS = [
     binding
-    for owner in (VerlApp, Dashboard, ChartsPanel, Plot, HealthPanel, SamplesPanel, RunsPanel, GpusPanel, Rows)
+    for owner in (
+        VerlApp,
+        Dashboard,
+        ChartsPanel,
+        Plot,
+        HealthPanel,
+        SamplesPanel,
+        RunsPanel,
+        GpusPanel,
+        Rows,
+    )
     for binding in owner.BINDINGS
     if isinstance(binding, Binding)
 ]
 
 
 def live(*specs: Path | str, **settings: object) -> VerlApp:
-    """Return the app reading live, with a clock that stands and hardly any time between paintings."""
+    """Return the app reading live, with a clock that stands and hardly any time between
+    paintings.
+    """
     config = replace(Config(refresh=0.05, gpu_interval=3600.0), **settings)
     return VerlApp([str(spec) for spec in specs], config)
 
 
-# -- keys -------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 async def test_q_quits_with_success(demo: Monitor) -> None:
@@ -114,7 +128,9 @@ async def test_help_begins_with_the_screen_in_front(demo: Monitor, keys: str) ->
         front = app.screen
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
-        first, *_ = "\n".join(strip.text for strip in app.screen.query_one(Rows)._strips).split("everywhere")
+        first, *_ = "\n".join(strip.text for strip in app.screen.query_one(Rows)._strips).split(
+            "everywhere"
+        )
         for binding in front.BINDINGS:
             assert isinstance(binding, Binding)
             assert binding.description in first
@@ -126,7 +142,11 @@ async def test_help_names_the_actions_as_the_configuration_does(demo: Monitor) -
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "question_mark")
-        said = {strip.text.split()[-1] for strip in app.screen.query_one(Rows)._strips if strip.text.split()}
+        said = {
+            strip.text.split()[-1]
+            for strip in app.screen.query_one(Rows)._strips
+            if strip.text.split()
+        }
         for binding in BINDINGS:
             if binding.id and not binding.id.startswith("run.") and binding.description:
                 assert binding.id in said, binding
@@ -148,7 +168,9 @@ async def test_the_footer_cuts_no_key(demo: Monitor, width: int) -> None:
     async with app.run_test(size=(width, 24)) as pilot:
         await settle(pilot)
         whole = " ".join(
-            f"{b.key_display or b.key} {b.description}" for b in VerlApp.BINDINGS + Dashboard.BINDINGS if b.show
+            f"{b.key_display or b.key} {b.description}"
+            for b in VerlApp.BINDINGS + Dashboard.BINDINGS
+            if b.show
         )
         shown = lines(app)[-1].split()
         assert "Next" in shown
@@ -164,7 +186,9 @@ async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
         await press(pilot, "question_mark")
         check_layout(app)
         assert "Quit" in text(app)
-        said = " ".join(" ".join(strip.text for strip in app.screen.query_one(Rows)._strips).split())
+        said = " ".join(
+            " ".join(strip.text for strip in app.screen.query_one(Rows)._strips).split()
+        )
         assert "Configuration, difference to other runs" in said, "wrapped, not cut"
         await press(pilot, "G")
         assert "Close" in text(app)
@@ -173,7 +197,9 @@ async def test_help_can_be_read_in_a_side_pane(demo: Monitor) -> None:
 
 
 async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "config", Config(keys={"pause": "space,f9", "quit": "ctrl+q", "run.next": "m"}))
+    monkeypatch.setattr(
+        demo, "config", Config(keys={"pause": "space,f9", "quit": "ctrl+q", "run.next": "m"})
+    )
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "m")
@@ -184,7 +210,9 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
         assert "PAUSED, space goes on" in lines(app)[0]
         await press(pilot, "question_mark")
         said = [strip.text for strip in app.screen.query_one(Rows)._strips]
-        assert [line.split() for line in said if line.endswith(" pause")] == [["space", "f9", "Pause", "pause"]]
+        assert [line.split() for line in said if line.endswith(" pause")] == [
+            ["space", "f9", "Pause", "pause"]
+        ]
         assert ["m", "Next", "run", "run.next"] in [line.split() for line in said]
         await press(pilot, "escape", "ctrl+q")
     assert app.return_code == 0
@@ -199,7 +227,9 @@ async def test_keys_can_be_remapped(demo: Monitor, monkeypatch: pytest.MonkeyPat
         (["f6"], "sources", "sources of"),
     ],
 )
-async def test_the_palette_does_what_the_keys_do(demo: Monitor, focus: list[str], wanted: str, title: str) -> None:
+async def test_the_palette_does_what_the_keys_do(
+    demo: Monitor, focus: list[str], wanted: str, title: str
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, *focus)
@@ -221,10 +251,18 @@ async def test_every_action_is_in_the_palette_once(demo: Monitor) -> None:
         await press(pilot, "f6")
         titles = [command.title for command in app.get_system_commands(app.screen)]
     assert len(titles) == len(set(titles))
-    assert {"Quit", "Help", "Filter", "Zoom panel", "Samples: best sample", "Run 3", "Theme"} <= set(titles)
+    assert {
+        "Quit",
+        "Help",
+        "Filter",
+        "Zoom panel",
+        "Samples: best sample",
+        "Run 3",
+        "Theme",
+    } <= set(titles)
 
 
-# -- charts over the full screen --------------------------------------------------------------------------------------
+# -- charts over the full screen -------------------------------------------------------------------
 
 
 async def test_enter_zooms_a_chart(demo: Monitor) -> None:
@@ -273,13 +311,27 @@ def _batches(name: str, step: int, reward: float) -> list[Batch]:
     from verl_tui.records import Rows as Table
 
     status = SourceStatus("/more.jsonl", "tutorial JSONL", 5, 1)
-    return [Batch(name, status, (Table(("rollout/reward_mean",), [step], [[reward]], [0], [NOW]),), live=True)]
+    return [
+        Batch(
+            name,
+            status,
+            (Table(("rollout/reward_mean",), [step], [[reward]], [0], [NOW]),),
+            live=True,
+        )
+    ]
 
 
 async def test_screens_in_ascii_hold_nothing_else(demo: Monitor) -> None:
     app = showing(demo, ascii_only=True)
     async with app.run_test(size=(120, 40)) as pilot:
-        for keys in ([], ["2", "e"], ["f4", "v", "z"], ["z", "f6", "u"], ["question_mark"], ["escape", "i"]):
+        for keys in (
+            [],
+            ["2", "e"],
+            ["f4", "v", "z"],
+            ["z", "f6", "u"],
+            ["question_mark"],
+            ["escape", "i"],
+        ):
             await press(pilot, *keys)
             assert text(app).isascii(), keys
         await press(pilot, "escape", "s", "slash", *"zzz")
@@ -300,11 +352,13 @@ async def test_sources(demo: Monitor) -> None:
         assert app.screen is dashboard(app)
 
 
-# -- when it draws ----------------------------------------------------------------------------------------------------
+# -- when it draws ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [(120, 40), (40, 12)])
-async def test_nothing_new_draws_nothing(demo: Monitor, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
+async def test_nothing_new_draws_nothing(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
     frames = count_frames(monkeypatch)
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
@@ -337,7 +391,9 @@ async def test_nothing_new_draws_nothing_on_any_screen(
 
 
 @pytest.mark.parametrize("key", ["t", "question_mark", "i", "c"])
-async def test_the_dashboard_waits_behind_a_screen(demo: Monitor, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+async def test_the_dashboard_waits_behind_a_screen(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     frames = count_frames(monkeypatch)
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -372,7 +428,9 @@ async def test_pause_draws_nothing_while_reading_goes_on(tmp_path: Path) -> None
         assert "PAUSED" not in text(app)
 
 
-async def test_a_painting_that_waits_does_not_break_the_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_painting_that_waits_does_not_break_the_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(write_run(tmp_path, "a").parent, config=Config(refresh=0.05))
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
@@ -386,7 +444,7 @@ async def test_a_painting_that_waits_does_not_break_the_pause(tmp_path: Path, mo
         assert "step 77" in text(app)
 
 
-# -- live -------------------------------------------------------------------------------------------------------------
+# -- live ------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_appears_later(tmp_path: Path) -> None:
@@ -426,7 +484,10 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
         other.mkdir()
         with log.open("a") as file:
             file.write(records(31, 33))
-        await until(pilot, lambda: any(state.status.problem for state in app._monitor.runs["b"].sources.values()))
+        await until(
+            pilot,
+            lambda: any(state.status.problem for state in app._monitor.runs["b"].sources.values()),
+        )
         await until(pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app))
         await press(pilot, "right_square_bracket", "i")
         assert "down" in text(app)
@@ -460,7 +521,9 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
 ) -> None:
     loaded: list[str] = []
     monkeypatch.setattr("verl_tui.tui.app._SPARE", 0.01)
-    monkeypatch.setattr("verl_tui.tui.app.load_plotext", lambda: loaded.append(current_thread().name))
+    monkeypatch.setattr(
+        "verl_tui.tui.app.load_plotext", lambda: loaded.append(current_thread().name)
+    )
     app = live(write_run(tmp_path, "a", 30))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: loaded)
@@ -468,13 +531,18 @@ async def test_what_the_first_large_chart_needs_is_loaded_in_time(
     assert loaded == ["plotext"], "beside the loop, which answers keys"
 
 
-async def test_a_wanted_chart_that_nobody_knows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wanted_chart_that_nobody_knows_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("verl_tui.tui.app._SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await until(pilot, lambda: list(app._notifications))
         (note,) = app._notifications
-        assert note.message == "charts in the configuration: nothing is called rewrd; did you mean reward?"
+        assert (
+            note.message
+            == "charts in the configuration: nothing is called rewrd; did you mean reward?"
+        )
 
 
 async def test_reading_ends_with_the_app(tmp_path: Path) -> None:
@@ -496,7 +564,9 @@ async def test_an_unknown_theme_is_told(demo: Monitor, monkeypatch: pytest.Monke
     await asyncio.sleep(0)
 
 
-async def test_garbage_is_looked_for_now_and_then(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_garbage_is_looked_for_now_and_then(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     swept: list[str] = []
 
     def note(phase: str, info: dict[str, int]) -> None:

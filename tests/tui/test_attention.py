@@ -6,17 +6,20 @@ import pytest
 
 from verl_tui.config import Config
 from verl_tui.health import Episode, Finding, Severity
-from verl_tui.tui.attention import Attention, News
-from verl_tui.tui.notice import notices
+from verl_tui.rendering.session.acknowledgements import Attention, News
+from verl_tui.tui.notifications import notices
 
 
 def finding(
-    id: str = "kl-high", since: int | None = 5, severity: Severity = Severity.WARNING, message: str = "m"
+    id: str = "kl-high",
+    since: int | None = 5,
+    severity: Severity = Severity.WARNING,
+    message: str = "m",
 ) -> Finding:
     return Finding(id, severity, message, since_step=since, key="k")
 
 
-# -- acknowledging ----------------------------------------------------------------------------------------------------
+# -- acknowledging ---------------------------------------------------------------------------------
 
 
 def test_acknowledged_until_raised_anew_or_worse() -> None:
@@ -63,7 +66,7 @@ def test_history_marks_what_was_acknowledged_even_when_it_is_over(key: str | Non
     assert not attention.marked("run", episode)
 
 
-# -- news -------------------------------------------------------------------------------------------------------------
+# -- news ------------------------------------------------------------------------------------------
 
 
 def look(attention: Attention, now: float, *found: Finding, finished: bool = False) -> list[str]:
@@ -89,7 +92,9 @@ def test_what_is_found_while_watching_is_told_once() -> None:
     assert look(attention, 14.0) == []
     assert look(attention, 15.0, finding()) == [], "it comes and goes, at one step"
     assert look(attention, 16.0, finding(since=90)) == ["kl-high"], "raised anew"
-    assert look(attention, 17.0, finding(since=90, severity=Severity.CRITICAL)) == ["kl-high"], "worse"
+    assert look(attention, 17.0, finding(since=90, severity=Severity.CRITICAL)) == ["kl-high"], (
+        "worse"
+    )
     attention.toggle("run", finding("crash"))
     assert look(attention, 18.0, finding("crash")) == []
 
@@ -98,13 +103,17 @@ def test_what_lay_on_disk_is_no_news() -> None:
     attention = Attention()
     attention.old("run", 0.0)
     assert look(attention, 0.0, finding()) == []
-    assert look(attention, 0.5, finding(), finding("hang")) == [], "another file of the run has been read"
+    assert look(attention, 0.5, finding(), finding("hang")) == [], (
+        "another file of the run has been read"
+    )
     attention.old("run", 1.0)
     attention.old("run", 20.0)
     assert look(attention, 30.0, finding("repetition")) == [], "the first look at what came last"
     assert look(attention, 30.5, finding("crash")) == ["crash"]
     attention.old("run", 31.0)
-    assert look(attention, 31.0, finding("late")) == ["late"], "a last line without an end is live all the same"
+    assert look(attention, 31.0, finding("late")) == ["late"], (
+        "a last line without an end is live all the same"
+    )
 
 
 def test_runs_are_watched_each_on_its_own() -> None:
@@ -139,7 +148,7 @@ def test_what_is_read_again_is_no_news() -> None:
     assert look(attention, 22.0, finding(), finding("hang"), finished=True) == []
 
 
-# -- words ------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 CRITICAL = News("run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL)
 WARNING = News("run", "kl-high", "too high", Severity.WARNING)
@@ -165,8 +174,15 @@ def test_notices(config: Config, tmux: str, said: str) -> None:
 
 
 def test_notices_of_warnings() -> None:
-    assert notices([WARNING, CRITICAL], Config(notify="osc9", notify_from="warning"), {}).count("\x1b]9;") == 2
-    assert notices([WARNING, CRITICAL], Config(bell=True, notify_from="warning"), {}) == "\a", "once is enough"
+    assert (
+        notices([WARNING, CRITICAL], Config(notify="osc9", notify_from="warning"), {}).count(
+            "\x1b]9;"
+        )
+        == 2
+    )
+    assert notices([WARNING, CRITICAL], Config(bell=True, notify_from="warning"), {}) == "\a", (
+        "once is enough"
+    )
 
 
 def test_an_end_is_told_whatever_the_severity() -> None:
@@ -185,7 +201,12 @@ def test_notices_never_come_in_heaps_and_are_not_long() -> None:
 
 
 def test_notices_keep_to_ascii() -> None:
-    said = notices([News("数学", "kl-high", "3 × its", Severity.CRITICAL)], Config(notify="osc9"), {}, ascii_only=True)
+    said = notices(
+        [News("数学", "kl-high", "3 × its", Severity.CRITICAL)],
+        Config(notify="osc9"),
+        {},
+        ascii_only=True,
+    )
     assert said == "\x1b]9;??: kl-high: 3 x its\a"
 
 

@@ -1,4 +1,6 @@
-"""The command palette finds actions by what people call them, and the keys that are named are those in force."""
+"""The command palette finds actions by what people call them, and the keys that are named are those
+in force.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pytest
 from watching import loaded, press, settle, text, until, write_run
 
 from verl_tui.config import Config
-from verl_tui.tui.by_name import ALSO, ByName
+from verl_tui.tui.keys.palette import ALSO, ByName
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +61,9 @@ async def test_the_palette_itself_searches_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("keys", "said"), [({}, "q quits"), ({"quit": "f10"}, "f10 quits")])
-async def test_ctrl_c_names_the_key_that_quits(tmp_path: Path, keys: dict[str, str], said: str) -> None:
+async def test_ctrl_c_names_the_key_that_quits(
+    tmp_path: Path, keys: dict[str, str], said: str
+) -> None:
     app = loaded(write_run(tmp_path, "run", 3), config=Config(keys=keys))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "ctrl+c")

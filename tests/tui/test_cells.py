@@ -1,4 +1,6 @@
-"""Only cells that change are written, and the terminal shows the same as if all of a row had been."""
+"""Only cells that change are written, and the terminal shows the same as if all of a row had
+been.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,39 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from verl_tui.tui import cells
-from verl_tui.tui.cells import Cells
+from verl_tui.tui.terminal import cell_diff
+from verl_tui.tui.terminal.cell_diff import Cells
 
 if TYPE_CHECKING:
     import pytest
 
 WIDTH, HEIGHT = 24, 4
 CONSOLE = Console(force_terminal=True, color_system="truecolor")
-STYLES = [None, Style(), Style(bold=True), Style.parse("#ff0000 on #101010"), Style.parse("reverse #00ff00")]
+STYLES = [
+    None,
+    Style(),
+    Style(bold=True),
+    Style.parse("#ff0000 on #101010"),
+    Style.parse("reverse #00ff00"),
+]
 PIECE = st.tuples(
-    st.sampled_from(["a", "b", " ", "12", "⣀⣤", "数学", "…", "e\u0301", "x" * 9]), st.sampled_from(STYLES)
+    st.sampled_from(["a", "b", " ", "12", "⣀⣤", "数学", "…", "e\u0301", "x" * 9]),
+    st.sampled_from(STYLES),
 )
 
 
 def strip(pieces):
-    """Return a row; its last column stays blank, where the emulator takes what joins a character for the next row."""
+    """Return a row; its last column stays blank, where the emulator takes what joins a character
+    for the next row.
+    """
     made = Strip([Segment(text, style) for text, style in pieces])
     return made.adjust_cell_length(WIDTH - 1).adjust_cell_length(WIDTH)
 
 
 ROW = st.lists(PIECE, max_size=14).map(strip)
-CHANGE = st.tuples(st.integers(0, HEIGHT - 1), st.integers(0, WIDTH - 1), st.integers(1, WIDTH), ROW)
+CHANGE = st.tuples(
+    st.integers(0, HEIGHT - 1), st.integers(0, WIDTH - 1), st.integers(1, WIDTH), ROW
+)
 
 
 class Pair:
@@ -54,7 +67,10 @@ class Pair:
         return [len(text) for text in texts]
 
     def assert_alike(self):
-        plain, thin = ([[screen.buffer[y][x] for x in range(WIDTH)] for y in range(HEIGHT)] for screen in self.screens)
+        plain, thin = (
+            [[screen.buffer[y][x] for x in range(WIDTH)] for y in range(HEIGHT)]
+            for screen in self.screens
+        )
         assert plain == thin
 
 
@@ -83,7 +99,10 @@ def test_the_terminal_shows_the_same(rows, changes):
 
 def test_a_number_costs_its_digits():
     pair = Pair()
-    one, other = (strip([("step ", STYLES[3]), (str(n), STYLES[2]), (" of 900", STYLES[3])]) for n in (123, 124))
+    one, other = (
+        strip([("step ", STYLES[3]), (str(n), STYLES[2]), (" of 900", STYLES[3])])
+        for n in (123, 124)
+    )
     pair.show(frame([one] * HEIGHT))
     plain, thin = pair.show(change([(0, 0, WIDTH)], [other] * HEIGHT))
     assert plain > 80
@@ -129,7 +148,12 @@ def test_a_wide_character_is_two_cells():
 
 def test_what_joins_a_character_shares_its_cell():
     written = Cells()
-    pieces = [("数", STYLES[2]), ("\u0301", STYLES[3]), ("e\u0301\u0302", STYLES[3]), ("\u0303\U000f0001", None)]
+    pieces = [
+        ("数", STYLES[2]),
+        ("\u0301", STYLES[3]),
+        ("e\u0301\u0302", STYLES[3]),
+        ("\u0303\U000f0001", None),
+    ]
     signs, inks = written.row([Strip([Segment(text, style) for text, style in pieces])])
     assert len(signs) == len(inks) == 4
     text = written.thinned(frame([strip(pieces)])).render_segments(CONSOLE)
@@ -138,7 +162,7 @@ def test_what_joins_a_character_shares_its_cell():
 
 
 def test_an_alphabet_that_has_grown_too_long_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_MOST", 3)
+    monkeypatch.setattr(cell_diff, "_MOST", 3)
     pair = Pair()
     for n in range(30):
         pair.show(frame([strip([(f"a{chr(0x300 + n)}", Style.parse(f"#{n:06x}"))])] * HEIGHT))

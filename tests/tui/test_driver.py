@@ -1,4 +1,6 @@
-"""An app on a terminal that goes away, is not read or belongs to somebody else for a while, with any bytes as keys."""
+"""An app on a terminal that goes away, is not read or belongs to somebody else for a while, with
+any bytes as keys.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.events import Key, MouseDown
 
-from verl_tui.tui.driver import Parser
+from verl_tui.tui.terminal.driver import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +51,9 @@ class Terminal:
     """One with an app that is in no shell's session: no signal tells it when the terminal goes."""
 
     def __init__(self) -> None:
-        self.fd, self._there = os.openpty()  # both stay open: what has been written can still be read
+        self.fd, self._there = (
+            os.openpty()
+        )  # both stay open: what has been written can still be read
         self.before = termios.tcgetattr(self.fd)
         self.output = b""
         streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), self._there)
@@ -93,7 +97,9 @@ class Terminal:
             self.output += os.read(self.fd, 65536)
 
     def restored(self) -> bool:
-        """Tell whether the terminal is as it was: modes, screen, cursor, no reports of the mouse."""
+        """Tell whether the terminal is as it was: modes, screen, cursor, no reports of the
+        mouse.
+        """
         return termios.tcgetattr(self.fd) == self.before and all(
             self.output.rfind(on) < self.output.rfind(off)
             for on, off in (
@@ -113,10 +119,12 @@ def terminal() -> Iterator[Terminal]:
     terminal.close()
 
 
-# -- keys -------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sent", ["\x1b[1:2:3u", "\x1b[1114112u", "\x1b[99999999999999999999u", "\x1b[97;1;:1114112u"])
+@pytest.mark.parametrize(
+    "sent", ["\x1b[1:2:3u", "\x1b[1114112u", "\x1b[99999999999999999999u", "\x1b[97;1;:1114112u"]
+)
 def test_what_is_no_key_is_nothing(sent: str) -> None:
     heard = list(Parser().feed(f"a{sent}k"))
     assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
@@ -139,7 +147,7 @@ def test_bytes_that_are_no_text_are_no_end(terminal: Terminal) -> None:
     assert terminal.restored()
 
 
-# -- the end ----------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def test_no_terminal_no_app(terminal: Terminal) -> None:
@@ -170,7 +178,7 @@ def test_who_goes_on_only_to_end_leaves_the_terminal_alone(terminal: Terminal) -
     assert terminal.restored()
 
 
-# -- the terminal is lent ---------------------------------------------------------------------------------------------
+# -- the terminal is lent --------------------------------------------------------------------------
 
 
 def test_to_be_stopped_and_to_go_on(terminal: Terminal) -> None:

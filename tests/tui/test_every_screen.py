@@ -1,7 +1,7 @@
 """Every screen at every size, on every amount of data, as a terminal emulator shows it.
 
-A build sees each screen on three amounts, mostly at another size each; with `VERL_TUI_EVERY_SIZE` set it sees each at
-each size on each amount, which takes some minutes.
+A build sees each screen on three amounts, mostly at another size each; with `VERL_TUI_EVERY_SIZE`
+set it sees each at each size on each amount, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cut_text import cut_hints, cut_rows, cut_toasts, cut_words, texts_in_front,
 from emulated import check_cells, emulated, emulator, resize
 from watching import check_layout, dashboard, press, settle, showing, until
 
-from verl_tui import worker
+from verl_tui.on_demand import worker
 from verl_tui.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ PARTS = 3
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has been read is told without a pause, the end of a drawing soon noticed; many colours."""
+    """What has been read is told without a pause, the end of a drawing soon noticed; many
+    colours.
+    """
     monkeypatch.setattr(worker, "_PAUSE", 0.0)
     monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.008)
     monkeypatch.setattr("textual._wait.SLEEP_IDLE", 0.0008)
@@ -113,7 +115,9 @@ def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monit
 
 def read_and_idle(pilot: Pilot[Any]) -> bool:
     """Tell whether all that the screen in front shows has been read."""
-    return pilot.app.browser.idle and getattr(getattr(pilot.app.screen, "_reader", None), "idle", True)
+    return pilot.app.browser.idle and getattr(
+        getattr(pilot.app.screen, "_reader", None), "idle", True
+    )
 
 
 async def quiet(pilot: Pilot[Any]) -> None:
@@ -124,17 +128,25 @@ async def quiet(pilot: Pilot[Any]) -> None:
 
 
 def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]]:
-    """Return screens and the sizes to see them at: first the large ones, where resizing takes longest."""
+    """Return screens and the sizes to see them at: first the large ones, where resizing takes
+    longest.
+    """
     screens = list(enumerate(SCREENS))[part::PARTS]
     if EVERY_SIZE:
         return [(name, SIZES) for _, name in screens]
-    found = [(name, size) for at, name in screens if (size := size_of(at // PARTS + part, amount)) is not None]
+    found = [
+        (name, size)
+        for at, name in screens
+        if (size := size_of(at // PARTS + part, amount)) is not None
+    ]
     found.sort(key=lambda visit: min(SIZES.index(visit[1]), len(LARGE)))
     return [(name, [size]) for name, size in found]
 
 
 def size_of(turn: int, amount: str) -> tuple[int, int] | None:
-    """Return the size to see the screen at whose turn it is, None where others are seen on this amount of data."""
+    """Return the size to see the screen at whose turn it is, None where others are seen on this
+    amount of data.
+    """
     if amount != AMOUNTS[turn % len(AMOUNTS)]:
         return None
     if turn // 2 % 3 < len(LARGE) and amount in ("long", "huge"):
@@ -174,7 +186,9 @@ def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
 
 
 async def lasting(pilot: Pilot[Any], known: frozenset[str] | None) -> list[str]:
-    """Return what is wrong with the screen in front and stays so: a frame may still be on its way."""
+    """Return what is wrong with the screen in front and stays so: a frame may still be on its
+    way.
+    """
     for _ in range(FRAMES):
         if not (found := problems(pilot.app, known)):
             break
@@ -183,7 +197,9 @@ async def lasting(pilot: Pilot[Any], known: frozenset[str] | None) -> list[str]:
 
 
 def failure(check: Callable[[App[Any]], None], app: App[Any]) -> Iterator[str]:
-    """Yield what a check says where it fails: all that is wrong with a screen is to be known at once."""
+    """Yield what a check says where it fails: all that is wrong with a screen is to be known at
+    once.
+    """
     try:
         check(app)
     except AssertionError as error:
@@ -219,7 +235,11 @@ async def test_every_screen_in_ascii_and_without_colours(
             await enter(pilot, SCREENS[name])
             await quiet(pilot)
             shown = "\n".join(emulator(app).screen.display)
-            wrong += [f"{name}: {''.join(sorted(set(shown) - set(printable)))}"] if not shown.isascii() else []
+            wrong += (
+                [f"{name}: {''.join(sorted(set(shown) - set(printable)))}"]
+                if not shown.isascii()
+                else []
+            )
             wrong += [f"{name}: {style!r} is a colour" for style in colours(emulator(app))]
             await leave(pilot)
     assert not wrong, "\n".join(wrong)
@@ -229,5 +249,7 @@ def colours(terminal: Emulator) -> set[str]:
     """Return which parts of what was written ask for a colour, since one has looked."""
     written = "".join(terminal.written)
     terminal.written.clear()
-    styles = {style for found in re.findall(r"\x1b\[([0-9;]*)m", written) for style in found.split(";")}
+    styles = {
+        style for found in re.findall(r"\x1b\[([0-9;]*)m", written) for style in found.split(";")
+    }
     return {style for style in styles if re.fullmatch(r"[34][0-8]|9\d|10\d", style)}

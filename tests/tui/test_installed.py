@@ -26,14 +26,21 @@ DEADLINE = 30.0
 
 
 def line(step: int) -> str:
-    return json.dumps({"step": step, "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}}) + "\n"
+    return (
+        json.dumps({"step": step, "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}})
+        + "\n"
+    )
 
 
 class Pty:
     """The command on a pty."""
 
     def __init__(
-        self, *words: object, size: tuple[int, int] = (120, 40), module: bool = False, **environment: str
+        self,
+        *words: object,
+        size: tuple[int, int] = (120, 40),
+        module: bool = False,
+        **environment: str,
     ) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
@@ -42,7 +49,8 @@ class Pty:
                 os.environ.pop(name, None)
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment})
             command = [COMMAND] if COMMAND and not module else [sys.executable, "-m", "verl_tui"]
-            # With its environment as Python knows it: readline sets COLUMNS and LINES behind its back.
+            # With its environment as Python knows it: readline sets COLUMNS and LINES behind its
+            # back.
             os.execve(command[0], [*command, *(str(word) for word in words)], os.environ)
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
@@ -208,7 +216,9 @@ def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
     evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x07\x00\u202e[red]x[/red][/INST]\x1b[?1049l tail"
     record = {"scope": "sample", "step": 1, "prompt": evil, "response": evil, "reward": 1.0}
     path = tmp_path / "evil[red].jsonl"
-    path.write_text(json.dumps(record) + "\n" + json.dumps({"scope": evil, "step": 1, evil: 1.0}) + "\n")
+    path.write_text(
+        json.dumps(record) + "\n" + json.dumps({"scope": evil, "step": 1, evil: 1.0}) + "\n"
+    )
     terminal = run(path, size=(140, 45))
     terminal.until("[red]x[/red][/INST]", "tail")
     for raw in (b"owned\x07", b"\x1b]0;owned", "\u202e".encode(), b"\x9b31m", b"\x1b[2J"):
@@ -217,7 +227,9 @@ def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
     assert terminal.end() == 0
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "screen", "COLORTERM": ""}, {"TERM": "linux"}])
+@pytest.mark.parametrize(
+    "environment", [{"NO_COLOR": "1"}, {"TERM": "screen", "COLORTERM": ""}, {"TERM": "linux"}]
+)
 def test_terminals_of_few_colours(run, log, environment):
     run(log, **environment).until("reward", "step 49", "0.49")
 
@@ -241,8 +253,12 @@ def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
 def test_without_a_terminal_it_says_what_to_do(log, missing):
     here, there = pty.openpty()
     with tempfile.TemporaryFile() as file:
-        streams = {name: file if name == missing else there for name in ("stdin", "stdout", "stderr")}
-        done = subprocess.run([sys.executable, "-m", "verl_tui", log], check=False, timeout=DEADLINE, **streams)
+        streams = {
+            name: file if name == missing else there for name in ("stdin", "stdout", "stderr")
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "verl_tui", log], check=False, timeout=DEADLINE, **streams
+        )
         file.seek(0)
         said = (file.read() if missing == "stderr" else os.read(here, 65536)).decode()
     os.close(here)
@@ -256,8 +272,19 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
 @pytest.mark.parametrize(("name", "begins"), [("frame.txt", " run_a"), ("frame.svg", "<svg")])
 def test_snapshot(log, tmp_path, name, begins):
     target = tmp_path / name
-    command = [sys.executable, "-m", "verl_tui", log.parent, "--snapshot", target, "--size", "80x24"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-m",
+        "verl_tui",
+        log.parent,
+        "--snapshot",
+        target,
+        "--size",
+        "80x24",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
     assert (done.returncode, done.stderr) == (0, "")
     text = target.read_text()
     assert text.startswith(begins)
@@ -285,7 +312,10 @@ def test_a_finished_run_sends_nothing_but_the_clock(run, log):
 
 def breach(first: int, last: int) -> str:
     """Return steps whose policy KL is far out."""
-    steps = ({"step": n, "data": {"critic/score/mean": 0.5, "actor/ppo_kl": 0.4}} for n in range(first, last + 1))
+    steps = (
+        {"step": n, "data": {"critic/score/mean": 0.5, "actor/ppo_kl": 0.4}}
+        for n in range(first, last + 1)
+    )
     return "".join(json.dumps(step) + "\n" for step in steps)
 
 
@@ -298,11 +328,17 @@ SETTLED = 3.0
     [
         ("bell = true", "", b"\x07"),
         ('notify = "osc9"', "", b"\x1b]9;"),
-        ('notify = "osc777"', "/tmp/tmux-0/default,1,0", b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"),
+        (
+            'notify = "osc777"',
+            "/tmp/tmux-0/default,1,0",
+            b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;",
+        ),
         ("", "", b""),
     ],
 )
-def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp_path, settings, tmux, said):
+def test_what_is_found_while_watching_is_told_where_that_is_wanted(
+    run, log, tmp_path, settings, tmux, said
+):
     config = tmp_path / "config.toml"
     config.write_text(settings)
     terminal = run("--config", config, log.parent, **({"TMUX": tmux} if tmux else {}))
@@ -325,15 +361,21 @@ def test_what_is_found_while_watching_is_told_where_that_is_wanted(run, log, tmp
 
 
 def notified(terminal):
-    """Return how many bells and notifications there were; Textual's own sequences end in bells, too."""
-    return terminal.output.count(b"\x07") - terminal.output.count(b"\x1b]22;"), terminal.output.count(b"\x1b]9;")
+    """Return how many bells and notifications there were; Textual's own sequences end in bells,
+    too.
+    """
+    return terminal.output.count(b"\x07") - terminal.output.count(
+        b"\x1b]22;"
+    ), terminal.output.count(b"\x1b]9;")
 
 
 def test_old_logs_are_opened_in_silence(run, tmp_path):
     for name in "abc":
         path = tmp_path / f"run_{name}" / "log.jsonl"
         path.parent.mkdir()
-        path.write_text("".join(line(step) for step in range(1, 50)) + breach(50, 9000 if name == "b" else 90))
+        path.write_text(
+            "".join(line(step) for step in range(1, 50)) + breach(50, 9000 if name == "b" else 90)
+        )
     config = tmp_path / "config.toml"
     config.write_text('bell = true\nnotify = "osc9"\nnotify_from = "warning"\n')
     terminal = run("--config", config, f"{tmp_path}/run_*")

@@ -1,4 +1,6 @@
-"""Keys that come together, as from a slow link or a paste: each finds what the one before has done."""
+"""Keys that come together, as from a slow link or a paste: each finds what the one before has
+done.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from textual.events import Key, Paste
 from textual.widgets import Input, Static
 from watching import dashboard, settle, showing, until
 
-from verl_tui.tui import key_by_key
-from verl_tui.tui.key_by_key import KeyByKey
 from verl_tui.tui.screens.metrics import MetricsScreen
+from verl_tui.tui.terminal import key_queue
+from verl_tui.tui.terminal.key_queue import KeyByKey
 
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
@@ -27,7 +29,9 @@ SIZE = (140, 45)
 def type_in(app: App[int], *keys: str | Paste) -> None:
     """Have all keys come at once."""
     for key in keys:
-        app.post_message(key if isinstance(key, Paste) else Key(key, key if len(key) == 1 else None))
+        app.post_message(
+            key if isinstance(key, Paste) else Key(key, key if len(key) == 1 else None)
+        )
 
 
 async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
@@ -48,9 +52,17 @@ def typed(app: App[int]) -> str:
 
 @pytest.mark.parametrize(
     "keys",
-    [("f2", "slash", *"kl"), ("m", "slash", *"kl"), ("l", "slash", *"kl"), ("o", "slash", *"kl"), ("ctrl+p", *"kl")],
+    [
+        ("f2", "slash", *"kl"),
+        ("m", "slash", *"kl"),
+        ("l", "slash", *"kl"),
+        ("o", "slash", *"kl"),
+        ("ctrl+p", *"kl"),
+    ],
 )
-async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(demo: Monitor, keys: tuple[str, ...]) -> None:
+async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
+    demo: Monitor, keys: tuple[str, ...]
+) -> None:
     app = showing(demo)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -58,7 +70,9 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(demo: M
         assert typed(app) == "kl"
 
 
-async def test_a_paste_right_behind_the_key_that_opens_a_box_is_typed_into_it(demo: Monitor) -> None:
+async def test_a_paste_right_behind_the_key_that_opens_a_box_is_typed_into_it(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -134,7 +148,7 @@ async def test_a_key_that_is_lost_with_what_had_the_focus_does_not_hold_the_next
 
 async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, looked = list[None](), Event()
-    monkeypatch.setattr(key_by_key, "_LOOK", 0.001)
+    monkeypatch.setattr(key_queue, "_LOOK", 0.001)
     app = OfOne(Slow())
     look = app._look_at_heard
 
@@ -146,7 +160,9 @@ async def test_a_key_that_takes_long_is_waited_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(app, "_look_at_heard", counted)
     async with app.run_test() as pilot:
         type_in(app, *"abcd")
-        await looked.wait()  # a pause of the pilot's would wait for the key that is being waited for
+        await (
+            looked.wait()
+        )  # a pause of the pilot's would wait for the key that is being waited for
         assert app.heard == 0
         app.enough.set()
         await until(pilot, lambda: app.heard == 3)

@@ -1,4 +1,6 @@
-"""Keys that the user has given to actions: those that make no sense are told, and cost nothing else."""
+"""Keys that the user has given to actions: those that make no sense are told, and cost nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import pytest
 from watching import loaded, press, write_run
 
 from verl_tui.config import Config
-from verl_tui.tui.actions import names
-from verl_tui.tui.keymap import keymap
+from verl_tui.tui.keys.commands import names
+from verl_tui.tui.keys.keymap import keymap
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 KNOWN = ("quit", "metrics", "pause")
 
 
-@pytest.mark.parametrize("keys", ["q", "q,ctrl+q", "space", "question_mark", "plus", "f12", "shift+left", "é", "A"])
+@pytest.mark.parametrize(
+    "keys", ["q", "q,ctrl+q", "space", "question_mark", "plus", "f12", "shift+left", "é", "A"]
+)
 def test_keys_that_a_terminal_may_send_are_taken(keys: str) -> None:
     assert keymap({"quit": keys}, KNOWN) == ({"quit": keys}, ())
 

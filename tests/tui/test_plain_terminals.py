@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from verl_tui.tui.ascii import few_glyphs
-from verl_tui.tui.widgets.numbers import percent_done
-from verl_tui.tui.widgets.signs import LIKE
-from verl_tui.tui.widgets.words import printable
+from verl_tui.rendering.text.ascii_table import LIKE
+from verl_tui.rendering.text.numbers import percent_done
+from verl_tui.rendering.text.printable import printable
+from verl_tui.tui.terminal.ascii_filter import few_glyphs
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,8 @@ def test_every_sign_of_our_own_sentences_has_a_likeness_as_wide_as_itself() -> N
 
 
 @pytest.mark.parametrize(
-    ("share", "words"), [(0.0, "0%"), (0.165, "16%"), (209 / 210, "99%"), (0.29, "29%"), (1.2, "100%")]
+    ("share", "words"),
+    [(0.0, "0%"), (0.165, "16%"), (209 / 210, "99%"), (0.29, "29%"), (1.2, "100%")],
 )
 def test_no_run_is_done_before_its_end(share: float, words: str) -> None:
     assert percent_done(share) == words

@@ -8,16 +8,26 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 from textual.binding import Binding
-from watching import check_layout, count_frames, dashboard, lines, press, settle, text, until, write_run
+from watching import (
+    check_layout,
+    count_frames,
+    dashboard,
+    lines,
+    press,
+    settle,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui.config import Config
+from verl_tui.rendering.status_line import status
 from verl_tui.replay import Player, Tape
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.replaying import ReplayApp, at_moment
+from verl_tui.tui.replay_app import ReplayApp, at_moment
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.screens.status import status
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -34,7 +44,9 @@ class Wall:
 
 
 def replaying(*logs: Path, at: int | None = None, paused: bool = True) -> tuple[ReplayApp, Wall]:
-    """Return the app on a replay of logs whose steps are a second apart, and what it takes for the present."""
+    """Return the app on a replay of logs whose steps are a second apart, and what it takes for the
+    present.
+    """
     tape, wall = Tape.read([str(log.parent) for log in logs]), Wall()
     begin = tape.when(at) if at is not None else None
     return ReplayApp(Player(tape, speed=10.0, at=begin, paused=paused, wall=wall), Config()), wall
@@ -51,7 +63,9 @@ async def test_beside_the_clock_of_a_replay_no_word_stands_without_its_value(tmp
         view = app._view(app._player.now())
         for width in range(20, 140):
             left, right = status(view, width, alone=True)
-            assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, "and a blank between them"
+            assert sum(cell_len(words) for words, _ in (*left, *right)) + 1 <= width, (
+                "and a blank between them"
+            )
 
 
 async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
@@ -60,7 +74,9 @@ async def test_the_help_of_a_replay_names_each_key_once(tmp_path):
         await press(pilot, "question_mark")
         said = [strip.text.split() for strip in app.screen.query_one(Rows)._strips]
         assert len([row for row in said if row and row[-1] == "quit"]) == 1
-        assert [row[1:-1] for row in said if row and row[-1] == "pause"] == [["Pause", "the", "replay"]]
+        assert [row[1:-1] for row in said if row and row[-1] == "pause"] == [
+            ["Pause", "the", "replay"]
+        ]
 
 
 async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):
@@ -150,7 +166,12 @@ async def test_help_and_footer_name_the_keys_of_the_replay(tmp_path):
         await press(pilot)
         assert "Pause the replay" in lines(app)[-1]
         await press(pilot, "question_mark")
-        for words in ("Pause the replay", "Next step", "Play from the beginning", "Forward by a tenth"):
+        for words in (
+            "Pause the replay",
+            "Next step",
+            "Play from the beginning",
+            "Forward by a tenth",
+        ):
             assert words in text(app)
         titles = [command.title for command in app.get_system_commands(dashboard(app))]
         assert "Previous step" in titles
@@ -161,17 +182,26 @@ async def test_every_size_says_that_it_is_a_replay(tmp_path, size):
     app, _ = replaying(write_run(tmp_path, "run_7"), at=20)
     async with app.run_test(size=size) as pilot:
         await press(pilot, ".")
-        await until(pilot, lambda: "run_7" in app._monitor.runs and app._monitor.runs["run_7"].step == 21)
+        await until(
+            pilot, lambda: "run_7" in app._monitor.runs and app._monitor.runs["run_7"].step == 21
+        )
         check_layout(app)
         assert "paused" in first(app)
         assert size[0] < 60 or "step 21" in first(app)
 
 
 def test_keys_of_the_replay_are_no_others(tmp_path):
-    own = {key for one in ReplayApp.BINDINGS[-12:] if isinstance(one, Binding) for key in one.key.split(",")}
+    own = {
+        key
+        for one in ReplayApp.BINDINGS[-12:]
+        if isinstance(one, Binding)
+        for key in one.key.split(",")
+    }
     assert len(own) == 12
     for place in (Dashboard, ChartsPanel, HealthPanel, RunsPanel):
-        taken = {key for one in place.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")}
+        taken = {
+            key for one in place.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")
+        }
         assert not own & taken, place
 
 
@@ -196,7 +226,9 @@ async def test_the_log_ends_at_the_present(tmp_path, kind):
     if kind == "console":
         log.unlink()
         log = log.parent / "train.log"
-        log.write_text("".join(f"waiting\nstep:{step} - critic/score/mean:0.5\n" for step in range(1, 51)))
+        log.write_text(
+            "".join(f"waiting\nstep:{step} - critic/score/mean:0.5\n" for step in range(1, 51))
+        )
     app, wall = replaying(log, at=20)
     async with app.run_test(size=(100, 60)) as pilot:
         await press(pilot, "l")

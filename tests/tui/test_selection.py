@@ -12,20 +12,32 @@ from hypothesis import strategies as st
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
-from verl_tui.tui.selection import LETTERS, Selection, apart
-from verl_tui.tui.widgets.palette import DARK, LIGHT, RUNS
+from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
+from verl_tui.rendering.session.selection import LETTERS, Selection, apart
+from verl_tui.rendering.text.run_colours import DARK, LIGHT, RUNS
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
-# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", 2009:
-# matrices for full protanopia, deuteranopia and tritanopia on linear RGB.
+# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+# Deficiency", 2009: matrices for full protanopia, deuteranopia and tritanopia on linear RGB.
 SIGHT = {
     "usual": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
-    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+    "protan": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deutan": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritan": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
 }
 WORDS = st.lists(st.text("ab_-/1 漢", max_size=8), min_size=1, max_size=6)
 
@@ -43,7 +55,10 @@ def luminance(colour: str) -> float:
 def lab(colour: str, sight: str) -> tuple[float, float, float]:
     """Return CIE L*a*b* of a colour as somebody sees it."""
     seen = linear(colour)
-    r, g, b = (min(1.0, max(0.0, sum(m * c for m, c in zip(row, seen, strict=True)))) for row in SIGHT[sight])
+    r, g, b = (
+        min(1.0, max(0.0, sum(m * c for m, c in zip(row, seen, strict=True))))
+        for row in SIGHT[sight]
+    )
     parts = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b
     x, y, z = (
         part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116
@@ -56,7 +71,10 @@ def lab(colour: str, sight: str) -> tuple[float, float, float]:
 @pytest.mark.parametrize("colours", [DARK, LIGHT])
 def test_no_two_colours_look_alike_to_anybody(colours: tuple[str, ...], sight: str) -> None:
     for one, other in combinations(colours, 2):
-        apart_by = sum((a - b) ** 2 for a, b in zip(lab(one, sight), lab(other, sight), strict=True)) ** 0.5
+        apart_by = (
+            sum((a - b) ** 2 for a, b in zip(lab(one, sight), lab(other, sight), strict=True))
+            ** 0.5
+        )
         assert apart_by > 15, (one, other)  # a difference of 2.3 can just be seen
 
 
@@ -126,7 +144,9 @@ def test_names_told_apart_are_ends_of_the_names_and_differ_where_these_do(names:
 
 def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:
     point = SimpleNamespace(value=reward)
-    series = SimpleNamespace(key="critic/score/mean", last_finite=point) if reward is not None else None
+    series = (
+        SimpleNamespace(key="critic/score/mean", last_finite=point) if reward is not None else None
+    )
     run = SimpleNamespace(name=name, last_record=last, indicators={"reward": "critic/score/mean"})
     run.present = lambda _: series
     return cast("Run", run)

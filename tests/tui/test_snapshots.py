@@ -1,4 +1,6 @@
-"""A few whole screens, as pictures; after a wanted change: `pytest tests/tui/test_snapshots.py --snapshot-update`."""
+"""A few whole screens, as pictures; after a wanted change: `pytest tests/tui/test_snapshots.py
+--snapshot-update`.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize(("size", "keys"), [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])])
-def test_screen(collapse: Monitor, snap_compare: Callable[..., bool], size: tuple[int, int], keys: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("size", "keys"), [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])]
+)
+def test_screen(
+    collapse: Monitor, snap_compare: Callable[..., bool], size: tuple[int, int], keys: list[str]
+) -> None:
     async def look(pilot: Pilot[Any]) -> None:
         await press(pilot, *keys)
 

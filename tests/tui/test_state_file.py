@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.tui.state_file import ENVIRONMENT, StateFile, UserState, state_path
+from verl_tui.rendering.session.preferences import ENVIRONMENT, StateFile, UserState, state_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,11 @@ def test_keeps_what_a_newer_version_wrote(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_text('{"colour": "mauve", "pins": ["a"]}')
     StateFile(path).change(lambda state: state.with_pin("b"))
-    assert json.loads(path.read_text()) == {**asdict(UserState()), "colour": "mauve", "pins": ["a", "b"]}
+    assert json.loads(path.read_text()) == {
+        **asdict(UserState()),
+        "colour": "mauve",
+        "pins": ["a", "b"],
+    }
 
 
 @pytest.mark.parametrize(

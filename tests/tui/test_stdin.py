@@ -90,7 +90,9 @@ def test_a_log_is_piped_in_and_the_terminals_keys_are_read(run):
 
 def test_the_screen_stays_when_the_log_ends(run):
     terminal = run("-")
-    terminal.write("Started a local Ray instance\nstep:3 - critic/score/mean:0.25\nstep:4 - critic/score/mean:0.375\n")
+    terminal.write(
+        "Started a local Ray instance\nstep:3 - critic/score/mean:0.25\nstep:4 - critic/score/mean:0.375\n"
+    )
     terminal.hang_up()
     terminal.until("stdin", "step 4", "0.375")
     terminal.press(b"q")

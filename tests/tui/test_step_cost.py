@@ -1,4 +1,6 @@
-"""What a training step costs on the way to the terminal, on every screen, and that the terminal shows it."""
+"""What a training step costs on the way to the terminal, on every screen, and that the terminal
+shows it.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,26 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "help": ("question_mark",),
 }
 NAMES = (
-    *("critic/score/mean", "critic/score/max", "critic/score/min", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss"),
-    *("actor/entropy", "actor/grad_norm", "actor/pg_clipfrac", "response_length/mean", "perf/throughput"),
-    *("timing_s/step", *(f"timing_s/part_{n}" for n in range(20)), *(f"other/metric_{n}" for n in range(60))),
+    *(
+        "critic/score/mean",
+        "critic/score/max",
+        "critic/score/min",
+        "actor/ppo_kl",
+        "actor/kl_loss",
+        "actor/pg_loss",
+    ),
+    *(
+        "actor/entropy",
+        "actor/grad_norm",
+        "actor/pg_clipfrac",
+        "response_length/mean",
+        "perf/throughput",
+    ),
+    *(
+        "timing_s/step",
+        *(f"timing_s/part_{n}" for n in range(20)),
+        *(f"other/metric_{n}" for n in range(60)),
+    ),
 )
 STEPS = 300
 
@@ -59,7 +78,9 @@ class Terminal:
         self.bytes = 0
         self._screen = pyte.Screen(*SIZE)
         self._stream = pyte.Stream(self._screen)
-        monkeypatch.setattr(VerlApp, "_display", lambda app, _screen, update: self._show(app, update))
+        monkeypatch.setattr(
+            VerlApp, "_display", lambda app, _screen, update: self._show(app, update)
+        )
 
     def _show(self, app: VerlApp, update: object) -> None:
         if update is not None:
@@ -75,13 +96,19 @@ class Terminal:
 
 def values(step: int) -> list[float]:
     chance = random.Random(step)
-    return [round(math.sin(step / 50 + n) * 0.3 + 0.5 + chance.gauss(0, 0.05), 6) for n in range(len(NAMES))]
+    return [
+        round(math.sin(step / 50 + n) * 0.3 + 0.5 + chance.gauss(0, 0.05), 6)
+        for n in range(len(NAMES))
+    ]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "log.jsonl"
-    lines = (json.dumps({"step": n, "data": dict(zip(NAMES, values(n), strict=True))}) for n in range(1, STEPS + 1))
+    lines = (
+        json.dumps({"step": n, "data": dict(zip(NAMES, values(n), strict=True))})
+        for n in range(1, STEPS + 1)
+    )
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -113,7 +140,9 @@ async def still(pilot: Pilot[int], terminal: Terminal) -> None:
         await pilot.pause(0.02)
 
 
-async def test_a_step_costs_little_on_every_screen(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_costs_little_on_every_screen(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     terminal = Terminal(monkeypatch)
     app, number = loaded(log), STEPS
     costs: dict[str, float] = {}

@@ -12,8 +12,8 @@ from textual.app import App
 from watching import check_layout, loaded, press, sample, settle, showing, text, until, write_run
 
 from verl_tui.exporters.csv import Column
+from verl_tui.tui.export import _write_table, clipping
 from verl_tui.tui.frame import screen_text
-from verl_tui.tui.takeaway import _write_table, clipping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ async def picture(pilot: Pilot[Any], here: Path, count: int) -> None:
     await until(pilot, lambda: len(list(here.iterdir())) == count and said(pilot.app))  # type: ignore[arg-type]
 
 
-# -- screenshots ------------------------------------------------------------------------------------------------------
+# -- screenshots -----------------------------------------------------------------------------------
 
 
 async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> None:
@@ -64,7 +64,10 @@ async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> N
         before = screen_text(app)
         await picture(pilot, here, 2)
         (svg, txt) = sorted(here.iterdir())
-        assert (svg.name, txt.name) == ("verl-tui-run_a-dashboard.svg", "verl-tui-run_a-dashboard.txt")
+        assert (svg.name, txt.name) == (
+            "verl-tui-run_a-dashboard.svg",
+            "verl-tui-run_a-dashboard.txt",
+        )
         assert txt.read_text(encoding="utf-8") == before
         assert any("\u2801" <= sign <= "\u28ff" for sign in before), "dots are kept"
         assert svg.read_text(encoding="utf-8").startswith("<svg")
@@ -74,7 +77,9 @@ async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> N
         await settle(pilot)
         assert "written" in text(app)
         await picture(pilot, here, 4)
-        assert (here / "verl-tui-run_a-dashboard-2.txt").read_text(encoding="utf-8") == before, "without what was said"
+        assert (here / "verl-tui-run_a-dashboard-2.txt").read_text(encoding="utf-8") == before, (
+            "without what was said"
+        )
 
 
 KEYS = {
@@ -101,7 +106,9 @@ async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> No
             await press(pilot, "escape")
 
 
-async def test_a_place_that_takes_no_files_says_so(log: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_place_that_takes_no_files_says_so(
+    log: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(log)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot)
@@ -132,7 +139,12 @@ async def test_the_palette_offers_both_by_name(log: Path, here: Path) -> None:
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         titles = [command.title for command in app.get_system_commands(app.screen)]
         assert "Screenshot" not in titles, "Textual's own squeezes wide characters"
-        wanted = {"Screenshot as SVG", "Screenshot as text", "Screenshot (SVG and text)", "Copy what the cursor is at"}
+        wanted = {
+            "Screenshot as SVG",
+            "Screenshot as text",
+            "Screenshot (SVG and text)",
+            "Copy what the cursor is at",
+        }
         assert wanted <= set(titles)
         await press(pilot, "ctrl+p", *"screenshot as text".replace(" ", ""))
         await until(pilot, lambda: "Screenshot as text" in text(app))
@@ -141,10 +153,12 @@ async def test_the_palette_offers_both_by_name(log: Path, here: Path) -> None:
         (path,) = here.iterdir()
         await until(pilot, lambda: path.read_text(encoding="utf-8"))
         assert path.name == "verl-tui-run_a-dashboard.txt"
-        assert "Screenshot" not in path.read_text(encoding="utf-8"), "of what lies below the palette"
+        assert "Screenshot" not in path.read_text(encoding="utf-8"), (
+            "of what lies below the palette"
+        )
 
 
-# -- copying ----------------------------------------------------------------------------------------------------------
+# -- copying ---------------------------------------------------------------------------------------
 
 
 async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> None:
@@ -182,7 +196,7 @@ def test_what_a_terminal_cannot_take_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
     assert clipping("a").says == "copied a; tmux needs set-clipboard on"
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
@@ -215,7 +229,7 @@ async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None
 
 
 async def test_half_a_table_is_never_left(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.tui.takeaway._BUDGET", -1.0)  # every row at a stretch of its own
+    monkeypatch.setattr("verl_tui.tui.export._BUDGET", -1.0)  # every row at a stretch of its own
     task = asyncio.create_task(_write_table(App(), "a", [Column("b", [1, 2, 3], [0.1, 0.2, 0.3])]))
     await asyncio.sleep(0)
     assert [path.name for path in here.iterdir()] == ["a.csv"]

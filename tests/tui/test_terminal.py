@@ -1,4 +1,6 @@
-"""How the app gets on with the terminal and its user: focus, few colours, first start, everything by name."""
+"""How the app gets on with the terminal and its user: focus, few colours, first start, everything
+by name.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,18 @@ from textual.widgets import Input
 from watching import dashboard, loaded, press, settle, showing, text, until, write_run
 
 from verl_tui.config import Config
+from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.replay import Player, Tape
-from verl_tui.tui import replay, terminal, themes, watch
-from verl_tui.tui.actions import bindings
+from verl_tui.tui import base_app, replay, watch
 from verl_tui.tui.app import VerlApp
+from verl_tui.tui.keys.commands import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.catalog import SCREENS
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.help import HelpScreen
 from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.state_file import StateFile
+from verl_tui.tui.terminal import themes
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 
-# -- one screen over another ------------------------------------------------------------------------------------------
+# -- one screen over another -----------------------------------------------------------------------
 
 
 async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
@@ -48,7 +51,9 @@ async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
     for kind in (MetricsScreen, ZoomScreen):
         show = kind.show
         monkeypatch.setattr(
-            kind, "show", lambda self, view, show=show: (drawn.append(type(self).__name__), show(self, view))
+            kind,
+            "show",
+            lambda self, view, show=show: (drawn.append(type(self).__name__), show(self, view)),
         )
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -56,7 +61,9 @@ async def test_what_another_screen_covers_is_drawn_when_that_has_gone(
         await settle(pilot)
         drawn.clear()
         app._paint()
-        assert drawn == ["ZoomScreen"], "it would have the screen in front forget what it has to paint"
+        assert drawn == ["ZoomScreen"], (
+            "it would have the screen in front forget what it has to paint"
+        )
         await press(pilot, "escape")
         await settle(pilot)
         assert drawn[-1] == "MetricsScreen"
@@ -87,13 +94,13 @@ async def test_what_is_open_takes_the_colours_of_another_theme(demo: Monitor, ke
         assert [list(strip) for strip in app.screen._compositor.render_strips()] == changed
 
 
-# -- focus ------------------------------------------------------------------------------------------------------------
+# -- focus -----------------------------------------------------------------------------------------
 
 
 async def test_passing_by_costs_nothing_and_staying_one_painting(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "_SETTLED", 0.02)
+    monkeypatch.setattr(base_app, "_SETTLED", 0.02)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
         await press(pilot, "tab")
@@ -125,7 +132,7 @@ async def test_passing_by_costs_nothing_and_staying_one_painting(
 async def test_the_terminal_is_put_right_when_the_user_comes_back(
     demo: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "_SETTLED", 0.01)
+    monkeypatch.setattr(base_app, "_SETTLED", 0.01)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
         await press(pilot)
@@ -135,8 +142,10 @@ async def test_the_terminal_is_put_right_when_the_user_comes_back(
         await until(pilot, lambda: "reward" in "\n".join(emulator(app).screen.display))
 
 
-async def test_a_size_that_comes_back_at_once_is_painted_anew(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "_SETTLED", 0.01)
+async def test_a_size_that_comes_back_at_once_is_painted_anew(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_app, "_SETTLED", 0.01)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
         await press(pilot)
@@ -149,10 +158,12 @@ async def test_a_size_that_comes_back_at_once_is_painted_anew(demo: Monitor, mon
         await until(pilot, lambda: screen.display[0] == first)
 
 
-# -- few colours ------------------------------------------------------------------------------------------------------
+# -- few colours -----------------------------------------------------------------------------------
 
 
-async def test_without_colours_what_is_chosen_is_reversed(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colours_what_is_chosen_is_reversed(
+    collapse: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = showing(collapse)
     async with emulated(app, (120, 40)) as pilot:
@@ -178,7 +189,7 @@ async def test_our_themes_draw_everything(demo: Monitor, theme: str) -> None:
         assert "health, while" in text(app)
 
 
-# -- the first start --------------------------------------------------------------------------------------------------
+# -- the first start -------------------------------------------------------------------------------
 
 
 async def test_the_first_start_says_what_the_first_keys_are(demo: Monitor, tmp_path: Path) -> None:
@@ -214,7 +225,7 @@ async def test_hints_cut_no_word(demo: Monitor, tmp_path: Path) -> None:
         assert text(app).splitlines()[-1].split(" · ")[-1].strip() == "[ previous run"
 
 
-# -- everything by name -----------------------------------------------------------------------------------------------
+# -- everything by name ----------------------------------------------------------------------------
 
 
 def titles(app: VerlApp) -> dict[str, str]:
@@ -264,17 +275,23 @@ async def test_what_a_panel_does_is_done_though_another_has_the_focus(demo: Moni
         await press(pilot, "f4")
         await settle(pilot)
         before = text(app)
-        command = next(c for c in app.get_system_commands(app.screen) if c.title == "Samples: next sample")
+        command = next(
+            c for c in app.get_system_commands(app.screen) if c.title == "Samples: next sample"
+        )
         assert "sample 1/" in before
         command.callback()
         await until(pilot, lambda: "sample 2/" in text(app))
 
 
-# -- help -------------------------------------------------------------------------------------------------------------
+# -- help ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("key", "panel"), [("f3", "charts"), ("f4", "health"), ("f6", "samples"), ("f2", "runs")])
-async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor, key: str, panel: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "panel"), [("f3", "charts"), ("f4", "health"), ("f6", "samples"), ("f2", "runs")]
+)
+async def test_help_begins_with_the_keys_of_what_has_the_focus(
+    demo: Monitor, key: str, panel: str
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, key)
@@ -285,26 +302,34 @@ async def test_help_begins_with_the_keys_of_what_has_the_focus(demo: Monitor, ke
         assert first.startswith(f"{panel}, while")
 
 
-# -- its size ---------------------------------------------------------------------------------------------------------
+# -- its size --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["watch", "replay"])
-def test_the_terminal_is_asked_for_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_the_terminal_is_asked_for_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     exported = {"COLUMNS": "50", "LINES": "9"}
     for name, value in exported.items():
         monkeypatch.setenv(name, value)
     left: list[set[str]] = []
-    monkeypatch.setattr(VerlApp, "run", lambda *_, **__: left.append(exported.keys() & os.environ.keys()))
+    monkeypatch.setattr(
+        VerlApp, "run", lambda *_, **__: left.append(exported.keys() & os.environ.keys())
+    )
     log = str(write_run(tmp_path, "run").parent)
-    assert (watch([log], Config()) if what == "watch" else replay(Player(Tape.read([log])), Config())) == 0
+    assert (
+        watch([log], Config()) if what == "watch" else replay(Player(Tape.read([log])), Config())
+    ) == 0
     assert left == [set()]
 
 
-# -- the end ----------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def test_a_failure_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(VerlApp, "run", lambda app, **_: setattr(app, "_return_code", 1))  # as Textual tells it
+    monkeypatch.setattr(
+        VerlApp, "run", lambda app, **_: setattr(app, "_return_code", 1)
+    )  # as Textual tells it
     assert watch([str(tmp_path)], Config()) == 1
 
 
@@ -317,7 +342,7 @@ async def test_it_may_end_as_a_screen_opens(demo: Monitor, screen: str) -> None:
         app.exit()  # nothing is in the screen yet, and nothing ever will
 
 
-# -- the palette ------------------------------------------------------------------------------------------------------
+# -- the palette -----------------------------------------------------------------------------------
 
 
 async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) -> None:
@@ -339,7 +364,9 @@ async def test_enter_twice_carries_a_command_of_the_palette_out_once(demo: Monit
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "ctrl+p")
         for _ in range(2):
-            app.screen.query_one(Input).post_message(Input.Submitted(app.screen.query_one(Input), ""))
+            app.screen.query_one(Input).post_message(
+                Input.Submitted(app.screen.query_one(Input), "")
+            )
         await settle(pilot)
         assert app.screen is dashboard(app)
 

@@ -11,9 +11,9 @@ from textual.theme import BUILTIN_THEMES
 from watching import press, settle, showing
 
 from verl_tui.config import Config
-from verl_tui.tui import themes
-from verl_tui.tui.state_file import StateFile, UserState
-from verl_tui.tui.widgets import palette
+from verl_tui.rendering.session.preferences import StateFile, UserState
+from verl_tui.rendering.text import run_colours
+from verl_tui.tui.terminal import themes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,23 +24,51 @@ if TYPE_CHECKING:
     from verl_tui.tui.app import VerlApp
 
 ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
-MEANINGS = ("text-success", "text-warning", "text-error", "text-accent", "text-primary", "foreground")
-"""What only a colour tells where there is no mark: good, warning, critical, accent, the curve, plain text."""
+MEANINGS = (
+    "text-success",
+    "text-warning",
+    "text-error",
+    "text-accent",
+    "text-primary",
+    "foreground",
+)
+"""What only a colour tells where there is no mark: good, warning, critical, accent, the curve,
+plain text.
+"""
 SIGHTS = {
     "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+    "protan": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deutan": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritan": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
 }
 """Machado, Oliveira, Fernandes 2009, severity 1.0, on linear sRGB:
 https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html"""
 APART = 15.0
-"""Distance in CIELAB (CIE 1976): 2.3 can just be noticed side by side (Mahy et al. 1994); this can across a screen."""
+"""Distance in CIELAB (CIE 1976): 2.3 can just be noticed side by side (Mahy et al. 1994); this can
+across a screen.
+"""
 
 
 def lab(colour: Color, sight: str) -> tuple[float, float, float]:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
-    r, g, b = (min(1.0, max(0.0, sum(a * c for a, c in zip(row, linear, strict=True)))) for row in SIGHTS[sight])
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized
+    ]
+    r, g, b = (
+        min(1.0, max(0.0, sum(a * c for a, c in zip(row, linear, strict=True))))
+        for row in SIGHTS[sight]
+    )
     xyz = (
         (0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047,
         0.2126729 * r + 0.7151522 * g + 0.0721750 * b,
@@ -99,7 +127,7 @@ def test_everything_can_be_read_in_every_theme(theme: Theme) -> None:
 def test_curves_of_several_runs_can_be_seen_in_every_theme(theme: Theme) -> None:
     if not theme.ansi:
         ground = Color.parse(variables(theme)["background"])
-        for colour in palette.DARK if theme.dark else palette.LIGHT:
+        for colour in run_colours.DARK if theme.dark else run_colours.LIGHT:
             assert themes.contrast(Color.parse(colour), ground) >= themes.LEAST
 
 
@@ -111,10 +139,12 @@ def test_what_can_be_read_is_left_alone() -> None:
 
 def test_contrast_is_that_of_the_guidelines() -> None:
     assert themes.contrast(Color.parse("#000000"), Color.parse("#ffffff")) == pytest.approx(21)
-    assert themes.contrast(Color.parse("#777777"), Color.parse("#ffffff")) == pytest.approx(4.48, abs=0.01)
+    assert themes.contrast(Color.parse("#777777"), Color.parse("#ffffff")) == pytest.approx(
+        4.48, abs=0.01
+    )
 
 
-# -- which one is in force --------------------------------------------------------------------------------------------
+# -- which one is in force -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -126,7 +156,9 @@ def test_contrast_is_that_of_the_guidelines() -> None:
         ("nord", UserState(theme="gone", theme_instead_of="nord"), "nord"),
     ],
 )
-def test_a_choice_holds_until_the_configuration_changes(configured: str, state: UserState, expected: str) -> None:
+def test_a_choice_holds_until_the_configuration_changes(
+    configured: str, state: UserState, expected: str
+) -> None:
     assert themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
 
 
@@ -139,7 +171,9 @@ async def begun(app: VerlApp, theme: str = "") -> str:
         return app.theme
 
 
-async def test_the_theme_that_was_chosen_is_there_at_the_next_start(demo: Monitor, tmp_path: Path) -> None:
+async def test_the_theme_that_was_chosen_is_there_at_the_next_start(
+    demo: Monitor, tmp_path: Path
+) -> None:
     path = tmp_path / "state.json"
     assert await begun(showing(demo, state_file=StateFile(path))) == Config().theme
     assert StateFile(path).state.theme == "", "nothing was chosen"

@@ -1,6 +1,7 @@
 """Random keys and sizes: nothing that somebody types ends the app.
 
-`VERL_TUI_WALKS=20` has twenty long walks on each kind of log in a terminal of their own, a key each 8 ms.
+`VERL_TUI_WALKS=20` has twenty long walks on each kind of log in a terminal of their own, a key each
+8 ms.
 """
 
 from __future__ import annotations

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 from watching import NOW
 
 from verl_tui.records import Batch, Progress, SourceStatus, Unreadable
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.session.source_status import nothing_yet, standing
 from verl_tui.runs.run import Run
-from verl_tui.tui.view import View
-from verl_tui.tui.why import nothing_yet, standing
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
-LOG = SourceStatus("logs/a/train.log", "verl console", bytes_read=1500, size=4000, modified=NOW - 200)
+LOG = SourceStatus(
+    "logs/a/train.log", "verl console", bytes_read=1500, size=4000, modified=NOW - 200
+)
 GONE = SourceStatus("logs/a/m.jsonl", "verl file logger", problem="vanished", size=10)
 HOME = SourceStatus("logs/a", "checkpoints")
 
@@ -49,11 +51,16 @@ def test_without_a_step_what_each_source_has_brought() -> None:
 def test_a_bar_alone_is_steps_without_metrics() -> None:
     run = Run("a")
     run.apply(Batch("a", LOG, (Progress(6, 10),)), NOW)
-    assert nothing_yet(view_of(run)).startswith("no metrics: the log only counts steps\ntrain.log: ")
+    assert nothing_yet(view_of(run)).startswith(
+        "no metrics: the log only counts steps\ntrain.log: "
+    )
 
 
 def test_of_many_sources_the_first() -> None:
-    many = [SourceStatus(f"d/{n}.log", "verl console", size=1, bytes_read=1, modified=NOW) for n in range(9)]
+    many = [
+        SourceStatus(f"d/{n}.log", "verl console", size=1, bytes_read=1, modified=NOW)
+        for n in range(9)
+    ]
     lines = nothing_yet(view_of(run_of(*many))).split("\n")
     assert len(lines) == 6
     assert lines[1] == "0.log: verl console, 1 B read · written just now"

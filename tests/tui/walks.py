@@ -1,4 +1,6 @@
-"""Random keys and sizes, one behind the other, on healthy logs and on those with the worst values."""
+"""Random keys and sizes, one behind the other, on healthy logs and on those with the worst
+values.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
 _GAP = 0.008
 """Seconds from one key to the next in a terminal."""
 _START, _QUIET, _END = 60.0, 1.5, 60.0
-"""Seconds in which a busy machine opens the app, those without news after which all keys have done their work, and the
-most of all those."""
+"""Seconds in which a busy machine opens the app, those without news after which all keys have done
+their work, and the most of all those.
+"""
 _KEPT = 30_000
 """Bytes of what it wrote that are kept: an error with where it was."""
 _NAMED = {
@@ -37,14 +40,35 @@ _NAMED = {
     "backspace": "\x7f", "ctrl+p": "\x10", "ctrl+l": "\x0c", "shift+left": "\x1b[1;2D", "shift+right": "\x1b[1;2C",
 }  # fmt: skip
 """Bytes of the keys that are no characters."""
-_OFTEN = ("enter", "escape", "left", "right", "up", "down", "pageup", "pagedown", "tab", "ctrl+p", "space")
+_OFTEN = (
+    "enter",
+    "escape",
+    "left",
+    "right",
+    "up",
+    "down",
+    "pageup",
+    "pagedown",
+    "tab",
+    "ctrl+p",
+    "space",
+)
 _CHARACTERS = "aAbcCdeEfgGhHijklLmnNoOprsStuvwxyz0123456789[]/?+-=*,. \u00e9"
 """Those that keys are named by, but for `q`: whoever ends the app ends the walk."""
 KEYS = (*_NAMED, *_CHARACTERS, *_OFTEN * 4)
 """Names of the keys, those more than once that go anywhere."""
 USUAL = ((40, 12), (60, 20), (80, 24), (120, 40), (140, 45), (220, 60))
 """Sizes that terminals have."""
-_WORST = (1e308, -1e308, float("nan"), float("inf"), -float("inf"), 0.0, 5e-324, 1.7976931348623157e308)
+_WORST = (
+    1e308,
+    -1e308,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    0.0,
+    5e-324,
+    1.7976931348623157e308,
+)
 _NEVER = (1e12, -1e12, 1e18, -1e18, 253_402_300_800.0, 1e300, NOW)
 """Times beyond the calendar, whose last year is 9999, and one of today."""
 
@@ -66,14 +90,16 @@ def usual_size(rng: random.Random) -> Resized:
     return Resized(*rng.choice(USUAL))
 
 
-def walk(seed: int, count: int, sized: Callable[[random.Random], Resized]) -> Iterator[str | Resized]:
+def walk(
+    seed: int, count: int, sized: Callable[[random.Random], Resized]
+) -> Iterator[str | Resized]:
     """Yield so many keys, and another size now and then; the same for the same seed."""
     rng = random.Random(seed)
     for _ in range(count):
         yield sized(rng) if rng.random() < 0.05 else rng.choice(KEYS)
 
 
-# -- logs ---------------------------------------------------------------------------------------------------------
+# -- logs ------------------------------------------------------------------------------------------
 
 
 def write_healthy(folder: Path) -> None:
@@ -82,13 +108,17 @@ def write_healthy(folder: Path) -> None:
 
 
 def write_worst(folder: Path) -> None:
-    """Write logs whose values and times are at the ends of what there is, one of them with steps to match."""
+    """Write logs whose values and times are at the ends of what there is, one of them with steps to
+    match.
+    """
     for number, last in enumerate((40, 3, 1)):
         _worst(folder / f"worst-{number}" / "log.jsonl", last, lambda at: at)
     _worst(folder / "far" / "log.jsonl", 20, lambda at: at * 10**15)
     for number, never in enumerate(_NEVER):
         _timed(folder / f"never-{number}" / "verl_logs.jsonl", never)
-    write_run(folder, "usual", 12, text=sample(3, "an answer" * 50) + sample(4, "\x1b[31m" + "!" * 3000))
+    write_run(
+        folder, "usual", 12, text=sample(3, "an answer" * 50) + sample(4, "\x1b[31m" + "!" * 3000)
+    )
     (folder / "empty").mkdir()
     (folder / "empty" / "train.log").write_text("Started a local Ray instance\n")
 
@@ -110,22 +140,35 @@ def _timed(path: Path, moment: float) -> None:
     path.parent.mkdir(parents=True)
     with path.open("w", encoding="utf-8") as file:
         for step in range(1, 11):
-            record = {"scope": "rollout", "step": step, "timestamp": moment + step, "reward_mean": 0.1 * step}
+            record = {
+                "scope": "rollout",
+                "step": step,
+                "timestamp": moment + step,
+                "reward_mean": 0.1 * step,
+            }
             file.write(json.dumps(record) + "\n")
 
 
-# -- in a terminal ------------------------------------------------------------------------------------------------
+# -- in a terminal ---------------------------------------------------------------------------------
 
 
 class Terminal:
     """The app on a terminal of its own."""
 
     def __init__(self, logs: Path, here: Path, size: Resized) -> None:
-        self._fd, self._there = os.openpty()  # both stay open: what has been written can still be read
+        self._fd, self._there = (
+            os.openpty()
+        )  # both stay open: what has been written can still be read
         self._take_size(size)
         self.last = b""
         """The end of what came."""
-        environment = {**os.environ, "TERM": "xterm-256color", "VERL_TUI_STATE": "", "COLUMNS": "", "LINES": ""}
+        environment = {
+            **os.environ,
+            "TERM": "xterm-256color",
+            "VERL_TUI_STATE": "",
+            "COLUMNS": "",
+            "LINES": "",
+        }
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         self._app = subprocess.Popen(
             [sys.executable, "-m", "verl_tui", str(logs)],
@@ -153,7 +196,9 @@ class Terminal:
         self._app.send_signal(signal.SIGWINCH)
 
     def _take_size(self, size: Resized) -> None:
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", size.height, size.width, 0, 0))
+        fcntl.ioctl(
+            self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", size.height, size.width, 0, 0)
+        )
 
     def read(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         """Take what the app writes, for so long or until something holds."""
@@ -178,8 +223,12 @@ class Terminal:
         os.close(self._there)
 
 
-def end_of_walk(steps: Iterator[str | Resized], size: Resized, logs: Path, here: Path) -> tuple[int, str]:
-    """Type a walk into the app on a terminal; return the app's status and the last that it wrote."""
+def end_of_walk(
+    steps: Iterator[str | Resized], size: Resized, logs: Path, here: Path
+) -> tuple[int, str]:
+    """Type a walk into the app on a terminal; return the app's status and the last that it
+    wrote.
+    """
     terminal = Terminal(logs, here, size)
     try:
         terminal.read(_START, lambda: b"runs" in terminal.last or terminal.status is not None)

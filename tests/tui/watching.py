@@ -1,4 +1,6 @@
-"""What the tests of the whole app share: logs to look at, the app on them, and what its screen must always keep to."""
+"""What the tests of the whole app share: logs to look at, the app on them, and what its screen must
+always keep to.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +29,28 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 ROUNDS = 400
-"""Looks at a condition that threads bring about, 10 ms apart at least; a test that needs them all has failed."""
+"""Looks at a condition that threads bring about, 10 ms apart at least; a test that needs them all
+has failed.
+"""
 
 
 def records(first: int, last: int, **metrics: float) -> str:
     """Return lines of a tutorial log, from one step to another."""
     steps = range(first, last + 1)
     values = [
-        {"reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": 0.02 + 0.001 * (step % 5), **metrics} for step in steps
+        {"reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": 0.02 + 0.001 * (step % 5), **metrics}
+        for step in steps
     ]
     return "".join(
-        json.dumps({"scope": "rollout", "step": step, "timestamp": NOW - 1000 + step, **value}) + "\n"
+        json.dumps({"scope": "rollout", "step": step, "timestamp": NOW - 1000 + step, **value})
+        + "\n"
         for step, value in zip(steps, values, strict=True)
     )
 
 
-def write_run(directory: Path, name: str, steps: int = 30, *, text: str = "", **metrics: float) -> Path:
+def write_run(
+    directory: Path, name: str, steps: int = 30, *, text: str = "", **metrics: float
+) -> Path:
     """Write a run in a directory of its own; return its log."""
     log = directory / name / "verl_logs.jsonl"
     log.parent.mkdir(parents=True)
@@ -52,11 +60,19 @@ def write_run(directory: Path, name: str, steps: int = 30, *, text: str = "", **
 
 def sample(step: int, response: str) -> str:
     """Return a line of a tutorial log with a sample."""
-    fields = {"scope": "sample", "step": step, "prompt": "say it", "response": response, "reward": 1.0}
+    fields = {
+        "scope": "sample",
+        "step": step,
+        "prompt": "say it",
+        "response": response,
+        "reward": 1.0,
+    }
     return json.dumps(fields) + "\n"
 
 
-def loaded(*paths: Path | str, config: Config | None = None, now: float = NOW, **options: Any) -> VerlApp:
+def loaded(
+    *paths: Path | str, config: Config | None = None, now: float = NOW, **options: Any
+) -> VerlApp:
     """Return the app with everything there is already read, and a clock that stands."""
     config = config or Config()
     specs = [str(path) for path in paths]
@@ -89,11 +105,17 @@ def text(app: App[Any]) -> str:
 
 def in_sight(app: App[Any]) -> set[str]:
     """Return which panels of the dashboard are shown."""
-    return {panel.id or "" for panel in dashboard(app).query(Panel) if panel.display and panel.region.area}
+    return {
+        panel.id or ""
+        for panel in dashboard(app).query(Panel)
+        if panel.display and panel.region.area
+    }
 
 
 def check_layout(app: App[Any]) -> None:
-    """Nothing overlaps, nothing leaves the screen, the screen does not scroll, nothing scrolls sideways."""
+    """Nothing overlaps, nothing leaves the screen, the screen does not scroll, nothing scrolls
+    sideways.
+    """
     lines(app)
     screen = app.screen
     whole = screen.region
@@ -139,7 +161,9 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
 
 
 async def settle(pilot: Pilot[Any]) -> None:
-    """Wait until what was asked for is drawn: a layout, what depends on its sizes, charts that come a frame later."""
+    """Wait until what was asked for is drawn: a layout, what depends on its sizes, charts that come
+    a frame later.
+    """
     for _ in range(2):
         await pilot.pause()
     for _ in range(ROUNDS):

@@ -1,6 +1,16 @@
-"""One look at runs without a screen: as data for programs, as a note for people, as an exit code for cron."""
+"""One look at runs without a screen: as data for programs, as a note for people, as an exit code
+for cron.
+"""
 
-from verl_tui.check.data import CRITICAL, HEALTHY, NOTHING_READABLE, VERSION, WARNING, exit_code, report
+from verl_tui.check.data import (
+    CRITICAL,
+    HEALTHY,
+    NOTHING_READABLE,
+    VERSION,
+    WARNING,
+    exit_code,
+    report,
+)
 from verl_tui.check.note import write_text
 
 __all__ = [

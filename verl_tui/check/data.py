@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Verdict
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.runs.best import BestBy, best
-from verl_tui.runs.checkpoints import called_best
-from verl_tui.runs.identity import as_data, identity
-from verl_tui.runs.state import silence, state
-from verl_tui.runs.targets import targets_of
-from verl_tui.sources import FORMATS, prometheus
+from verl_tui.runs.views.best import BestBy, best
+from verl_tui.runs.views.checkpoints import called_best
+from verl_tui.runs.views.identity import as_data, identity
+from verl_tui.runs.views.state import silence, state
+from verl_tui.runs.views.targets import targets_of
+from verl_tui.sources.formats import FORMATS
+from verl_tui.sources.http import prometheus_server as prometheus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
-    from verl_tui.runs.targets import Target
+    from verl_tui.runs.views.targets import Target
 
 VERSION = 1
 """Of the report's schema: grows when a field changes its meaning or goes, not when one is added."""
@@ -44,7 +45,9 @@ def report(monitor: Monitor, now: float, by: BestBy = BestBy()) -> dict[str, Any
 
 
 def exit_code(report: Mapping[str, Any]) -> int:
-    """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for nothing readable."""
+    """Return 0 for healthy, 1 where the worst finding is a warning, 2 where it is critical, 3 for
+    nothing readable.
+    """
     logs = {format.name for format in FORMATS} | {prometheus.name}
     sources = [source for run in report["runs"] for source in run["sources"]]
     if not any(source["records"] for source in sources if source["format"] in logs):
@@ -117,7 +120,11 @@ def _indicators(run: Run) -> dict[str, dict[str, Any]]:
     for id in INDICATORS:
         series = run.present(run.indicators.get(id))
         if series is not None and (last := series.last) is not None:
-            found[id] = {"key": series.key, **_value(last.value, factor(id, series.key)), "step": last.step}
+            found[id] = {
+                "key": series.key,
+                **_value(last.value, factor(id, series.key)),
+                "step": last.step,
+            }
     return found
 
 
@@ -129,7 +136,9 @@ def _value(value: float, factor: float) -> dict[str, Any]:
 
 
 def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
-    """Return where the metric was best, first of equals, with the checkpoints of that step, next to it, and newest."""
+    """Return where the metric was best, first of equals, with the checkpoints of that step, next to
+    it, and newest.
+    """
     found = best(run, by.metric, lowest=by.lowest)
     if found is None:
         return None

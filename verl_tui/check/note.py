@@ -15,7 +15,7 @@ from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.runs.life import evidence
-from verl_tui.runs.state import is_evaluation, remaining
+from verl_tui.runs.views.state import is_evaluation, remaining
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
 
@@ -112,15 +112,24 @@ def _headline(described: Mapping[str, Any], run: Run, now: float) -> Text:
         facts.append(f"last record just now{by}" if ago == "now" else f"last record {ago} ago{by}")
     word = described["state"]
     return Text.assemble(
-        (described["name"], "bold"), ": ", (word, _STYLES.get(word, "")), "".join(f", {fact}" for fact in facts)
+        (described["name"], "bold"),
+        ": ",
+        (word, _STYLES.get(word, "")),
+        "".join(f", {fact}" for fact in facts),
     )
 
 
 def _evaluated(run: Run) -> str:
     """Return what an evaluation found."""
     count, score = (run.series(f"val_{PREFIX}{name}") for name in ("count", "score"))
-    facts = [f"an evaluation of {_count(int(count.values[-1]), 'sample')}" if count is not None else "an evaluation"]
-    facts += [f"mean score {score.values[-1]:.4g}"] if score is not None and len(score.values) else []
+    facts = [
+        f"an evaluation of {_count(int(count.values[-1]), 'sample')}"
+        if count is not None
+        else "an evaluation"
+    ]
+    facts += (
+        [f"mean score {score.values[-1]:.4g}"] if score is not None and len(score.values) else []
+    )
     return ", ".join(facts)
 
 
@@ -135,7 +144,11 @@ def _measured(indicators: Mapping[str, Mapping[str, Any]]) -> Iterator[_Line]:
     rows = []
     for id, shown in indicators.items():
         unit = INDICATORS[id].unit or describe(shown["key"]).unit
-        finite = f"{_number(shown['value'])} {_UNITS.get(unit, unit)}".rstrip() if shown["value"] is not None else None
+        finite = (
+            f"{_number(shown['value'])} {_UNITS.get(unit, unit)}".rstrip()
+            if shown["value"] is not None
+            else None
+        )
         rows.append((INDICATORS[id].label, finite or "not finite", shown))
     label = max((len(row[0]) for row in rows), default=0)
     value = max((len(row[1]) for row in rows), default=0)
@@ -149,14 +162,20 @@ _UNITS: Mapping[str, str] = {"percent": "%", "share": "(share)"}
 
 
 def _number(value: float) -> str:
-    """Return a value with about four digits, never as an exponent where people would not write one."""
+    """Return a value with about four digits, never as an exponent where people would not write
+    one.
+    """
     if value == 0 or 1e-4 <= abs(value) < 1000:
         return f"{value:.4g}"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.3e}"
 
 
 def _best_sentences(best: Mapping[str, Any]) -> Iterator[str]:
-    label = INDICATORS[best["indicator"]].label if best["indicator"] in INDICATORS else best["indicator"]
+    label = (
+        INDICATORS[best["indicator"]].label
+        if best["indicator"] in INDICATORS
+        else best["indicator"]
+    )
     said = f"best {label} {_number(best['value'])} at step {best['step']}"
     near, latest = best["nearest_checkpoint"], best["latest_checkpoint"]
     if best["checkpoint"]:

@@ -1,4 +1,6 @@
-"""How the words of a command line are read: which command is meant, options and paths in any order."""
+"""How the words of a command line are read: which command is meant, options and paths in any
+order.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _ENDING = {"-h", "--help", "--version", "--print-completion"}
 _VALUED = {"--config", "--snapshot", "--size", "--print-completion"}
 """Options before the first path that a value follows."""
 _LIKE = 0.75
-"""Likeness from which on a word is taken for a command that was mistyped: of 5 letters one is missing or another."""
+"""Likeness from which on a word is taken for a command that was mistyped: of 5 letters one is
+missing or another.
+"""
 
 
 class CommandError(Exception):
@@ -41,10 +45,14 @@ class Parser(argparse.ArgumentParser):
         """What words behind `--` are."""
         self._choice: argparse._SubParsersAction[Parser] | None = None
 
-    def add_command(self, name: str, run: Callable[[argparse.Namespace], int] | None, help: str) -> Parser:
+    def add_command(
+        self, name: str, run: Callable[[argparse.Namespace], int] | None, help: str
+    ) -> Parser:
         """Add a command, or with `run=None` a group of commands."""
         if self._choice is None:
-            self._choice = self.add_subparsers(title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser)
+            self._choice = self.add_subparsers(
+                title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
+            )
         added = self.commands[name] = self._choice.add_parser(name, help=help, description=help)
         added.set_defaults(run=run)
         return added
@@ -64,7 +72,8 @@ class Parser(argparse.ArgumentParser):
         return self.parse_args(argv)
 
     def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
-        # Behind `--` all words are paths, or the command; argparse forgets that where options and paths are mixed.
+        # Behind `--` all words are paths, or the command; argparse forgets that where options and
+        # paths are mixed.
         end = argv.index("--") if "--" in argv else len(argv)
         options = self.parse_intermixed_args(argv[:end])
         if rest := argv[end + 1 :]:
@@ -90,7 +99,9 @@ class ProgramParser(Parser):
         if at < len(argv) and argv[at] in self.commands:
             return super().read([argv[at], *argv[:at], *argv[at + 1 :]])
         if at < len(argv) and (meant := self._meant(argv[at])):
-            self.error(f"{argv[at]} is neither a command nor there: `{meant}` is one, ./{argv[at]} a path to come")
+            self.error(
+                f"{argv[at]} is neither a command nor there: `{meant}` is one, ./{argv[at]} a path to come"
+            )
         return super().read([DEFAULT, *argv])
 
     def _meant(self, word: str) -> str | None:
@@ -111,8 +122,15 @@ def snapshot(text: str) -> Path:
 def size(text: str) -> tuple[int, int]:
     """Return columns and rows."""
     columns, _, rows = text.lower().partition("x")
-    if not (columns.isdecimal() and rows.isdecimal() and 20 <= int(columns) <= 1000 and 5 <= int(rows) <= 500):
-        raise argparse.ArgumentTypeError(f"{text} is no size such as 120x40 (from 20x5 to 1000x500)")
+    if not (
+        columns.isdecimal()
+        and rows.isdecimal()
+        and 20 <= int(columns) <= 1000
+        and 5 <= int(rows) <= 500
+    ):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no size such as 120x40 (from 20x5 to 1000x500)"
+        )
     return int(columns), int(rows)
 
 

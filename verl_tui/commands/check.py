@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.telling import EXIT_NOTHING, close_stdout, colour, complain, tell
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, close_stdout, colour, complain, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +20,11 @@ HELP = "one look without a screen; exits 0 healthy, 1 warning, 2 critical, 3 not
 
 def options(parser: Parser) -> None:
     """Add its options."""
-    parser.add_argument("--consequences", action="store_true", help="write out what only follows from another finding")
+    parser.add_argument(
+        "--consequences",
+        action="store_true",
+        help="write out what only follows from another finding",
+    )
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
     by = "metric of the best checkpoint: an indicator or the log's own key, with :min or :max (reward)"
     parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
@@ -35,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     from verl_tui.check import exit_code, report, write_text
     from verl_tui.monitor import load
-    from verl_tui.runs.best import BestBy
+    from verl_tui.runs.views.best import BestBy
 
     now = time.time()
     monitor = load(paths_of(options, "verl-tui check logs/run_7"), configuration(options), now)
@@ -48,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
         text = json.dumps(found, indent=2, allow_nan=False) + "\n"
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        text = write_text(found, monitor, now, width=width, colour=colour(), unfolded=options.consequences)
+        text = write_text(
+            found, monitor, now, width=width, colour=colour(), unfolded=options.consequences
+        )
     code = exit_code(found)
     if code == EXIT_NOTHING and found["runs"]:
         complain("nothing readable so far in " + ", ".join(run["name"] for run in found["runs"]))

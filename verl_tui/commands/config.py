@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.asking import config_option
+from verl_tui.commands.options import config_option
 from verl_tui.config import config_path, documented_defaults, load_config
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, seconds
-from verl_tui.commands.asking import configuration, need_terminal, screen_options
-from verl_tui.commands.telling import EXIT_OUTPUT, unwritten
+from verl_tui.commands.options import configuration, need_terminal, screen_options
+from verl_tui.commands.output import EXIT_OUTPUT, unwritten
 
 if TYPE_CHECKING:
     import argparse
@@ -27,8 +27,12 @@ def options(parser: Parser) -> None:
     """Add its options."""
     where = parser.add_argument("--dir", type=Path, metavar="DIR", help="write there and keep it")
     completes_paths(where, directories=True)
-    parser.add_argument("--pace", type=seconds, metavar="SECONDS", help="time between two steps (default 1)")
-    parser.add_argument("--seed", type=int, default=7, metavar="N", help="another number tells another story")
+    parser.add_argument(
+        "--pace", type=seconds, metavar="SECONDS", help="time between two steps (default 1)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=7, metavar="N", help="another number tells another story"
+    )
     parser.add_argument("--headless", action="store_true", help="only write the logs, open nothing")
     screen_options(parser)
 
@@ -43,10 +47,16 @@ def run(options: argparse.Namespace) -> int:
     with _demo_directory(options.dir) as directory:
         simulation = Simulation(directory, options.seed, time.time)
         if taken := [run.directory.name for run in simulation.runs if run.directory.exists()]:
-            raise CommandError(f"{directory} already holds {', '.join(taken)}: name another directory", EXIT_OUTPUT)
+            raise CommandError(
+                f"{directory} already holds {', '.join(taken)}: name another directory", EXIT_OUTPUT
+            )
         simulation.prepare()
         pace = options.pace or PACE_S
-        return _demo_headless(simulation, pace) if options.headless else _demo_live(simulation, pace, config)
+        return (
+            _demo_headless(simulation, pace)
+            if options.headless
+            else _demo_live(simulation, pace, config)
+        )
 
 
 def _demo_headless(simulation: Simulation, pace: float) -> int:
@@ -68,7 +78,9 @@ def _demo_live(simulation: Simulation, pace: float, config: Config) -> int:
     from verl_tui.tui import watch
 
     stop = threading.Event()
-    writer = threading.Thread(target=simulation.run, args=(stop, pace), name="simulation", daemon=True)
+    writer = threading.Thread(
+        target=simulation.run, args=(stop, pace), name="simulation", daemon=True
+    )
     writer.start()
     try:
         return watch([glob.escape(str(simulation.directory)) + "/run_*"], config)
@@ -83,7 +95,9 @@ def _demo_directory(wanted: Path | None) -> Iterator[Path]:
     import tempfile
 
     if wanted is None:
-        with tempfile.TemporaryDirectory(prefix="verl-tui-demo-", ignore_cleanup_errors=True) as directory:
+        with tempfile.TemporaryDirectory(
+            prefix="verl-tui-demo-", ignore_cleanup_errors=True
+        ) as directory:
             yield Path(directory)
         return
     try:

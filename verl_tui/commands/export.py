@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands import export_prometheus
 from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
-from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.going_on import write_until_stopped
-from verl_tui.commands.telling import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.until_signal import write_until_stopped
 
 if TYPE_CHECKING:
     import argparse
@@ -26,14 +26,22 @@ HELP = "take the data elsewhere"
 def options(parser: Parser) -> None:
     """Add its kinds, each a command of its own."""
     csv = parser.add_command("csv", run_csv, "every numeric metric, one row a step")
-    out = csv.add_argument("-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)")
+    out = csv.add_argument(
+        "-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)"
+    )
     completes_paths(out)
     paths_argument(csv)
     config_option(csv)
-    board = parser.add_command("tensorboard", run_tensorboard, "TensorBoard's event files, a directory a run")
-    into = board.add_argument("-o", "--output", required=True, metavar="DIR", help="holds a directory a run")
+    board = parser.add_command(
+        "tensorboard", run_tensorboard, "TensorBoard's event files, a directory a run"
+    )
+    into = board.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="holds a directory a run"
+    )
     completes_paths(into, directories=True)
-    board.add_argument("--follow", action="store_true", help="go on until ctrl+c: what is new is written as well")
+    board.add_argument(
+        "--follow", action="store_true", help="go on until ctrl+c: what is new is written as well"
+    )
     every = "between two writings with --follow (default: %(default)g)"
     board.add_argument("--interval", type=seconds, default=30.0, metavar="SECONDS", help=every)
     some = "samples of a step that become texts (default: %(default)d)"
@@ -54,7 +62,9 @@ def run_csv(options: argparse.Namespace) -> int:
     from verl_tui.monitor import load
 
     monitor = load(
-        paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv"), configuration(options), time.time()
+        paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv"),
+        configuration(options),
+        time.time(),
     )
     tell(monitor.sentences)
     runs = [run for run in monitor.runs.values() if run.keys]

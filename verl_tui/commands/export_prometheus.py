@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, completes_paths, count, port, seconds
-from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.going_on import write_until_stopped
-from verl_tui.commands.telling import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+from verl_tui.commands.until_signal import write_until_stopped
 
 if TYPE_CHECKING:
     import argparse
@@ -36,26 +36,41 @@ _EXAMPLE = "verl-tui export prometheus 'logs/run_*'"
 def options(parser: Parser) -> None:
     """Add its options."""
     parser.add_argument(
-        "--port", type=port, metavar="N", help=f"where it listens (default: {PORT}; 0: any that is free)"
+        "--port",
+        type=port,
+        metavar="N",
+        help=f"where it listens (default: {PORT}; 0: any that is free)",
     )
-    parser.add_argument("--bind", metavar="ADDRESS", help="default: 127.0.0.1; others need a login or a certificate")
-    login = f"holds user:password, which scrapers must give; so may the environment variable {LOGIN}"
+    parser.add_argument(
+        "--bind", metavar="ADDRESS", help="default: 127.0.0.1; others need a login or a certificate"
+    )
+    login = (
+        f"holds user:password, which scrapers must give; so may the environment variable {LOGIN}"
+    )
     completes_paths(parser.add_argument("--login-file", type=Path, metavar="FILE", help=login))
     certificate = parser.add_argument(
         "--tls-cert", type=Path, metavar="FILE", help="certificate chain, PEM: serves https"
     )
-    key = parser.add_argument("--tls-key", type=Path, metavar="FILE", help="the certificate's key, PEM")
+    key = parser.add_argument(
+        "--tls-key", type=Path, metavar="FILE", help="the certificate's key, PEM"
+    )
     completes_paths(certificate)
     completes_paths(key)
     file = "write this in place of listening, for node_exporter's textfile collector"
     completes_paths(parser.add_argument("--textfile", type=Path, metavar="FILE.prom", help=file))
     parser.add_argument(
-        "--follow", action="store_true", help="with --textfile: go on until ctrl+c (a port always does)"
+        "--follow",
+        action="store_true",
+        help="with --textfile: go on until ctrl+c (a port always does)",
     )
     every = "between two pages at most; one with news comes at once (default: %(default)g)"
     parser.add_argument("--interval", type=seconds, default=10.0, metavar="SECONDS", help=every)
     parser.add_argument(
-        "--runs", type=count, default=100, metavar="N", help="at most, the newest (default: %(default)d)"
+        "--runs",
+        type=count,
+        default=100,
+        metavar="N",
+        help="at most, the newest (default: %(default)d)",
     )
     most = "of a run at most (default: %(default)d)"
     parser.add_argument("--metrics", type=count, default=500, metavar="N", help=most)
@@ -118,7 +133,7 @@ def _once(file: Path, paths: Sequence[str], config: Config, told: _Told) -> int:
 
 def _gpus() -> list[GpuReading]:
     """Return a reading of this machine's GPUs; none where the driver hangs."""
-    from verl_tui.sources.gpus import GpuSource
+    from verl_tui.sources.host.gpus import GpuSource
 
     found: list[GpuReading] = []
     look = threading.Thread(target=lambda: found.append(GpuSource().read(time.time())), daemon=True)
@@ -134,7 +149,9 @@ def _write(page: Page, file: Path) -> None:
     try:
         write_to_textfile(str(file), page)
     except OSError as error:
-        raise CommandError(f"{file}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT) from error
+        raise CommandError(
+            f"{file}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT
+        ) from error
 
 
 def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, told: _Told) -> int:
@@ -150,11 +167,17 @@ def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, to
     try:
         endpoint = Endpoint(bind, number, login=login, tls=tls)
     except OSError as error:
-        raise CommandError(f"{bind}:{number}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT) from error
+        raise CommandError(
+            f"{bind}:{number}: {(error.strerror or str(error)).lower()}", EXIT_OUTPUT
+        ) from error
     complain(f"metrics are at {endpoint.address}")
     try:
         return write_until_stopped(
-            paths, config, lambda monitor: endpoint.show(told.page(monitor)), interval=options.interval, newest=True
+            paths,
+            config,
+            lambda monitor: endpoint.show(told.page(monitor)),
+            interval=options.interval,
+            newest=True,
         )
     finally:
         endpoint.close()
@@ -163,11 +186,17 @@ def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, to
 def _check(options: argparse.Namespace) -> None:
     """Refuse what does not go together."""
     if options.textfile is not None:
-        named = [f"--{name.replace('_', '-')}" for name in _OF_PORTS if getattr(options, name) is not None]
+        named = [
+            f"--{name.replace('_', '-')}"
+            for name in _OF_PORTS
+            if getattr(options, name) is not None
+        ]
         if named:
             raise CommandError(f"{named[0]} is for a port, and --textfile opens none")
         if options.textfile.suffix != ".prom":
-            raise CommandError(f"{options.textfile} must end in .prom: node_exporter passes over other files")
+            raise CommandError(
+                f"{options.textfile} must end in .prom: node_exporter passes over other files"
+            )
     elif options.follow:
         raise CommandError("--follow is for --textfile; a port is served until ctrl+c anyhow")
     if (options.tls_cert is None) != (options.tls_key is None):
@@ -201,11 +230,15 @@ def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
     try:
         return encryption(options.tls_cert, options.tls_key)
     except OSError as error:
-        missing = next((file for file in (options.tls_cert, options.tls_key) if not file.is_file()), None)
+        missing = next(
+            (file for file in (options.tls_cert, options.tls_key) if not file.is_file()), None
+        )
         if missing is not None:
             raise CommandError(f"{missing}: is no file") from error
         pair = f"{options.tls_cert}, {options.tls_key}"
-        raise CommandError(f"{pair}: are no certificate and its key without a passphrase, both PEM") from error
+        raise CommandError(
+            f"{pair}: are no certificate and its key without a passphrase, both PEM"
+        ) from error
 
 
 def _loopback(bind: str) -> bool:

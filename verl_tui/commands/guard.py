@@ -1,4 +1,6 @@
-"""`verl-tui guard`: follow runs without a screen, stop those that have gone mad, keep the best of others."""
+"""`verl-tui guard`: follow runs without a screen, stop those that have gone mad, keep the best of
+others.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, count, positive, share
-from verl_tui.commands.asking import config_option, configuration, paths_argument, paths_of
-from verl_tui.commands.telling import EXIT_NOTHING, tell
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 NAME = "guard"
-HELP = "follow runs without a screen; run a command when a circuit breaker trips, or at each new best"
+HELP = (
+    "follow runs without a screen; run a command when a circuit breaker trips, or at each new best"
+)
 
 
 def options(parser: Parser) -> None:
@@ -31,12 +35,18 @@ def options(parser: Parser) -> None:
     )
     parser.rest = "command"
     parser.set_defaults(command=())
-    parser.add_argument("--on", action="append", default=[], metavar="ID", help="trip on this finding, too")
+    parser.add_argument(
+        "--on", action="append", default=[], metavar="ID", help="trip on this finding, too"
+    )
     best = "run CMD at each new best of this metric instead: an indicator or the log's own key, with :min or :max"
     parser.add_argument("--on-best", metavar="METRIC", help=best)
     parser.add_argument("--kl", type=positive, metavar="LIMIT", help="of circuit-breaker-kl (0.2)")
-    parser.add_argument("--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)")
-    parser.add_argument("--count", type=count, metavar="N", help="breaches in a row that trip either (5)")
+    parser.add_argument(
+        "--reward-drop", type=share, metavar="SHARE", help="of circuit-breaker-reward (0.2)"
+    )
+    parser.add_argument(
+        "--count", type=count, metavar="N", help="breaches in a row that trip either (5)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be run, run nothing")
     paths_argument(parser)
     config_option(parser)
@@ -49,12 +59,15 @@ def run(options: argparse.Namespace) -> int:
     import threading
 
     from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders, follow
-    from verl_tui.runs.best import BestBy
+    from verl_tui.runs.views.best import BestBy
     from verl_tui.sources.feed import Feed
 
     if options.on and options.on_best is not None:
         raise CommandError("--on and --on-best are for two guards: each runs a command of its own")
-    config, paths = _limited(options), paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711")
+    config, paths = (
+        _limited(options),
+        paths_of(options, "verl-tui guard logs/run_7 -- scancel 4711"),
+    )
     if options.command and shutil.which(options.command[0]) is None:
         raise CommandError(f"{options.command[0]}: no such command, or not executable")
     found = Feed(paths).scan()
@@ -70,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     best = None if options.on_best is None else BestBy.of(options.on_best)
-    orders = Orders(frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run, best)
+    orders = Orders(
+        frozenset((*BREAKERS, *options.on)), tuple(options.command), options.dry_run, best
+    )
     guard = follow(paths, config, orders, clock=time.time, write=_write_event, stop=stop)
     if caught:
         return 128 + caught[0]
@@ -78,7 +93,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _limited(options: argparse.Namespace) -> Config:
-    """Return the configuration with the limits of the command line, once the named findings are known to exist."""
+    """Return the configuration with the limits of the command line, once the named findings are
+    known to exist.
+    """
     import difflib
 
     from verl_tui.guard import limited
@@ -96,5 +113,6 @@ def _limited(options: argparse.Namespace) -> Config:
 def _write_event(event: Mapping[str, object]) -> None:
     import json
 
-    # Paths stand in it as they are: escapes keep what is in them from the terminal, and any encoding has ASCII.
+    # Paths stand in it as they are: escapes keep what is in them from the terminal, and any
+    # encoding has ASCII.
     print(json.dumps(event, allow_nan=False), flush=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, positive, step
-from verl_tui.commands.asking import asked, need_terminal, paths_argument, piped, screen_options
-from verl_tui.commands.telling import EXIT_NOTHING, reading, tell
+from verl_tui.commands.options import asked, need_terminal, paths_argument, piped, screen_options
+from verl_tui.commands.output import EXIT_NOTHING, reading, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -25,8 +25,16 @@ def options(parser: Parser) -> None:
         "else a second a step; the first line says which. Runs that went on side by side are played at their true "
         "times, others each from its own start. The records are held in memory. Keys: see ? and the last row."
     )
-    parser.add_argument("--speed", type=positive, metavar="N", help="times as fast as it was (all in some minutes)")
-    parser.add_argument("--from", type=step, dest="first", metavar="STEP", help="begin where the run was at this step")
+    parser.add_argument(
+        "--speed", type=positive, metavar="N", help="times as fast as it was (all in some minutes)"
+    )
+    parser.add_argument(
+        "--from",
+        type=step,
+        dest="first",
+        metavar="STEP",
+        help="begin where the run was at this step",
+    )
     parser.add_argument("--until", type=step, metavar="STEP", help="pause at this step")
     parser.add_argument("--paused", action="store_true", help="stand still at first")
     screen_options(parser)
@@ -47,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
     if tape.empty:
         why = "no step in " + ", ".join(tape.reels) if tape.reels else "nothing readable"
         raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
-    at, until = (None if one is None else _moment(tape, one) for one in (options.first, options.until))
+    at, until = (
+        None if one is None else _moment(tape, one) for one in (options.first, options.until)
+    )
     from verl_tui.tui import replay
 
     speed = options.speed or usual_speed(tape)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import completes_paths, size, snapshot
-from verl_tui.commands.asking import EXAMPLE, asked, need_terminal, paths_argument, screen_options
-from verl_tui.commands.telling import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.options import EXAMPLE, asked, need_terminal, paths_argument, screen_options
+from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +28,9 @@ def unnamed(parser: Parser) -> None:
     screen_options(parser)
     frame = "draw one frame into FILE.svg or FILE.txt and exit"
     completes_paths(parser.add_argument("--snapshot", type=snapshot, metavar="FILE", help=frame))
-    parser.add_argument("--size", type=size, default=(120, 40), metavar="COLSxROWS", help="of a snapshot (120x40)")
+    parser.add_argument(
+        "--size", type=size, default=(120, 40), metavar="COLSxROWS", help="of a snapshot (120x40)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, port
-from verl_tui.commands.asking import asked, paths_argument, piped, screen_options
-from verl_tui.commands.telling import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
+from verl_tui.commands.options import asked, paths_argument, piped, screen_options
+from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, complain, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +27,13 @@ _MISSING = "`web` needs textual-serve: pip install 'verl-tui[web]'"
 
 def options(parser: Parser) -> None:
     """Add its options."""
-    parser.add_argument("--port", type=port, default=PORT, metavar="N", help="where it listens (default: %(default)d)")
+    parser.add_argument(
+        "--port",
+        type=port,
+        default=PORT,
+        metavar="N",
+        help="where it listens (default: %(default)d)",
+    )
     others = "default: 127.0.0.1; with others, who listens to the network can read along, as nothing is encrypted"
     parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help=others)
     public = "where browsers reach it, if elsewhere: behind a tunnel to another port, or a proxy with TLS"
@@ -52,7 +58,9 @@ def run(options: argparse.Namespace) -> int:
     tell(found.problems)
     if not found.runs and not found.pending:
         return EXIT_NOTHING
-    server = WebServer(_command(options, paths), options.bind, options.port, options.public_url.rstrip("/"))
+    server = WebServer(
+        _command(options, paths), options.bind, options.port, options.public_url.rstrip("/")
+    )
     try:
         asyncio.run(_serve(server))
     except OSError as error:
@@ -74,11 +82,15 @@ async def _serve(server: WebServer) -> None:
 def _check(options: argparse.Namespace, paths: Sequence[str]) -> None:
     """Refuse what cannot be served."""
     if piped(paths):
-        raise CommandError("-: each page reads for itself, and a pipe can be read once; write it to a file first")
+        raise CommandError(
+            "-: each page reads for itself, and a pipe can be read once; write it to a file first"
+        )
     if options.port == 0:
         raise CommandError("--port 0: browsers must be told one")
     if options.public_url and not options.public_url.startswith(("http://", "https://")):
-        raise CommandError(f"--public-url {options.public_url}: begins with neither http:// nor https://")
+        raise CommandError(
+            f"--public-url {options.public_url}: begins with neither http:// nor https://"
+        )
 
 
 def _command(options: argparse.Namespace, paths: Sequence[str]) -> str:

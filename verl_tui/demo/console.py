@@ -1,4 +1,6 @@
-"""Writes `train.log` as a terminal shows a verl 0.9 run: Ray's coloured prefixes, step lines, progress bars, noise."""
+"""Writes `train.log` as a terminal shows a verl 0.9 run: Ray's coloured prefixes, step lines,
+progress bars, noise.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 _CYAN, _GREEN, _RESET = "\x1b[36m", "\x1b[32m", "\x1b[0m"
 _DRIVER = ("TaskRunnerV1", 19847)
 _NUMPY = ("val-", "training/num_turns/", "training/off_policy/")
-"""Prefixes of the metrics that V1 hands on as numpy scalars; all others are plain Python numbers by then."""
+"""Prefixes of the metrics that V1 hands on as numpy scalars; all others are plain Python numbers by
+then.
+"""
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _HINT = (
     " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see"
@@ -39,7 +43,9 @@ class Console:
         """Ray's own first line; it comes before there is any worker to prefix it."""
         stamp = f"{_local(time):%Y-%m-%d %H:%M:%S},{_milliseconds(time):03d}"
         address = "\x1b[1m\x1b[32mhttp://127.0.0.1:8265 \x1b[39m\x1b[22m"
-        self._append(f"{stamp}\tINFO worker.py:2012 -- Started a local Ray instance. View the dashboard at {address}\n")
+        self._append(
+            f"{stamp}\tINFO worker.py:2012 -- Started a local Ray instance. View the dashboard at {address}\n"
+        )
 
     def driver(self, text: str) -> None:
         """Print what the driver prints, each line behind its prefix."""
@@ -60,7 +66,8 @@ class Console:
             name: The actor's class.
             pid: Its process.
             lines: What it says.
-            repeated: How many other workers said the same within five seconds, and were left out by Ray.
+            repeated: How many other workers said the same within five seconds, and were left out by
+                Ray.
         """
         note = ""
         if repeated:
@@ -70,7 +77,11 @@ class Console:
 
     def step(self, data: Mapping[str, float], step: int) -> None:
         """Print the metrics of a step on one line."""
-        self.driver(" - ".join([f"step:{step}", *(f"{key}:{shown(key, value)}" for key, value in data.items())]))
+        self.driver(
+            " - ".join(
+                [f"step:{step}", *(f"{key}:{shown(key, value)}" for key, value in data.items())]
+            )
+        )
 
     def progress(self, step: int, time: float) -> None:
         """Print the progress bar as it stands after a step; step 0 draws the empty one."""
@@ -109,10 +120,13 @@ def _bar(step: int, total: int, elapsed: float, last: float) -> str:
     bar = ("█" * full + (_BLOCKS[part] if full < 10 else "")).ljust(10)
     if step == 0:
         return f"\r{percent}|{bar}| 0/{total} [00:00<?, ?it/s]"
-    # The remaining time goes by the average, the rate by the latest step: close to tqdm's smoothed figure.
+    # The remaining time goes by the average, the rate by the latest step: close to tqdm's smoothed
+    # figure.
     remaining = elapsed / step * (total - step)
     rate = f"{last:5.2f}s/it" if last >= 1 or last <= 0 else f"{1 / last:5.2f}it/s"
-    return f"\r{percent}|{bar}| {step}/{total} [{_interval(elapsed)}<{_interval(remaining)}, {rate}]"
+    return (
+        f"\r{percent}|{bar}| {step}/{total} [{_interval(elapsed)}<{_interval(remaining)}, {rate}]"
+    )
 
 
 def _interval(seconds: float) -> str:

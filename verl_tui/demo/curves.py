@@ -1,7 +1,8 @@
-"""The curves of the simulated runs: pure functions from a step to the numbers that a trainer would log there.
+"""The curves of the simulated runs: pure functions from a step to the numbers that a trainer would
+log there.
 
-Noise comes from a generator that is seeded by run and step, so that any step can be computed without its predecessors
-and the same seed always tells the same story.
+Noise comes from a generator that is seeded by run and step, so that any step can be computed
+without its predecessors and the same seed always tells the same story.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ RESPONSE_LIMIT = 512
 
 
 def generator(seed: int, *name: object) -> random.Random:
-    """Return the random numbers of one named thing; equal names give equal numbers in every process."""
+    """Return the random numbers of one named thing; equal names give equal numbers in every
+    process.
+    """
     return random.Random("/".join(map(str, (seed, *name))))
 
 
@@ -66,17 +69,29 @@ def healthy_ppo(step: int, seed: int) -> PpoStep:
     """Return a step of a run that stays in every healthy band of the guide."""
     rng = generator(seed, "healthy", step)
     # Ends on a slope: a run that learns to its last step is no plateau.
-    reward = 1.35 + 1.1 * (1 - math.exp(-step / 10)) + 0.85 * (step / TUTORIAL_STEPS) ** 0.8 + rng.gauss(0, 0.05)
-    # The adaptive controller lets KL creep up and pushes it back: a small saw-tooth around its target.
+    reward = (
+        1.35
+        + 1.1 * (1 - math.exp(-step / 10))
+        + 0.85 * (step / TUTORIAL_STEPS) ** 0.8
+        + rng.gauss(0, 0.05)
+    )
+    # The adaptive controller lets KL creep up and pushes it back: a small saw-tooth around its
+    # target.
     saw = 0.004 * ((step % 24) / 24 - 0.5)
     return PpoStep(
         reward_mean=clipped(reward, 1.2, 3.9),
         reward_std=reward * clipped(0.31 - 0.0002 * step + rng.gauss(0, 0.02), 0.15, 0.42),
         kl_div=clipped(0.0205 + saw + rng.gauss(0, 0.0025), 0.011, 0.034),
-        divergence=clipped(0.018 + 0.026 * (1 - math.exp(-step / 60)) + 0.5 * saw + rng.gauss(0, 0.0015), 0.011, 0.06),
+        divergence=clipped(
+            0.018 + 0.026 * (1 - math.exp(-step / 60)) + 0.5 * saw + rng.gauss(0, 0.0015),
+            0.011,
+            0.06,
+        ),
         response_length=clipped(496 + 5 * math.sin(step / 17) + rng.gauss(0, 2.5), 482, 510),
         response_length_min=rng.randint(432, 470),
-        policy_loss=clipped(-0.12 - 0.3 * math.exp(-step / 120) + rng.gauss(0, 0.009), -0.48, -0.102),
+        policy_loss=clipped(
+            -0.12 - 0.3 * math.exp(-step / 120) + rng.gauss(0, 0.009), -0.48, -0.102
+        ),
         value_loss=clipped(0.22 + 0.7 * math.exp(-step / 70) + rng.gauss(0, 0.02), 0.12, 1.1),
         entropy=clipped(1.21 + 0.75 * math.exp(-step / 150) + rng.gauss(0, 0.02), 1.0, 2.2),
         clip_ratio=clipped(0.12 + rng.gauss(0, 0.012), 0.06, 0.19),
@@ -87,36 +102,50 @@ def healthy_ppo(step: int, seed: int) -> PpoStep:
 
 
 def collapsing_ppo(step: int, seed: int) -> PpoStep:
-    """Return a step of a run whose KL slips away until the reward falls off a cliff at `COLLAPSE_STEP`."""
+    """Return a step of a run whose KL slips away until the reward falls off a cliff at
+    `COLLAPSE_STEP`.
+    """
     rng = generator(seed, "collapse", step)
     drift = sigmoid((step - COLLAPSE_STEP + 150) / 75) if step >= DRIFT_STEP else 0.0
     fallen = max(0, (step - COLLAPSE_STEP) // COLLAPSE_INTERVAL + 1)
     rise = 1.4 + 1.3 * (1 - math.exp(-step / 900)) + 0.45 * clipped(step / COLLAPSE_STEP, 0, 1)
-    # Six tenths of the last record, again and again: a cliff to the eye, and five breaches for the circuit breaker.
-    # The floor above zero keeps "the reward model crashed" out of the diagnosis.
+    # Six tenths of the last record, again and again: a cliff to the eye, and five breaches for the
+    # circuit breaker. The floor above zero keeps "the reward model crashed" out of the diagnosis.
     reward = max((rise + rng.gauss(0, 0.04)) * 0.6**fallen, 0.06 + rng.uniform(0, 0.02))
     # Repetition never reaches an end token: every response runs to the limit.
     length = RESPONSE_LIMIT if fallen > 4 else 494 + rng.gauss(0, 3) + 16 * drift
     return PpoStep(
         reward_mean=reward,
-        reward_std=reward * clipped(0.3 + 0.1 * drift + rng.gauss(0, 0.02) + 0.4 * min(fallen / 6, 1), 0.2, 0.85),
-        kl_div=clipped(0.021 + rng.gauss(0, 0.0025), 0.012, 0.032) + (0.29 + rng.gauss(0, 0.008)) * drift,
+        reward_std=reward
+        * clipped(0.3 + 0.1 * drift + rng.gauss(0, 0.02) + 0.4 * min(fallen / 6, 1), 0.2, 0.85),
+        kl_div=clipped(0.021 + rng.gauss(0, 0.0025), 0.012, 0.032)
+        + (0.29 + rng.gauss(0, 0.008)) * drift,
         divergence=_escaping_divergence(step, drift) + rng.gauss(0, 0.002),
         response_length=clipped(length, 482, RESPONSE_LIMIT),
         response_length_min=RESPONSE_LIMIT if fallen > 4 else rng.randint(432, 470),
-        policy_loss=clipped(-0.13 - 0.28 * math.exp(-step / 2500) + rng.gauss(0, 0.009), -0.48, -0.102)
+        policy_loss=clipped(
+            -0.13 - 0.28 * math.exp(-step / 2500) + rng.gauss(0, 0.009), -0.48, -0.102
+        )
         + drift * (0.5 + 0.06 * min(fallen, 20) + abs(rng.gauss(0, 0.12))),
-        value_loss=0.24 + 0.6 * math.exp(-step / 1200) + abs(rng.gauss(0, 0.02)) + 2.4 * drift * min(fallen / 5, 1),
-        entropy=max((1.28 + 0.6 * math.exp(-step / 2500) + rng.gauss(0, 0.02)) * (1 - 0.975 * drift), 0.02),
+        value_loss=0.24
+        + 0.6 * math.exp(-step / 1200)
+        + abs(rng.gauss(0, 0.02))
+        + 2.4 * drift * min(fallen / 5, 1),
+        entropy=max(
+            (1.28 + 0.6 * math.exp(-step / 2500) + rng.gauss(0, 0.02)) * (1 - 0.975 * drift), 0.02
+        ),
         clip_ratio=clipped(0.12 + rng.gauss(0, 0.012) + 0.34 * drift, 0.06, 0.6),
-        grad_norm=clipped(0.7 + 0.4 * math.exp(-step / 1500) + rng.gauss(0, 0.05), 0.4, 1.4) + 7.5 * drift,
+        grad_norm=clipped(0.7 + 0.4 * math.exp(-step / 1500) + rng.gauss(0, 0.05), 0.4, 1.4)
+        + 7.5 * drift,
         gpu_util=clipped(rng.gauss(87, 3), 77, 97),
         memory_util=clipped(rng.gauss(72, 1.5), 66, 78),
     )
 
 
 def _escaping_divergence(step: int, drift: float) -> float:
-    """Return the KL to the reference: too weak a coefficient lets it creep, then the policy is gone."""
+    """Return the KL to the reference: too weak a coefficient lets it creep, then the policy is
+    gone.
+    """
     creep = 0.02 + 0.058 * clipped(step / COLLAPSE_STEP, 0, 1)
     beyond = max(0.0, (step - COLLAPSE_STEP) / 1000)
     return creep + drift * (0.34 + 0.22 * (1 - math.exp(-beyond)))
@@ -124,7 +153,9 @@ def _escaping_divergence(step: int, drift: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class GrpoStep:
-    """What only the trainer knows about one GRPO step; the rest is computed from the step's rollouts."""
+    """What only the trainer knows about one GRPO step; the rest is computed from the step's
+    rollouts.
+    """
 
     entropy: float
     pg_loss: float
@@ -150,12 +181,16 @@ class GrpoStep:
 
 
 def grpo_skill(step: int) -> float:
-    """Return how able the policy of the GRPO run is, on the scale of the problems' difficulty, 0 to 1."""
+    """Return how able the policy of the GRPO run is, on the scale of the problems' difficulty, 0 to
+    1.
+    """
     return 0.22 + 0.68 * math.pow(clipped(step / GRPO_STEPS, 0, 1), 0.7)
 
 
 def grpo(step: int, seed: int) -> GrpoStep:
-    """Return a step of the GRPO run: small, healthy, about one second long as its log's clock says too."""
+    """Return a step of the GRPO run: small, healthy, about one second long as its log's clock says
+    too.
+    """
     rng = generator(seed, "grpo", step)
     warm_up = 0.9 if step == 1 else 0.0  # the first step compiles kernels
     return GrpoStep(

@@ -1,4 +1,6 @@
-"""Writes metrics as verl's `FileLogger` does: one compact JSON object a step, no header, no time."""
+"""Writes metrics as verl's `FileLogger` does: one compact JSON object a step, no header, no
+time.
+"""
 
 from __future__ import annotations
 

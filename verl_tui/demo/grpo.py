@@ -1,4 +1,6 @@
-"""The simulated GRPO run: what verl 0.9 writes, with metrics computed from the very rollouts it dumps."""
+"""The simulated GRPO run: what verl 0.9 writes, with metrics computed from the very rollouts it
+dumps.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _OVERHEAD_S = 0.02
 
 
 class GrpoRun:
-    """A GRPO run on word problems: console, FileLogger, dumps of rollouts and validation, checkpoints."""
+    """A GRPO run on word problems: console, FileLogger, dumps of rollouts and validation,
+    checkpoints.
+    """
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
@@ -45,7 +49,9 @@ class GrpoRun:
         text = yaml.safe_dump(settings.resolved(), sort_keys=True)
         (self.directory / "config.yaml").write_text(text, encoding="utf-8")
         self._console = Console(self.directory / "train.log", self.total)
-        self._metrics = FileLogger(self.directory / settings.PROJECT / f"{settings.EXPERIMENT}.jsonl")
+        self._metrics = FileLogger(
+            self.directory / settings.PROJECT / f"{settings.EXPERIMENT}.jsonl"
+        )
         self._introduce(time)
         self._validate(0)
         self._console.structure(validation_text("Initial", self._validated))
@@ -91,9 +97,13 @@ class GrpoRun:
         console.info(time, f"Total training steps: {self.total}")
         console.worker("WorkerDict", 20871, [_CACHE])
         console.worker("WorkerDict", 20877, [_CACHE], repeated=7)
-        console.driver(f"Creating file logger at /workspace/{settings.PROJECT}/{settings.EXPERIMENT}.jsonl")
+        console.driver(
+            f"Creating file logger at /workspace/{settings.PROJECT}/{settings.EXPERIMENT}.jsonl"
+        )
         console.info(time, "all initialize finished, ready to fit")
-        console.driver("Checkpoint tracker file does not exist: checkpoints/latest_checkpointed_iteration.txt")
+        console.driver(
+            "Checkpoint tracker file does not exist: checkpoints/latest_checkpointed_iteration.txt"
+        )
         console.info(time, "Training from scratch")
 
     def _noise(self, step: int, time: float, samples: int) -> None:
@@ -119,7 +129,9 @@ class GrpoRun:
             "val-aux/num_turns/mean": 2.0,
         }
 
-    def _dump(self, name: str, batch: Sequence[Rollout], step: int, *, validated: bool = False) -> None:
+    def _dump(
+        self, name: str, batch: Sequence[Rollout], step: int, *, validated: bool = False
+    ) -> None:
         rollouts.dump(self.directory / name, batch, step, validated=validated)
         self._console.driver(f"Dumped generations to {name}")
 
@@ -128,7 +140,9 @@ class GrpoRun:
         self._console.info(time, f"Saving checkpoint to {folder}")
         (self.directory / folder / "actor").mkdir(parents=True, exist_ok=True)
         # The tracker changes when the checkpoint is complete, hence last.
-        (self.directory / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(str(step), encoding="utf-8")
+        (self.directory / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(
+            str(step), encoding="utf-8"
+        )
 
     def _log(self, data: Mapping[str, float], step: int) -> None:
         self._console.step(data, step)
@@ -165,14 +179,19 @@ def trainer_metrics(
         "actor/perf/max_memory_allocated_gb": now.memory_allocated_gb,
         "actor/perf/max_memory_reserved_gb": now.memory_reserved_gb,
         "actor/perf/cpu_memory_used_gb": now.host_memory_gb,
-        "perf/mfu/actor": 6 * _PARAMETERS * _tokens(batch) / (now.update_actor_s * settings.GPUS * _FLOPS),
+        "perf/mfu/actor": 6
+        * _PARAMETERS
+        * _tokens(batch)
+        / (now.update_actor_s * settings.GPUS * _FLOPS),
     }
     epoch = (step - 1) * rollouts.PROMPTS // rollouts.TRAIN_SIZE
     place = {"training/global_step": step, "training/epoch": epoch}
     return _balance(batch) | actor | dict(validated) | place | _data_metrics(batch)
 
 
-def phase_metrics(now: GrpoStep, batch: Sequence[Rollout], *, saves: bool, tests: bool) -> dict[str, float]:
+def phase_metrics(
+    now: GrpoStep, batch: Sequence[Rollout], *, saves: bool, tests: bool
+) -> dict[str, float]:
     """Return the seconds of each phase and what follows from them.
 
     Args:
@@ -229,7 +248,9 @@ def _data_metrics(batch: Sequence[Rollout]) -> dict[str, float]:
     responses = [rollout.response_tokens for rollout in batch]
     prompts = [rollout.prompt_tokens for rollout in batch]
     advantages = _advantages(batch)
-    weighted = sum(value * tokens for value, tokens in zip(advantages, responses, strict=True)) / sum(responses)
+    weighted = sum(
+        value * tokens for value, tokens in zip(advantages, responses, strict=True)
+    ) / sum(responses)
     return {
         **_summary("critic/score", scores),
         # No KL in the reward: what the policy learns from is the score itself.

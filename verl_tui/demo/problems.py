@@ -9,7 +9,20 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-_NAMES = ("Mira", "Tobias", "Aiko", "Samuel", "Leila", "Joris", "Nkechi", "Pavel", "Inés", "Ravi", "Hanna", "Otto")
+_NAMES = (
+    "Mira",
+    "Tobias",
+    "Aiko",
+    "Samuel",
+    "Leila",
+    "Joris",
+    "Nkechi",
+    "Pavel",
+    "Inés",
+    "Ravi",
+    "Hanna",
+    "Otto",
+)
 _OPENINGS = (
     "Let's work through this one piece at a time.",
     "First I collect what is given.",
@@ -38,7 +51,12 @@ class Problem:
 
 
 def _bakery(rng: random.Random, name: str) -> Problem:
-    trays, rolls, sold, price = rng.randint(4, 12), rng.randint(12, 30), rng.randint(20, 40), rng.randint(2, 4)
+    trays, rolls, sold, price = (
+        rng.randint(4, 12),
+        rng.randint(12, 30),
+        rng.randint(20, 40),
+        rng.randint(2, 4),
+    )
     baked, left = trays * rolls, trays * rolls - sold
     return Problem(
         f"{name} bakes {trays} trays of {rolls} rolls each morning. A café takes {sold} of the rolls, and the rest are "
@@ -53,7 +71,12 @@ def _bakery(rng: random.Random, name: str) -> Problem:
 
 
 def _ferry(rng: random.Random, name: str) -> Problem:
-    trips, cars, bikes, days = rng.randint(3, 8), rng.randint(14, 36), rng.randint(5, 18), rng.randint(3, 9)
+    trips, cars, bikes, days = (
+        rng.randint(3, 8),
+        rng.randint(14, 36),
+        rng.randint(5, 18),
+        rng.randint(3, 9),
+    )
     once, daily = cars + bikes, (cars + bikes) * trips
     return Problem(
         f"A ferry crosses the bay {trips} times a day. On each crossing it carries {cars} cars and {bikes} bicycles. "
@@ -85,7 +108,12 @@ def _orchard(rng: random.Random, name: str) -> Problem:
 
 
 def _savings(rng: random.Random, name: str) -> Problem:
-    weekly, weeks, gift, bike = rng.randint(6, 25), rng.randint(6, 20), rng.randint(10, 60), rng.randint(700, 900)
+    weekly, weeks, gift, bike = (
+        rng.randint(6, 25),
+        rng.randint(6, 20),
+        rng.randint(10, 60),
+        rng.randint(700, 900),
+    )
     saved = weekly * weeks
     return Problem(
         f"{name} wants a bicycle that costs ${bike}. {name} saves ${weekly} a week for {weeks} weeks and then receives "
@@ -115,7 +143,12 @@ def _library(rng: random.Random, name: str) -> Problem:
 
 
 def _tiles(rng: random.Random, name: str) -> Problem:
-    long, wide, boxes, spare = rng.randint(8, 18), rng.randint(5, 12), rng.randint(4, 9), rng.randint(2, 9)
+    long, wide, boxes, spare = (
+        rng.randint(8, 18),
+        rng.randint(5, 12),
+        rng.randint(4, 9),
+        rng.randint(2, 9),
+    )
     need = long * wide
     return Problem(
         f"{name} lays square tiles on a floor that is {long} tiles long and {wide} tiles wide, and wants {spare} tiles "
@@ -148,7 +181,12 @@ def _choir(rng: random.Random, name: str) -> Problem:
 
 
 def _hike(rng: random.Random, name: str) -> Problem:
-    speed, hours, slow, rest = rng.randint(4, 6), rng.randint(3, 5), rng.randint(2, 3), rng.randint(2, 4)
+    speed, hours, slow, rest = (
+        rng.randint(4, 6),
+        rng.randint(3, 5),
+        rng.randint(2, 3),
+        rng.randint(2, 4),
+    )
     first, second = speed * hours, slow * rest
     return Problem(
         f"{name} walks {hours} hours at {speed} kilometres an hour, and then climbs for {rest} hours at {slow} "
@@ -187,7 +225,8 @@ def solve(problem: Problem, rng: random.Random, *, right: bool, care: float) -> 
         problem: What is asked.
         rng: Chooses words and mistakes.
         right: Whether the response earns the point.
-        care: How far training has come, 0 to 1; later policies check their work and keep to the format.
+        care: How far training has come, 0 to 1; later policies check their work and keep to the
+            format.
     """
     lines = [rng.choice(_OPENINGS)]
     if right:
@@ -200,4 +239,6 @@ def solve(problem: Problem, rng: random.Random, *, right: bool, care: float) -> 
         return "\n".join([*lines, *problem.steps, f"The answer is {problem.answer}."])
     known = rng.randint(1, len(problem.steps) - 1)
     slip = problem.answer + rng.choice((-1, 1)) * rng.randint(1, max(2, problem.answer // 6))
-    return "\n".join([*lines, *problem.steps[:known], rng.choice(_SLIPS).format(answer=slip), f"#### {slip}"])
+    return "\n".join(
+        [*lines, *problem.steps[:known], rng.choice(_SLIPS).format(answer=slip), f"#### {slip}"]
+    )

@@ -48,23 +48,28 @@ def training(step: int, seed: int) -> list[Rollout]:
     batch = []
     for place in range(PROMPTS):
         problem = _problem(seed, "train", (first + place) % TRAIN_SIZE)
-        # One problem from each sixteenth of the range keeps the batch's score from jumping with its luck.
+        # One problem from each sixteenth of the range keeps the batch's score from jumping with its
+        # luck.
         difficulty = (place + rng.random()) / PROMPTS
         name = _identity(rng)
         chance = _chance(step, difficulty)
         batch += [
-            _respond(problem, f"{name}_{number}_0", step, rng, right=rng.random() < chance) for number in range(GROUP)
+            _respond(problem, f"{name}_{number}_0", step, rng, right=rng.random() < chance)
+            for number in range(GROUP)
         ]
     return sorted(batch, key=lambda rollout: rollout.uid)
 
 
 def validation(step: int, seed: int) -> list[Rollout]:
-    """Return the answers to the validation set; the problems and their difficulty are always the same."""
+    """Return the answers to the validation set; the problems and their difficulty are always the
+    same.
+    """
     rng = curves.generator(seed, "validation", step)
     answers = []
     for place in range(VALIDATION_SIZE):
         problem = _problem(seed, "validation", place)
-        # Greedy decoding rolls no dice: each problem has a luck of its own, a golden section away from the last one's.
+        # Greedy decoding rolls no dice: each problem has a luck of its own, a golden section away
+        # from the last one's.
         luck = place * 0.618 % 1 + rng.gauss(0, 0.04)
         right = luck < _chance(step, (place + 0.5) / VALIDATION_SIZE)
         answers.append(_respond(problem, f"{_identity(rng)}_0_0", step, rng, right=right))
@@ -83,7 +88,9 @@ def dump(path: Path, rollouts: Sequence[Rollout], step: int, *, validated: bool 
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         for rollout in rollouts:
-            file.write(json.dumps(_entry(rollout, step, validated=validated), ensure_ascii=False) + "\n")
+            file.write(
+                json.dumps(_entry(rollout, step, validated=validated), ensure_ascii=False) + "\n"
+            )
 
 
 def _entry(rollout: Rollout, step: int, *, validated: bool) -> dict[str, Any]:
@@ -109,7 +116,9 @@ def _identity(rng: random.Random) -> str:
 
 
 def _chance(step: int, difficulty: float) -> float:
-    """Return how likely a problem is solved; the gentle slope keeps most groups mixed, and only those teach."""
+    """Return how likely a problem is solved; the gentle slope keeps most groups mixed, and only
+    those teach.
+    """
     return curves.sigmoid(3 * (curves.grpo_skill(step) - difficulty))
 
 
@@ -122,7 +131,8 @@ def _respond(problem: Problem, uid: str, step: int, rng: random.Random, *, right
         output=output,
         gts=str(problem.answer),
         score=float(right),
-        # Figures and signs are tokens of their own, so a token is a little shorter here than in prose.
+        # Figures and signs are tokens of their own, so a token is a little shorter here than in
+        # prose.
         prompt_tokens=len(prompt) // 4 + 12,
         response_tokens=len(output) * 2 // 5 + 3,
     )

@@ -1,4 +1,6 @@
-"""The resolved configuration of the simulated GRPO run, cut down to what says something about it."""
+"""The resolved configuration of the simulated GRPO run, cut down to what says something about
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
 
 
 def resolved() -> dict[str, Any]:
-    """Return the configuration as verl's driver prints it: sections sorted, nothing left to interpolate."""
+    """Return the configuration as verl's driver prints it: sections sorted, nothing left to
+    interpolate.
+    """
     return {
         "actor_rollout_ref": _actor_rollout_ref(),
         "algorithm": {
@@ -68,7 +72,11 @@ def _actor_rollout_ref() -> dict[str, Any]:
             "strategy": "fsdp",
             "use_kl_loss": True,
         },
-        "model": {"enable_gradient_checkpointing": True, "path": _MODEL, "use_remove_padding": True},
+        "model": {
+            "enable_gradient_checkpointing": True,
+            "path": _MODEL,
+            "use_remove_padding": True,
+        },
         "rollout": {
             "calculate_log_probs": True,
             "gpu_memory_utilization": 0.6,

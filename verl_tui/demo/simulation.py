@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 HISTORY = 120
 """Steps that lie in the past when the demo opens: two fifths of the healthy runs."""
 SUSPENSE = 24
-"""Records that the collapsing run has left before its cliff when the demo opens, so that one sees it happen."""
+"""Records that the collapsing run has left before its cliff when the demo opens, so that one sees
+it happen.
+"""
 PACE_S = 1.0
 """Seconds between two steps, in the history as well as live."""
 
@@ -67,17 +69,24 @@ class Simulation:
         """Start all runs and write their past, as if they had been training until this moment.
 
         Args:
-            history: Steps of the past. The collapsing run gets fewer, so that its cliff is still ahead.
+            history: Steps of the past. The collapsing run gets fewer, so that its cliff is still
+                ahead.
         """
         cliff = curves.COLLAPSE_STEP // self._collapsing.interval
-        self._begin({run: min(history, cliff - SUSPENSE) if run is self._collapsing else history for run in self.runs})
+        self._begin(
+            {
+                run: min(history, cliff - SUSPENSE) if run is self._collapsing else history
+                for run in self.runs
+            }
+        )
 
     def write_all(self) -> None:
         """Write all runs from beginning to end, as if the last step had just been made."""
         self._begin({run: run.total for run in self.runs})
 
     def advance(self) -> bool:
-        """Write one more step of each run that has any left; the first call starts runs that were not prepared.
+        """Write one more step of each run that has any left; the first call starts runs that were
+        not prepared.
 
         Returns:
             Whether there is more to come.

@@ -1,4 +1,6 @@
-"""Prompts and answers for the samples of the simulated PPO runs, sound ones and collapsed ones, all invented here."""
+"""Prompts and answers for the samples of the simulated PPO runs, sound ones and collapsed ones, all
+invented here.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,8 @@ def gibberish(rng: random.Random, decay: float) -> tuple[str, str]:
 
     Args:
         rng: Chooses the words.
-        decay: From 0, where the answer starts well and stutters at its end, to 1, where nothing but repetition is left.
+        decay: From 0, where the answer starts well and stutters at its end, to 1, where nothing but
+            repetition is left.
     """
     prompt, sentences = rng.choice(_CONVERSATIONS)
     sound = sentences[: round((1 - decay) * 3)]

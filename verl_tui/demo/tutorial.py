@@ -1,4 +1,6 @@
-"""Writes `verl_logs.jsonl` as verl's tutorials print it: one record a line, a scope and its fields."""
+"""Writes `verl_logs.jsonl` as verl's tutorials print it: one record a line, a scope and its
+fields.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class TutorialRun:
         self.directory = directory
         self.interval = curves.COLLAPSE_INTERVAL if collapsing else 1
         """Optimiser steps between two records."""
-        self.total = (curves.COLLAPSE_STEPS if collapsing else curves.TUTORIAL_STEPS) // self.interval
+        self.total = (
+            curves.COLLAPSE_STEPS if collapsing else curves.TUTORIAL_STEPS
+        ) // self.interval
         """Records until the run is over."""
         self._seed = seed
         self._collapsing = collapsing
@@ -65,18 +69,28 @@ class TutorialRun:
         rng = curves.generator(self._seed, self.directory.name, step)
         rewards = _spread(rng, now.reward_mean, now.reward_std)
         records = [_rollout(step, now), *self._responses(step, rewards, rng)]
-        records += [("reward", {"step": step, "reward": reward, "tps": _tps(rng)}) for reward in rewards]
+        records += [
+            ("reward", {"step": step, "reward": reward, "tps": _tps(rng)}) for reward in rewards
+        ]
         records += [
             ("ppo", _update(step, now)),
             ("kl", {"step": step, "divergence": round(now.divergence, 5)}),
-            ("system", {"gpu_util": round(now.gpu_util, 1), "memory_util": round(now.memory_util, 1)}),
+            (
+                "system",
+                {"gpu_util": round(now.gpu_util, 1), "memory_util": round(now.memory_util, 1)},
+            ),
             ("train", self._loop(step, time)),
         ]
         # One millisecond apart and the last of them at the step's end: no stamp lies in the future.
         stamps = [time - 0.001 * (len(records) - place) for place in range(1, len(records) + 1)]
-        lines = [_line(stamp, "INFO", scope, data) for stamp, (scope, data) in zip(stamps, records, strict=True)]
+        lines = [
+            _line(stamp, "INFO", scope, data)
+            for stamp, (scope, data) in zip(stamps, records, strict=True)
+        ]
         if tick % 10 == 0:
-            message = _DEBUG[1 + tick // 10 % 2].format(shard=rng.randint(0, 3), ms=rng.randint(98, 141))
+            message = _DEBUG[1 + tick // 10 % 2].format(
+                shard=rng.randint(0, 3), ms=rng.randint(98, 141)
+            )
             lines.append(_line(time, "DEBUG", "ppo", {"message": message}))
         self._append(b"".join(lines))
 
@@ -95,7 +109,11 @@ class TutorialRun:
 
     def _settings(self) -> dict[str, Any]:
         """Return the run's configuration; the collapsing run lacks what would have held it."""
-        controller: dict[str, Any] = {"kl_coef": 0.02, "kl_controller": "adaptive", "target_kl": 0.05}
+        controller: dict[str, Any] = {
+            "kl_coef": 0.02,
+            "kl_controller": "adaptive",
+            "target_kl": 0.05,
+        }
         if self._collapsing:
             controller = {"kl_coef": 0.001, "kl_controller": "fixed"}
         return {
@@ -114,15 +132,30 @@ class TutorialRun:
         """Return the training loop's own record."""
         epoch, place = divmod(step - self.interval, RECORDS_PER_EPOCH * self.interval)
         elapsed = round(time - self._started, 2)
-        return {"epoch": epoch, "step": place + self.interval, "global_step": step, "elapsed_time": elapsed}
+        return {
+            "epoch": epoch,
+            "step": place + self.interval,
+            "global_step": step,
+            "elapsed_time": elapsed,
+        }
 
-    def _responses(self, step: int, rewards: list[float], rng: random.Random) -> list[tuple[str, dict[str, Any]]]:
-        """Return the trajectories of a step; shortly before the collapse the first of them begin to stutter."""
+    def _responses(
+        self, step: int, rewards: list[float], rng: random.Random
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Return the trajectories of a step; shortly before the collapse the first of them begin to
+        stutter.
+        """
         records = []
         for reward in rewards[:SAMPLES]:
-            decay = curves.clipped((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1) if self._collapsing else 0.0
+            decay = (
+                curves.clipped((step - curves.COLLAPSE_STEP + 250) / 400, 0, 1)
+                if self._collapsing
+                else 0.0
+            )
             prompt, response = texts.gibberish(rng, decay) if decay > 0 else texts.conversation(rng)
-            records.append(("sample", {"step": step, "prompt": prompt, "response": response, "reward": reward}))
+            records.append(
+                ("sample", {"step": step, "prompt": prompt, "response": response, "reward": reward})
+            )
         return records
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from verl_tui.exporters.names import unique_names
+from verl_tui.exporters.file_names import unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,9 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs[:3]) + (" …" if len(runs) > 3 else "")
         if target == "-" or path.suffix or path.exists():
-            raise ExportError(f"{len(runs)} runs ({names}) do not go into one file: name a directory with -o")
+            raise ExportError(
+                f"{len(runs)} runs ({names}) do not go into one file: name a directory with -o"
+            )
         return _into_directory(runs, path)
     if target == "-":
         write_csv(runs[0], sys.stdout)
@@ -64,10 +66,12 @@ def export(runs: Sequence[Run], target: str) -> tuple[Path, ...]:
 
 
 def write_csv(run: Run, file: TextIO) -> None:
-    """Write a run row by row: steps ascending, columns in the order in which the log first named them.
+    """Write a run row by row: steps ascending, columns in the order in which the log first named
+    them.
 
-    Numbers keep their full precision, an absent value is an empty field, others are `nan`, `inf` and `-inf`. Where
-    the log wrote a step twice (a restart from an earlier checkpoint) the newest value holds.
+    Numbers keep their full precision, an absent value is an empty field, others are `nan`, `inf`
+    and `-inf`. Where the log wrote a step twice (a restart from an earlier checkpoint) the newest
+    value holds.
 
     Args:
         run: Its series are read, nothing is changed.
@@ -81,7 +85,9 @@ def write_csv(run: Run, file: TextIO) -> None:
 
 
 def table(columns: Sequence[Column | Series]) -> Iterator[list[str]]:
-    """Yield the header, then a row for each step, with one cursor a column: nothing is held but the row."""
+    """Yield the header, then a row for each step, with one cursor a column: nothing is held but the
+    row.
+    """
     yield ["step", *(column.key for column in columns)]
     at = [0] * len(columns)
     known = {id(column.steps): column.steps for column in columns}  # many columns may share them
@@ -120,7 +126,9 @@ def _write(run: Run, path: Path) -> None:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing that takes its place only when it is whole; readers never see half of it."""
+    """Open a file for writing that takes its place only when it is whole; readers never see half of
+    it.
+    """
     # A link is kept and what it points to replaced; devices and pipes cannot be replaced at all.
     path = path.resolve()
     if path.exists() and not path.is_file():

@@ -1,6 +1,8 @@
-"""Serves metrics over HTTP: what is handed to it is what is scraped, and nothing is read or reckoned for a request.
+"""Serves metrics over HTTP: what is handed to it is what is scraped, and nothing is read or
+reckoned for a request.
 
-Whoever listens beyond this machine must ask for a password or encrypt; `verl_tui.commands` sees to it.
+Whoever listens beyond this machine must ask for a password or encrypt; `verl_tui.commands` sees to
+it.
 """
 
 from __future__ import annotations
@@ -30,13 +32,17 @@ _PATIENCE = 10.0
 """Seconds that a client may take for a request, or to receive the answer."""
 _TEXT = "text/plain; charset=utf-8"
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
-"""The text format, which every scraper reads (prometheus.io/docs/instrumenting/exposition_formats)."""
+"""The text format, which every scraper reads
+(prometheus.io/docs/instrumenting/exposition_formats).
+"""
 
 
 class Endpoint:
     """A server of one page, which is put in place of the one before."""
 
-    def __init__(self, bind: str, port: int, *, login: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, bind: str, port: int, *, login: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         """Listen at once, so that a port in use is known before anything is read.
 
         Args:
@@ -97,7 +103,9 @@ class _Server(ThreadingMixIn, TCPServer):
     daemon_threads = True
     request_queue_size = 32
 
-    def __init__(self, family: int, address: tuple[str, int], login: str | None, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, family: int, address: tuple[str, int], login: str | None, tls: ssl.SSLContext | None
+    ) -> None:
         self.address_family = family
         self.body: bytes | None = None
         """The newest page, None before there is one."""
@@ -106,7 +114,9 @@ class _Server(ThreadingMixIn, TCPServer):
         super().__init__(address, _Request)
 
     def admits(self, header: str | None) -> bool:
-        """Tell whether a request's `Authorization` is the right one, in a time that does not depend on it."""
+        """Tell whether a request's `Authorization` is the right one, in a time that does not depend
+        on it.
+        """
         if self._login is None:
             return True
         kind, _, value = (header or "").partition(" ")
@@ -131,7 +141,9 @@ class _Request(BaseHTTPRequestHandler):
     timeout = _PATIENCE
 
     def setup(self) -> None:
-        """Encrypt, in the request's own thread: a client that is slow to greet holds up nobody else."""
+        """Encrypt, in the request's own thread: a client that is slow to greet holds up nobody
+        else.
+        """
         self.request.settimeout(_PATIENCE)
         if self.server.tls is not None:
             self.request = self.server.tls.wrap_socket(self.request, server_side=True)

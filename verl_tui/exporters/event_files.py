@@ -1,8 +1,9 @@
 """TensorBoard's event files: writes them, and says what those hold that were written before.
 
-The formats are those of `verl_tui.sources.tensorboard_frames` (records) and `verl_tui.sources.tensorboard_values`
-(what stands in them). All scalars of a step go into one event: TensorBoard reads them as well, and a record's
-overhead is paid once a step instead of once a metric.
+The formats are those of `verl_tui.sources.formats.tensorboard.frames` (records) and
+`verl_tui.sources.formats.tensorboard.values` (what stands in them). All scalars of a step go into
+one event: TensorBoard reads them as well, and a record's overhead is paid once a step instead of
+once a metric.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from array import array
 from functools import cache
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.protobuf import BYTES
-from verl_tui.sources.tensorboard_frames import SHIFT, Frames, crc32c, sound, turned
-from verl_tui.sources.tensorboard_values import read_event, read_simple, read_values
+from verl_tui.sources.fields.protobuf import BYTES
+from verl_tui.sources.formats.tensorboard.frames import SHIFT, Frames, crc32c, sound, turned
+from verl_tui.sources.formats.tensorboard.values import read_event, read_simple, read_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +36,9 @@ _BLOCK = 2**20
 _HOLD = 2**20
 """Bytes that are collected before they are written."""
 _STARTED = bytes([7 << 3 | BYTES, 2, 1 << 3, 1])
-"""`Event.session_log.status = START`: what an earlier file says of this step and those behind it no longer holds."""
+"""`Event.session_log.status = START`: what an earlier file says of this step and those behind it no
+longer holds.
+"""
 
 
 class Written:
@@ -61,12 +64,16 @@ class Written:
         """Forget what lies at a step and behind it."""
         for steps, values in self.scalars.values():
             kept = [at for at, step in enumerate(steps) if step < first]
-            steps[:], values[:] = array("q", [steps[at] for at in kept]), array("f", [values[at] for at in kept])
+            steps[:], values[:] = (
+                array("q", [steps[at] for at in kept]),
+                array("f", [values[at] for at in kept]),
+            )
         self.last = {tag: min(step, first - 1) for tag, step in self.last.items()}
 
 
 def read(directory: Path) -> Written:
-    """Return what the event files of a directory hold, the oldest first; a record that is cut off holds nothing.
+    """Return what the event files of a directory hold, the oldest first; a record that is cut off
+    holds nothing.
 
     Raises:
         OSError: One cannot be read.
@@ -147,7 +154,9 @@ class EventFile:
         self._put(_head(step, time) + _bytes(5, summary))
 
     def histogram(self, step: int, time: float, tag: str, bins: Bins) -> None:
-        """Write a histogram; its sums are those of the bins' middles, which TensorBoard does not show."""
+        """Write a histogram; its sums are those of the bins' middles, which TensorBoard does not
+        show.
+        """
         count = len(bins.counts)
         width = (bins.high - bins.low) / count
         limits = [bins.low + width * at for at in range(1, count)] + [bins.high]
@@ -161,7 +170,9 @@ class EventFile:
         ]
         inside = b"".join(_double(number, value) for number, value in enumerate(sums, 1))
         inside += _bytes(6, _doubles(limits)) + _bytes(7, _doubles(bins.counts))
-        self._put(_head(step, time) + _bytes(5, _bytes(1, _bytes(1, tag.encode()) + _bytes(5, inside))))
+        self._put(
+            _head(step, time) + _bytes(5, _bytes(1, _bytes(1, tag.encode()) + _bytes(5, inside)))
+        )
 
     def text(self, step: int, time: float, tag: str, text: str) -> None:
         """Write a text, which TensorBoard takes as Markdown."""
@@ -193,7 +204,9 @@ class EventFile:
 
 
 def floats(values: Iterable[float]) -> bytes:
-    """Return values as event files hold them, four bytes each; what is too great for those is infinite."""
+    """Return values as event files hold them, four bytes each; what is too great for those is
+    infinite.
+    """
     numbers = array("f", values)
     if sys.byteorder == "big":
         numbers.byteswap()

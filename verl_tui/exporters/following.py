@@ -1,4 +1,6 @@
-"""Follows runs for an export that goes on: what is new is read as it comes, and written at intervals."""
+"""Follows runs for an export that goes on: what is new is read as it comes, and written at
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 _BETWEEN = 0.5
 """Seconds between two looks at what was read: a signal is heeded within them."""
 _SOONEST = 1.0
-"""Seconds between two writings of the newest values, however soon they follow each other: no scrape comes as often."""
+"""Seconds between two writings of the newest values, however soon they follow each other: no scrape
+comes as often.
+"""
 _SHARE = 0.1
 """The part of the time that such writings take at most."""
 
@@ -32,7 +36,8 @@ def follow(
     stop: threading.Event,
     newest: bool = False,
 ) -> None:
-    """Write all there is once it has been read, then what is new at intervals, and once more at the end.
+    """Write all there is once it has been read, then what is new at intervals, and once more at the
+    end.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are written, too.
@@ -41,8 +46,9 @@ def follow(
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
         stop: Ends it.
-        newest: Whether only the newest values are written. What is not written before the next step is lost then, so
-            it is written soon after it was read; and at each interval in any case, since it depends on the time.
+        newest: Whether only the newest values are written. What is not written before the next step
+            is lost then, so it is written soon after it was read; and at each interval in any case,
+            since it depends on the time.
     """
     monitor = Monitor(config)
     due = soon = monotonic()

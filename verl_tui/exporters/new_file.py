@@ -1,4 +1,6 @@
-"""Files that the app writes beside whatever lies there: under names that say what is in them, over no other file."""
+"""Files that the app writes beside whatever lies there: under names that say what is in them, over
+no other file.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,18 @@ _LONGEST = 60
 
 
 def named(*words: str) -> str:
-    """Return a name of these words, without its ending; whoever looks for logs passes over files of such names."""
+    """Return a name of these words, without its ending; whoever looks for logs passes over files of
+    such names.
+    """
     return "-".join(
-        re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:_LONGEST] or "run" for word in ("verl-tui", *words)
+        re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:_LONGEST] or "run"
+        for word in ("verl-tui", *words)
     )
 
 
 def create(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
-    """Make empty files of one name with several endings; with a number behind it where one of them is taken.
+    """Make empty files of one name with several endings; with a number behind it where one of them
+    is taken.
 
     Raises:
         OSError: They cannot be made.

@@ -1,7 +1,8 @@
-"""Runs as Prometheus sees them: the newest value of everything, under the names of `verl_tui.prometheus_names`.
+"""Runs as Prometheus sees them: the newest value of everything, under the names of
+`verl_tui.prometheus_names`.
 
-A step is never a label and neither is a text of a model: what there can be of series is bounded by `Limits`, and what
-is beyond them is said.
+A step is never a label and neither is a text of a model: what there can be of series is bounded by
+`Limits`, and what is beyond them is said.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from verl_tui import prometheus_names as names
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.prometheus_names import names_of
-from verl_tui.runs.devices import logged_devices
-from verl_tui.runs.state import State, state
+from verl_tui.runs.views.devices import logged_devices
+from verl_tui.runs.views.state import State, state
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -45,18 +46,29 @@ class Limits(NamedTuple):
 
 _LIMITS = Limits()
 _PER_SAMPLE = "timing_s/agent_loop/generate_sequences/mean"
-"""Mean time that verl's agent loop takes for one sample; `generation_time` is that of a whole batch."""
+"""Mean time that verl's agent loop takes for one sample; `generation_time` is that of a whole
+batch.
+"""
 _MAYBE_SHARES = frozenset({"gpu_utilization", "gpu_memory"})
 """Indicators that some logs write as percentages and others as shares of 1."""
 _KINDS = {
     names.STEPS: ("counter", "Optimiser steps that a run has made."),
-    names.GENERATION: ("histogram", "Seconds that samples took to generate: one observation a logged step, its mean."),
-    names.GPU_MEMORY: ("gauge", "GPU memory in use: of this machine's devices, and of those that a run has logged."),
+    names.GENERATION: (
+        "histogram",
+        "Seconds that samples took to generate: one observation a logged step, its mean.",
+    ),
+    names.GPU_MEMORY: (
+        "gauge",
+        "GPU memory in use: of this machine's devices, and of those that a run has logged.",
+    ),
     names.REWARD: ("gauge", "Mean reward of the newest step."),
     names.INDICATOR: ("gauge", "What several frameworks' metrics mean, in base units."),
     names.BAND: ("gauge", "Where a healthy indicator lies in this run, in base units."),
     names.FINDING: ("gauge", "1 while a finding of the guide holds, 0 once it is over."),
-    names.FOLLOWS: ("gauge", "1 while a finding holds that only follows from another one, its cause."),
+    names.FOLLOWS: (
+        "gauge",
+        "1 while a finding holds that only follows from another one, its cause.",
+    ),
     names.STATE: ("gauge", "1 for the state that a run is in, 0 for the others."),
     names.LAST_STEP: ("gauge", "When the newest record of training was made."),
     names.LAST_VALIDATION: ("gauge", "The step of the newest validation."),
@@ -72,7 +84,9 @@ _KINDS = {
 
 
 class Page(NamedTuple):
-    """All that is known at one moment; nobody changes it any more, so that any thread may read it."""
+    """All that is known at one moment; nobody changes it any more, so that any thread may read
+    it.
+    """
 
     families: Sequence[Metric] = ()
     left_out: tuple[str, ...] = ()
@@ -100,7 +114,11 @@ class Pages:
             monitor: Has read and judged.
             now: Seconds since the epoch.
         """
-        memory = [(gpu.index, gpu.memory_used) for gpu in monitor.gpus.gpus] if monitor.gpus is not None else []
+        memory = (
+            [(gpu.index, gpu.memory_used) for gpu in monitor.gpus.gpus]
+            if monitor.gpus is not None
+            else []
+        )
         runs = [(run.name, run.revision, state(run, now)) for run in monitor.runs.values()]
         known = (memory, runs, dict(monitor.verdicts))
         if known != self._newest[0]:
@@ -109,7 +127,9 @@ class Pages:
 
     def _made(self, monitor: Monitor, now: float) -> Page:
         out = _Samples()
-        known = [run for run in monitor.runs.values() if run.keys or run.samples.places or run.sources]
+        known = [
+            run for run in monitor.runs.values() if run.keys or run.samples.places or run.sources
+        ]
         runs = sorted(known, key=lambda run: -(run.last_record or 0.0))[: self._limits.runs]
         out.left["runs"] = len(known) - len(runs)
         for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
@@ -151,7 +171,9 @@ class _Histogram(NamedTuple):
 
 
 class _Samples:
-    """Samples by family; of two with the same labels the first one holds, since a page with both would be refused."""
+    """Samples by family; of two with the same labels the first one holds, since a page with both
+    would be refused.
+    """
 
     def __init__(self) -> None:
         self._families: dict[str, Metric] = {}
@@ -178,12 +200,16 @@ class _Samples:
         for name, key in self._keys:
             self.add(names.INFO, 1, name=name, key=one_line(key))
         own = [self._families[name] for name in _KINDS if name in self._families]
-        return own + [family for name, family in sorted(self._families.items()) if name not in _KINDS]
+        return own + [
+            family for name, family in sorted(self._families.items()) if name not in _KINDS
+        ]
 
     def _family(self, name: str) -> Metric:
         family = self._families.get(name)
         if family is None:
-            kind, words = _KINDS.get(name, ("gauge", "The log's metric; its key is in verl_metric_info."))
+            kind, words = _KINDS.get(
+                name, ("gauge", "The log's metric; its key is in verl_metric_info.")
+            )
             # The client writes a counter's `_total` itself.
             family = Metric(name.removesuffix("_total") if kind == "counter" else name, words, kind)
             self._families[name] = family
@@ -226,7 +252,9 @@ def _indicator(out: _Samples, run: Run, label: str, id: str) -> None:
     value = _last(run, key)
     if key is not None and value is not None:
         value *= factor(id, key)
-        out.add(names.INDICATOR, value * _factor(run, key, names.named(key)), run=label, indicator=id)
+        out.add(
+            names.INDICATOR, value * _factor(run, key, names.named(key)), run=label, indicator=id
+        )
         if id == "reward":
             out.add(names.REWARD, value, run=label)
 
@@ -238,11 +266,19 @@ def _bands(out: _Samples, run: Run, label: str, guide: Guide) -> None:
         for bound, value in zip(("low", "high"), band, strict=True):
             if value is not None:
                 # A band is in the indicator's unit, whichever way the log writes it.
-                out.add(names.BAND, value * names.named(key).factor, run=label, indicator=id, bound=bound)
+                out.add(
+                    names.BAND,
+                    value * names.named(key).factor,
+                    run=label,
+                    indicator=id,
+                    bound=bound,
+                )
 
 
 def _metrics(out: _Samples, run: Run, label: str, most: int) -> None:
-    keys = tuple(dict.fromkeys((*(key for key in run.indicators.values() if key in run.keys), *run.keys)))
+    keys = tuple(
+        dict.fromkeys((*(key for key in run.indicators.values() if key in run.keys), *run.keys))
+    )
     # Names are given in the log's own order, so that they do not depend on the limit.
     named = names_of(run.keys)
     for key in keys[:most]:
@@ -258,7 +294,9 @@ def _last(run: Run, key: str | None) -> float | None:
 
 
 def _factor(run: Run, key: str, name: Name) -> float:
-    """Return the factor to the base unit, 1 for a percentage that this log writes as a share of 1."""
+    """Return the factor to the base unit, 1 for a percentage that this log writes as a share of
+    1.
+    """
     if name.factor != 0.01 or not any(run.indicators.get(id) == key for id in _MAYBE_SHARES):
         return name.factor
     series = run.series(key)
@@ -280,7 +318,9 @@ def _devices(out: _Samples, run: Run, label: str, most: int) -> None:
 
 
 def _sources(out: _Samples, run: Run, label: str) -> None:
-    """Add how the sources do, those of a format together: W&B writes a file a table, and each would be a series."""
+    """Add how the sources do, those of a format together: W&B writes a file a table, and each would
+    be a series.
+    """
     formats: defaultdict[str, list[SourceStatus]] = defaultdict(list)
     for source in run.sources.values():
         formats[one_line(source.status.title)].append(source.status)
@@ -309,8 +349,16 @@ def _findings(out: _Samples, label: str, verdict: Verdict | None) -> None:
 
 def _histogram(run: Run) -> _Histogram:
     series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
-    values = sorted(value for value in series.values if math.isfinite(value)) if series is not None else []
-    return _Histogram([bisect_right(values, bound) for bound in names.GENERATION_BUCKETS], len(values), sum(values))
+    values = (
+        sorted(value for value in series.values if math.isfinite(value))
+        if series is not None
+        else []
+    )
+    return _Histogram(
+        [bisect_right(values, bound) for bound in names.GENERATION_BUCKETS],
+        len(values),
+        sum(values),
+    )
 
 
 def _beyond(left: Counter[str], limits: Limits) -> Iterator[str]:

@@ -1,9 +1,11 @@
-"""Runs as TensorBoard's event files: a directory a run, and only what is new since it was last written.
+"""Runs as TensorBoard's event files: a directory a run, and only what is new since it was last
+written.
 
-Scalars keep the log's names and their times. Distributions are histograms, the scores of samples among them
-(`rollout/reward_dist`), and the first samples of a step are texts (`rollout/sample_0`): the names of verl's tutorials.
-What a directory holds is read back when it is first looked at, so an export can be ended and begun again. Where a run
-went back to an earlier step, TensorBoard is told that what it has from there on no longer holds.
+Scalars keep the log's names and their times. Distributions are histograms, the scores of samples
+among them (`rollout/reward_dist`), and the first samples of a step are texts (`rollout/sample_0`):
+the names of verl's tutorials. What a directory holds is read back when it is first looked at, so an
+export can be ended and begun again. Where a run went back to an earlier step, TensorBoard is told
+that what it has from there on no longer holds.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.distributions import of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
-from verl_tui.exporters.names import unique_names
+from verl_tui.exporters.file_names import unique_names
 from verl_tui.records import Sample
-from verl_tui.runs.clock import moment
-from verl_tui.sources.dump_file import DumpFile
+from verl_tui.runs.time.clock import moment
+from verl_tui.sources.folders.dump_file import DumpFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +38,9 @@ SAMPLES = 4
 _SCALE = {False: "rollout", True: "val"}
 """What the tags of samples begin with: of training, of a validation."""
 _SCORES = {"samples/score": False, "val_samples/score": True}
-"""Histograms of the scores of samples -> whether of a validation; the tutorials call them `reward_dist`."""
+"""Histograms of the scores of samples -> whether of a validation; the tutorials call them
+`reward_dist`.
+"""
 _REST = 10.0
 """Seconds without a change after which the newest samples are taken as whole: heuristic."""
 _LONGEST = 20_000
@@ -88,7 +92,9 @@ class RunBoard:
         """
         times = _Times(run, now)
         tags = _tags(run)
-        first = min((step for tag in tags if (step := self._changed(run, tag)) is not None), default=None)
+        first = min(
+            (step for tag in tags if (step := self._changed(run, tag)) is not None), default=None
+        )
         if first is not None:
             self._out(now).start(first, times.at(first))
             self._written.drop(first)
@@ -100,7 +106,9 @@ class RunBoard:
         return Told(points, times.untimed)
 
     def _own(self) -> None:
-        """Lock the directory itself as long as this lives: two exports would each write what the other has written."""
+        """Lock the directory itself as long as this lives: two exports would each write what the
+        other has written.
+        """
         try:
             import fcntl
         except ImportError:
@@ -120,7 +128,9 @@ class RunBoard:
         return self._file
 
     def _changed(self, run: Run, tag: str) -> int | None:
-        """Return the first step at which what is written of a metric is not what the run says now."""
+        """Return the first step at which what is written of a metric is not what the run says
+        now.
+        """
         series, written = run.series(tag), self._written.scalars.get(tag)
         if series is None or written is None:
             return None
@@ -137,7 +147,9 @@ class RunBoard:
         return steps[len(series)] if count > len(series) else None
 
     def _write_scalars(self, run: Run, tags: Sequence[str], times: _Times, now: float) -> int:
-        """Write the points behind those that are written, those of a step together; return how many they are."""
+        """Write the points behind those that are written, those of a step together; return how many
+        they are.
+        """
         fresh: defaultdict[int, list[tuple[str, bytes]]] = defaultdict(list)
         count = 0
         for tag in tags:
@@ -169,7 +181,9 @@ class RunBoard:
         for place in run.samples.places:
             scale, step = _SCALE[place.validation], place.step
             tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
-            if any(step <= self._written.last.get(tag, -1) for tag in tags) or not _settled(run, place, now):
+            if any(step <= self._written.last.get(tag, -1) for tag in tags) or not _settled(
+                run, place, now
+            ):
                 continue
             scores, first = _samples(run, place, self._samples)
             distribution = of_values(scores)
@@ -177,14 +191,19 @@ class RunBoard:
                 self._out(now).histogram(step, times.at(step), tags[0], distribution.bins)
                 self._written.note(tags[0], step)
             for number, sample in enumerate(first):
-                self._out(now).text(step, times.at(step), f"{scale}/sample_{number}", _markdown(sample))
+                self._out(now).text(
+                    step, times.at(step), f"{scale}/sample_{number}", _markdown(sample)
+                )
                 self._written.note(tags[1], step)
 
     def _write_scores(self, run: Run, times: _Times, now: float) -> None:
         """Write the scores of steps whose samples have given way to newer ones."""
         for key, validation in _SCORES.items():
             tag = f"{_SCALE[validation]}/reward_dist"
-            kept = min((place.step for place in run.samples.places if place.validation is validation), default=None)
+            kept = min(
+                (place.step for place in run.samples.places if place.validation is validation),
+                default=None,
+            )
             for step, bins in run.histograms.since(key, self._written.last.get(tag, -1) + 1):
                 if kept is None or step < kept:
                     self._out(now).histogram(step, times.at(step), tag, bins)
@@ -223,7 +242,9 @@ class Board:
             known = run.name in self._runs
             if not known:
                 try:
-                    self._runs[run.name] = RunBoard(self.directory / self._names[run.name], self._samples)
+                    self._runs[run.name] = RunBoard(
+                        self.directory / self._names[run.name], self._samples
+                    )
                 except TakenError as error:
                     self._runs[run.name] = None
                     yield f"{self.directory / self._names[run.name]}: {error}; name another directory with -o"
@@ -236,7 +257,9 @@ class Board:
 
 
 def _said(board: RunBoard, told: Told) -> str:
-    steps = f"; the log states no time for {told.untimed:,} steps, which have that of its last change"
+    steps = (
+        f"; the log states no time for {told.untimed:,} steps, which have that of its last change"
+    )
     return f"{board.directory}: {told.points:,} points" + (steps if told.untimed else "")
 
 
@@ -270,23 +293,34 @@ class _Times:
 
 
 def _tags(run: Run) -> list[str]:
-    """Return the metrics that become scalars: what is a histogram is not told again as its quantiles."""
+    """Return the metrics that become scalars: what is a histogram is not told again as its
+    quantiles.
+    """
     shown = set(run.histograms.keys)
-    parts = {part for spread in run.spreads.values() if spread.stem in shown for part in spread.parts}
+    parts = {
+        part for spread in run.spreads.values() if spread.stem in shown for part in spread.parts
+    }
     return [key for key in run.keys if key not in parts]
 
 
 def _settled(run: Run, place: Place, now: float) -> bool:
-    """Tell whether the samples of a place are all there: others came behind them, or their file has come to rest."""
+    """Tell whether the samples of a place are all there: others came behind them, or their file has
+    come to rest.
+    """
     if place != run.samples.places[-1]:
         return True
     dump = run.samples.dump(place)
-    changes = [dump.modified] if dump is not None else [state.status.modified for state in run.sources.values()]
+    changes = (
+        [dump.modified]
+        if dump is not None
+        else [state.status.modified for state in run.sources.values()]
+    )
     return all(time is None or now - time >= _REST for time in changes)
 
 
 def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Sample]]:
-    """Return the scores of a place's samples, and the first samples themselves; nothing of a dump that is gone.
+    """Return the scores of a place's samples, and the first samples themselves; nothing of a dump
+    that is gone.
 
     Raises:
         OSError: The dump cannot be read.
@@ -313,7 +347,11 @@ def _finite(scores: Iterable[float | None]) -> list[float]:
 
 def _markdown(sample: Sample) -> str:
     """Return a sample as Markdown in which nothing that a model wrote is anything but text."""
-    named = [("Prompt", sample.prompt), ("Response", sample.response), ("Ground truth", sample.ground_truth)]
+    named = [
+        ("Prompt", sample.prompt),
+        ("Response", sample.response),
+        ("Ground truth", sample.ground_truth),
+    ]
     parts = [f"**{name}:**\n\n{_fenced(text)}" for name, text in named if text is not None]
     if sample.score is not None:
         parts.append(f"**Score:** {sample.score:g}")

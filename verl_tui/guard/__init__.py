@@ -1,4 +1,6 @@
-"""Following runs without a screen, and running a command when one goes wrong or does better than before."""
+"""Following runs without a screen, and running a command when one goes wrong or does better than
+before.
+"""
 
 from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Guard, Orders, facts, follow, limited
 

@@ -6,18 +6,20 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui.guard.commands import event, variables
-from verl_tui.runs.best import best
+from verl_tui.runs.views.best import best
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.guard.commands import Event, Process
-    from verl_tui.runs.best import Best, BestBy
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.best import Best, BestBy
 
 
 class BestKeeper:
-    """Knows the best of each run so far, and its command: one at a time for each run, then for the newest best."""
+    """Knows the best of each run so far, and its command: one at a time for each run, then for the
+    newest best.
+    """
 
     def __init__(
         self,
@@ -51,7 +53,9 @@ class BestKeeper:
         return bool(self._running or self._waiting)
 
     def look(self, run: Run, now: float) -> Iterator[Event]:
-        """Yield a new best of a run. The first look only says what was best before anybody watched."""
+        """Yield a new best of a run. The first look only says what was best before anybody
+        watched.
+        """
         if self._looked.get(run.name) == run.revision:
             return
         self._looked[run.name] = run.revision
@@ -87,7 +91,9 @@ class BestKeeper:
         try:
             process = self._start(argv, facts(run, found))
         except OSError as error:
-            return event("problem", now, run, message=f"{argv[0]}: {(error.strerror or '').lower()}")
+            return event(
+                "problem", now, run, message=f"{argv[0]}: {(error.strerror or '').lower()}"
+            )
         self._running[run.name] = (run, process)
         return event("command", now, run, argv=argv, pid=process.pid, dry_run=False)
 
@@ -111,5 +117,11 @@ def facts(run: Run, found: Best) -> dict[str, str]:
 
 
 def _is_better(found: Best, known: Best) -> bool:
-    """Tell whether a best is another one than that known: a run that starts anew may lose its best of before."""
-    return found.step != known.step and (found.value > known.value) is not found.lowest and found.value != known.value
+    """Tell whether a best is another one than that known: a run that starts anew may lose its best
+    of before.
+    """
+    return (
+        found.step != known.step
+        and (found.value > known.value) is not found.lowest
+        and found.value != known.value
+    )

@@ -28,16 +28,24 @@ class Process(Protocol):
 
 
 def start(command: Sequence[str], facts: Mapping[str, str]) -> Process:
-    """Start a command beside us, with the facts in its environment; what it prints goes to standard error."""
+    """Start a command beside us, with the facts in its environment; what it prints goes to standard
+    error.
+    """
     # The user's own words are handed on as they are, through no shell.
     return subprocess.Popen(
-        list(command), env={**os.environ, **facts}, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno()
+        list(command),
+        env={**os.environ, **facts},
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
     )
 
 
 def variables(facts: Mapping[str, object]) -> dict[str, str]:
     """Return facts as environment variables `VERL_TUI_…`; what is not known is empty."""
-    return {f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "") for name, value in facts.items()}
+    return {
+        f"VERL_TUI_{name}": "" if value is None else str(value).replace("\0", "")
+        for name, value in facts.items()
+    }
 
 
 def event(kind: str, now: float, run: Run, **more: object) -> Event:

@@ -13,7 +13,7 @@ from verl_tui.health import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import looks
 from verl_tui.runs.life import unattended
-from verl_tui.runs.state import State, patience, state, waited
+from verl_tui.runs.views.state import State, patience, state, waited
 
 if TYPE_CHECKING:
     import threading
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.guard.commands import Event, Process
     from verl_tui.health import Finding
-    from verl_tui.runs.best import BestBy
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.best import BestBy
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
 """Findings that trip without being named."""
 QUIET, TRIPPED = 0, 2
 """Exit codes: nothing tripped; something did, `critical` as `check` has it."""
 _BETWEEN = 0.5
-"""Seconds between two looks; without news they cost next to nothing, and a run may hang without a word."""
+"""Seconds between two looks; without news they cost next to nothing, and a run may hang without a
+word.
+"""
 _OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
 _MAY_PASS = frozenset({"crash", "hang"})
 """Findings that trip only where they are critical, or the run is over."""
@@ -46,11 +48,17 @@ class Orders:
     """Program and arguments, empty to only tell."""
     dry_run: bool = False
     best: BestBy | None = None
-    """Run the command at each new best by this metric, and only tell of findings that trip; None: when one trips."""
+    """Run the command at each new best by this metric, and only tell of findings that trip; None:
+    when one trips.
+    """
 
 
 def limited(
-    config: Config, *, kl: float | None = None, reward_drop: float | None = None, count: int | None = None
+    config: Config,
+    *,
+    kl: float | None = None,
+    reward_drop: float | None = None,
+    count: int | None = None,
 ) -> Config:
     """Return a configuration with other limits for the circuit breakers; None leaves one as it is.
 
@@ -75,7 +83,10 @@ class Guard:
     """Knows the runs, what has tripped, and which command was run for whom."""
 
     def __init__(
-        self, monitor: Monitor, orders: Orders, start: Callable[[Sequence[str], Mapping[str, str]], Process] = start
+        self,
+        monitor: Monitor,
+        orders: Orders,
+        start: Callable[[Sequence[str], Mapping[str, str]], Process] = start,
     ) -> None:
         """Begin to watch.
 
@@ -94,7 +105,9 @@ class Guard:
         self._running: dict[str, Process] = {}
         self._over: set[str] = set()
         self._bests = (
-            None if orders.best is None else BestKeeper(orders.best, orders.command, start, dry_run=orders.dry_run)
+            None
+            if orders.best is None
+            else BestKeeper(orders.best, orders.command, start, dry_run=orders.dry_run)
         )
 
     @property
@@ -130,14 +143,20 @@ class Guard:
             # What follows from another finding trips through that one, where that one trips at all.
             if finding.consequence_of in self.orders.ids:
                 continue
-            # An error that may still be caught, a process that is stopped, a start that takes long: these are told on
-            # the screen, and stop nothing.
-            sure = finding.id not in _MAY_PASS or current in _OVER or finding.severity is Severity.CRITICAL
+            # An error that may still be caught, a process that is stopped, a start that takes long:
+            # these are told on the screen, and stop nothing.
+            sure = (
+                finding.id not in _MAY_PASS
+                or current in _OVER
+                or finding.severity is Severity.CRITICAL
+            )
             if finding.id in self.orders.ids and sure and name not in self._told:
                 self._told.add(name)
                 yield from self._trip(run, finding, current, now)
         # What nobody here writes may be a copy that goes on with its next piece.
-        over = current in _OVER and not (unattended(run) and (waited(run, now) or 0.0) <= patience(run))
+        over = current in _OVER and not (
+            unattended(run) and (waited(run, now) or 0.0) <= patience(run)
+        )
         if over and run.name not in self._over and run.name not in self._running:
             self._over.add(run.name)
             yield event("ended", now, run, state=current.value, step=run.step)
@@ -170,10 +189,17 @@ class Guard:
         try:
             process = self._start(self.orders.command, facts(run, finding, current))
         except OSError as error:
-            yield event("problem", now, run, message=f"{self.orders.command[0]}: {(error.strerror or '').lower()}")
+            yield event(
+                "problem",
+                now,
+                run,
+                message=f"{self.orders.command[0]}: {(error.strerror or '').lower()}",
+            )
             return
         self._running[run.name] = process
-        yield event("command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False)
+        yield event(
+            "command", now, run, argv=list(self.orders.command), pid=process.pid, dry_run=False
+        )
 
     def _commands(self, now: float) -> Iterator[Event]:
         for name, process in list(self._running.items()):

@@ -10,14 +10,14 @@ from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdict
 from verl_tui.health.guide import Band, Guide, Rule, load_guide
 from verl_tui.health.limits import response_limit
-from verl_tui.health.moment import moment
 from verl_tui.health.rule import RuleOnRun
+from verl_tui.health.rule_context import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.run import Run
 
 __all__ = [
@@ -42,7 +42,9 @@ class Judge:
         self.guide = guide
         self.run = run
         self._rules = [RuleOnRun(rule) for rule in guide.rules if rule.condition != "diagnosis"]
-        diagnoses = [DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"]
+        diagnoses = [
+            DIAGNOSES[rule.name](rule) for rule in guide.rules if rule.condition == "diagnosis"
+        ]
         self._by_numbers = [one for one in diagnoses if not one.alive]
         self._by_life = [one for one in diagnoses if one.alive]
         self._revision: int | None = None
@@ -53,7 +55,8 @@ class Judge:
         """Judge the run as it is.
 
         Args:
-            now: Seconds since the epoch; only liveness depends on it, never what is said of the numbers.
+            now: Seconds since the epoch; only liveness depends on it, never what is said of the
+                numbers.
         """
         look = moment(self.run, self.guide, now)
         if self._revision != self.run.revision:
@@ -67,14 +70,26 @@ class Judge:
         return Verdict(
             with_causes(findings, self.guide, partial(beginning, self.run)),
             tuple(one for one in judged if isinstance(one, NotJudged)),
-            tuple(sorted((*self._episodes, *self._heard(self._by_life)), key=lambda one: one.raised_step or 0)),
+            tuple(
+                sorted(
+                    (*self._episodes, *self._heard(self._by_life)),
+                    key=lambda one: one.raised_step or 0,
+                )
+            ),
         )
 
     def _heard(self, told: Sequence[RuleOnRun] | Sequence[Diagnosis]) -> Iterator[Episode]:
-        return (episode for one in told if one.rule.id not in self.guide.silenced for episode in one.episodes)
+        return (
+            episode
+            for one in told
+            if one.rule.id not in self.guide.silenced
+            for episode in one.episodes
+        )
 
     def band(self, indicator_id: str) -> tuple[float | None, float | None] | None:
-        """Return the healthy band of an indicator in this run, for charts; None where the guide knows none."""
+        """Return the healthy band of an indicator in this run, for charts; None where the guide
+        knows none.
+        """
         limit = response_limit(self.run, self.guide).value
         return self.guide.band(indicator_id, self.run.dialect, limit)
 
@@ -125,7 +140,11 @@ def _merge(id: str, variants: list[tuple[Finding, ...] | NotJudged]) -> list[Fin
         worst: dict[str | None, Finding] = {}
         for finding in (finding for findings in judged for finding in findings):
             known = worst.get(finding.key)
-            worst[finding.key] = finding if known is None or finding.severity > known.severity else known
+            worst[finding.key] = (
+                finding if known is None or finding.severity > known.severity else known
+            )
         return [*worst.values()]
-    reasons = dict.fromkeys(variant.reason for variant in variants if isinstance(variant, NotJudged))
+    reasons = dict.fromkeys(
+        variant.reason for variant in variants if isinstance(variant, NotJudged)
+    )
     return [NotJudged(id, "; ".join(reasons))]

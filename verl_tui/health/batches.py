@@ -1,4 +1,6 @@
-"""Silences by what single batches do: means of few scores swing by chance, and a batch far from the reference costs."""
+"""Silences by what single batches do: means of few scores swing by chance, and a batch far from the
+reference costs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from verl_tui.health.limits import figure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -25,11 +27,14 @@ _BEYOND = 1.5
 _STRETCH, _MOST = 40, 25
 """Points of a stretch of the past, and how many stretches are looked at, evenly spread over it."""
 _CALMER = 5.0
-"""A stretch in which it swung a fifth as far. Chance alone makes less: answers to one prompt, each its own score at
-first, become one score where it is learnt, so that groups of sixteen swing four times as far as at first."""
+"""A stretch in which it swung a fifth as far. Chance alone makes less: answers to one prompt, each
+its own score at first, become one score where it is learnt, so that groups of sixteen swing four
+times as far as at first.
+"""
 _HELD, _JUMP, _PEAK = 1000, 1.0, 0.5
-"""Points for which jumps of the loss are told at most, the size that makes one, and the share of the largest that is
-looked at, too; the KL must make up for half of it."""
+"""Points for which jumps of the loss are told at most, the size that makes one, and the share of
+the largest that is looked at, too; the KL must make up for half of it.
+"""
 _PROMPTS = ("data.train_batch_size", "rollout_batch_size", "num_prompts_per_step")
 """verl's name; OpenRLHF's and slime's; NeMo RL's."""
 _GROUP = 8.0
@@ -37,11 +42,12 @@ _GROUP = 8.0
 
 
 def by_batch_size(moment: Moment, key: str) -> str | None:
-    """Excuse swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were there all along.
+    """Excuse swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were
+    there all along.
 
-    A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by their number. Where
-    that number is not known, only what swings much further than it used to is no chance. The tutorials' own logs are
-    judged by the guide's figure as it stands.
+    A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by
+    their number. Where that number is not known, only what swings much further than it used to is
+    no chance. The tutorials' own logs are judged by the guide's figure as it stands.
     """
     series = moment.known(key)
     if moment.run.dialect == "tutorial" or series is None:
@@ -62,10 +68,11 @@ def by_batch_size(moment: Moment, key: str) -> str | None:
 
 
 def by_reference_kl(moment: Moment, key: str) -> str | None:
-    """Excuse a loss that jumps where the KL to the reference jumps as far at that step: it is a term of the loss.
+    """Excuse a loss that jumps where the KL to the reference jumps as far at that step: it is a
+    term of the loss.
 
-    TRL's loss holds β times that KL, so that one answer far from the reference makes it jump. verl's policy loss is
-    next to 0 and holds no such term: its jumps are many times those of a KL.
+    TRL's loss holds β times that KL, so that one answer far from the reference makes it jump.
+    verl's policy loss is next to 0 and holds no such term: its jumps are many times those of a KL.
     """
     loss, kl = moment.known(key), moment.known(moment.indicators.get("reference_kl"))
     if loss is None or kl is None or len(loss) < _ENOUGH:
@@ -78,7 +85,9 @@ def by_reference_kl(moment: Moment, key: str) -> str | None:
     lately = list(zip(loss.steps[-_HELD:], loss.tail(_HELD), strict=True))
     most = max(abs(value) for _, value in lately)
     peaks = [step for step, value in lately if abs(value) >= max(_PEAK * most, _JUMP)]
-    if most < _JUMP or not all(_times(kl, step, usual[1]) >= _PEAK * _times(loss, step, usual[0]) for step in peaks):
+    if most < _JUMP or not all(
+        _times(kl, step, usual[1]) >= _PEAK * _times(loss, step, usual[0]) for step in peaks
+    ):
         return None
     return f"{kl.key} jumps as far at that step: it is a term of the loss"
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _TRIM = 5
-"""From so many values on, the least and the greatest stay out of a block's mean: single outliers are no level."""
+"""From so many values on, the least and the greatest stay out of a block's mean: single outliers
+are no level.
+"""
 
 
 class Block(NamedTuple):
@@ -27,11 +29,15 @@ class Block(NamedTuple):
     told: int
     """Step of the first metric's next point: until then the last one might have changed."""
     errors: tuple[float, ...] = ()
-    """Standard error of each level by the differences of neighbours, nan below two values; empty if not asked for."""
+    """Standard error of each level by the differences of neighbours, nan below two values; empty if
+    not asked for.
+    """
 
 
 class Blocks:
-    """Cuts metrics at every so many points of the first one, as far as these will not change any more."""
+    """Cuts metrics at every so many points of the first one, as far as these will not change any
+    more.
+    """
 
     def __init__(self, size: int, *, errors: bool = False) -> None:
         """Begin without blocks.
@@ -51,8 +57,10 @@ class Blocks:
         """Return whether everything begins anew, and the new blocks.
 
         Args:
-            series: The metrics, always as many; the first one sets the pace. None where the log has none.
-            end: Step the run has reached; points of an abandoned segment beyond it are left out. None = no end.
+            series: The metrics, always as many; the first one sets the pace. None where the log has
+                none.
+            end: Step the run has reached; points of an abandoned segment beyond it are left out.
+                None = no end.
         """
         over = self._changed(series)
         if over or len(self._reached) != len(series):
@@ -68,7 +76,9 @@ class Blocks:
             values = [self._values(i, one, last) for i, one in enumerate(series)]
             errors = tuple(map(error, values)) if self._errors else ()
             self._next += self._size
-            blocks.append(Block(first, last, tuple(map(level, values)), driver.steps[self._next], errors))
+            blocks.append(
+                Block(first, last, tuple(map(level, values)), driver.steps[self._next], errors)
+            )
         return over, blocks
 
     def _changed(self, series: Sequence[Series | None]) -> bool:
@@ -97,7 +107,9 @@ class Blocks:
 
 
 def level(values: Sequence[float]) -> float:
-    """Return the mean of the finite values, without the least and the greatest where there are several."""
+    """Return the mean of the finite values, without the least and the greatest where there are
+    several.
+    """
     if not math.isfinite(sum(values)):
         values = [value for value in values if math.isfinite(value)]
     if len(values) >= _TRIM:
@@ -106,7 +118,9 @@ def level(values: Sequence[float]) -> float:
 
 
 def error(values: Sequence[float]) -> float:
-    """Return the standard error of the mean of the finite values; a slope or a step within them hardly counts."""
+    """Return the standard error of the mean of the finite values; a slope or a step within them
+    hardly counts.
+    """
     known = [value for value in values if math.isfinite(value)]
     if len(known) < 2:
         return math.nan

@@ -1,4 +1,6 @@
-"""What a run's own settings have to do with a failure: sentences that name the setting, its value and the figure."""
+"""What a run's own settings have to do with a failure: sentences that name the setting, its value
+and the figure.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.limits import KL_COEF, RESPONSE_LIMITS, adaptive, figure, kl_coefficient, setting
+from verl_tui.health.limits import (
+    KL_COEF,
+    RESPONSE_LIMITS,
+    adaptive,
+    figure,
+    kl_coefficient,
+    setting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +37,14 @@ class Cause(NamedTuple):
 
 
 def drift_causes(run: Run) -> Sequence[Cause]:
-    """Return the settings that let a policy run away: a weak or fixed KL term, a high learning rate, a wide clip."""
-    return [cause for look in (_kl_coef, _controller, _learning_rate, _clip) if (cause := look(run)) is not None]
+    """Return the settings that let a policy run away: a weak or fixed KL term, a high learning
+    rate, a wide clip.
+    """
+    return [
+        cause
+        for look in (_kl_coef, _controller, _learning_rate, _clip)
+        if (cause := look(run)) is not None
+    ]
 
 
 def length_cause(run: Run) -> Sequence[Cause]:
@@ -40,7 +55,10 @@ def length_cause(run: Run) -> Sequence[Cause]:
     return [Cause("max_response_length", f"config: {_said(run, *stated)}")]
 
 
-CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {"drift": drift_causes, "length": length_cause}
+CAUSES: Mapping[str, Callable[[Run], Sequence[Cause]]] = {
+    "drift": drift_causes,
+    "length": length_cause,
+}
 """Name in the guide -> the settings that are looked at."""
 
 
@@ -55,26 +73,39 @@ def _kl_coef(run: Run) -> Cause | None:
 def _controller(run: Run) -> Cause | None:
     if adaptive(run) is not False:
         return None
-    stated = setting(run, ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"])
+    stated = setting(
+        run, ["kl_controller", "kl_ctrl.type", "kl_ctrl_type", "kl_ctrl", "adap_kl_ctrl"]
+    )
     said = _said(run, *stated) if stated is not None else "the KL controller is a fixed one"
     return Cause("kl_controller", f"config: {said}: the KL controller does not adapt")
 
 
 def _learning_rate(run: Run) -> Cause | None:
-    stated = figure(run, ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"))
+    stated = figure(
+        run, ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr")
+    )
     if stated is None or stated[1] <= _LEARNING_RATE:
         return None
-    return Cause("learning_rate", f"config: {_said(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)")
+    return Cause(
+        "learning_rate",
+        f"config: {_said(run, *stated)} is above {number(_LEARNING_RATE)} (heuristic)",
+    )
 
 
 def _clip(run: Run) -> Cause | None:
     stated = figure(run, ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon"))
     if stated is None or stated[1] <= _CLIP:
         return None
-    return Cause("clip_ratio", f"config: {_said(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}")
+    return Cause(
+        "clip_ratio", f"config: {_said(run, *stated)} is wider than the usual 0.1–{number(_CLIP)}"
+    )
 
 
 def _said(run: Run, key: str, value: object) -> str:
-    said = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    said = (
+        number(value)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)
+    )
     origin = PurePath(run.settings_origin.get(key, "")).name
     return f"{key} {said}" + (f" ({origin})" if origin and origin != "console" else "")

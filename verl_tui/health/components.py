@@ -23,8 +23,10 @@ _COMPONENT = re.compile(
     r"|critic/(?!scores?/|rewards/|advantages/|returns/|values/|vf_)(?P<verl>\w+)/mean"
     r"|samples/(?:extra_)?(?P<dump>.+)"
 )
-"""TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793, 4545; what a reward
-manager returns as `reward_extra_info`), and what a dump says beside a sample's score."""
+"""TRL's `rewards/{function}/mean`, the parts that users add to verl (pull requests 4698, 5793,
+4545; what a reward manager returns as `reward_extra_info`), and what a dump says beside a sample's
+score.
+"""
 _NO_COMPONENT = re.compile(
     r".*[/_](?:length|len|tokens?|chars|words|turns?|time|seconds|latency|std|min|max|median|p\d\d|kl|entropy|count"
     r"|number|num|penalty|costs?|errors?|failures?|violations?|advantages?|repetition|distinct_\d|index|level"
@@ -32,8 +34,9 @@ _NO_COMPONENT = re.compile(
     r"|/(?:num|n|is|has)_.+|/(?:rewards?|scores?|total|sum|overall)"
     r"|/(?:chosen|rejected|margins|accuracies)"
 )
-"""Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the task, totals; and
-what DPO calls rewards, of which that of the rejected answer falls as it learns."""
+"""Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the
+task, totals; and what DPO calls rewards, of which that of the rejected answer falls as it learns.
+"""
 
 
 @lru_cache(256)
@@ -57,7 +60,8 @@ def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
 def _name(key: str) -> str | None:
     """Return what a part is called, None where the key is none."""
     found = _COMPONENT.fullmatch(key)
-    # Our own figures of samples are no parts of a reward; an extra of such a name is `samples/extra_…`.
+    # Our own figures of samples are no parts of a reward; an extra of such a name is
+    # `samples/extra_…`.
     if found is None or key.removeprefix(PREFIX) in RESERVED:
         return None
     name = str(found[found.lastgroup or 0])
@@ -68,7 +72,8 @@ _WEIGHTS = ("reward_weights",)
 
 
 def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
-    """Return the weights of a reward's parts where the run's settings state them, in the order in which they come.
+    """Return the weights of a reward's parts where the run's settings state them, in the order in
+    which they come.
 
     TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
     """

@@ -1,4 +1,6 @@
-"""One cause, one finding: which findings only follow from another one, by their rules and by when they began."""
+"""One cause, one finding: which findings only follow from another one, by their rules and by when
+they began.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +16,39 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _TOLERANCE = 10
-"""Logged points by which a consequence may seem to begin before its cause: windows blur the beginning of both, and
-diagnoses by blocks know theirs by ten points."""
+"""Logged points by which a consequence may seem to begin before its cause: windows blur the
+beginning of both, and diagnoses by blocks know theirs by ten points.
+"""
 
 
 def with_causes(
     findings: Iterable[Finding], guide: Guide, earlier: Callable[[Finding, int], int | None]
 ) -> tuple[Finding, ...]:
-    """Name in each finding the one that it follows from, where there is one; a chain of them ends at its first cause.
+    """Name in each finding the one that it follows from, where there is one; a chain of them ends
+    at its first cause.
 
-    A finding follows from another if the other's rule explains it, it is no worse, and it began no earlier than the
-    other did. What its rule calls a sign may have begun before.
+    A finding follows from another if the other's rule explains it, it is no worse, and it began no
+    earlier than the other did. What its rule calls a sign may have begun before.
 
     Args:
         findings: What was found.
         guide: The rules in force.
-        earlier: Returns the step so many logged points before a finding's beginning, None where it has no beginning.
+        earlier: Returns the step so many logged points before a finding's beginning, None where it
+            has no beginning.
     """
     found = list(findings)
-    explaining = [(one, rule) for one in found if (rule := guide.rule(one.id)) and (rule.explains or rule.signs)]
+    explaining = [
+        (one, rule)
+        for one in found
+        if (rule := guide.rule(one.id)) and (rule.explains or rule.signs)
+    ]
     if not explaining:
         return tuple(found)
     direct = {
         at: cause
         for at, one in enumerate(found)
-        if (cause := next((c for c, rule in explaining if _follows(one, c, rule, earlier)), None)) is not None
+        if (cause := next((c for c, rule in explaining if _follows(one, c, rule, earlier)), None))
+        is not None
     }
     return tuple(
         replace(one, consequence_of=_first(direct, found, at).id) if at in direct else one
@@ -46,8 +56,14 @@ def with_causes(
     )
 
 
-def _follows(one: Finding, cause: Finding, rule: Rule, earlier: Callable[[Finding, int], int | None]) -> bool:
-    if one.id not in (*rule.explains, *rule.signs) or one.severity > cause.severity or one.since_step is None:
+def _follows(
+    one: Finding, cause: Finding, rule: Rule, earlier: Callable[[Finding, int], int | None]
+) -> bool:
+    if (
+        one.id not in (*rule.explains, *rule.signs)
+        or one.severity > cause.severity
+        or one.since_step is None
+    ):
         return False
     least = earlier(cause, rule.before if one.id in rule.signs else _TOLERANCE)
     return least is not None and one.since_step >= least
@@ -62,7 +78,9 @@ def _first(direct: dict[int, Finding], found: Sequence[Finding], at: int) -> Fin
 
 
 def beginning(run: Run, finding: Finding, points: int) -> int | None:
-    """Return the step so many logged points before a finding began, by the metric that it judged."""
+    """Return the step so many logged points before a finding began, by the metric that it
+    judged.
+    """
     since = finding.since_step
     series = run.series(finding.key) if finding.key is not None else None
     if since is None or series is None or not len(series):

@@ -54,7 +54,9 @@ class NotJudged:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A finding from when it was raised to when it was cleared: what history is made of. Its clock is steps."""
+    """A finding from when it was raised to when it was cleared: what history is made of. Its clock
+    is steps.
+    """
 
     id: str
     """Public name of the rule."""
@@ -92,7 +94,11 @@ class Verdict:
             return ()
         first = next((one for one in self.findings if one.id == cause.id), None)
         # Of several findings of one rule the first one carries them.
-        return tuple(one for one in self.findings if one.consequence_of == cause.id) if first == cause else ()
+        return (
+            tuple(one for one in self.findings if one.consequence_of == cause.id)
+            if first == cause
+            else ()
+        )
 
     @property
     def severity(self) -> Severity | None:

@@ -1,4 +1,6 @@
-"""When a breach may be spoken of: a silence that depends on the numbers is asked at the time, not with hindsight."""
+"""When a breach may be spoken of: a silence that depends on the numbers is asked at the time, not
+with hindsight.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,20 @@ class _Heard:
 
 
 class Gate:
-    """Cuts breaches where a silence excused them, so that what was said at a step depends on nothing after it."""
+    """Cuts breaches where a silence excused them, so that what was said at a step depends on
+    nothing after it.
+    """
 
     def __init__(self) -> None:
         self._heard: dict[int, _Heard] = {}
         """By the step at which the breach could be told."""
 
     def cut(
-        self, spans: Iterable[Span], steps: Sequence[int], excused: Callable[[int], bool], cooldown: int
+        self,
+        spans: Iterable[Span],
+        steps: Sequence[int],
+        excused: Callable[[int], bool],
+        cooldown: int,
     ) -> list[Span]:
         """Return the parts of breaches that nothing excused at the time.
 
@@ -49,7 +57,9 @@ class Gate:
         """
         return [part for span in spans for part in self._parts(span, steps, excused, cooldown)]
 
-    def _parts(self, span: Span, steps: Sequence[int], excused: Callable[[int], bool], cooldown: int) -> Iterator[Span]:
+    def _parts(
+        self, span: Span, steps: Sequence[int], excused: Callable[[int], bool], cooldown: int
+    ) -> Iterator[Span]:
         first, newest = bisect_left(steps, span.raised), len(steps) - 1
         stop = len(steps) if span.cleared is None else bisect_left(steps, span.cleared)
         heard = self._heard.setdefault(span.raised, _Heard(first))
@@ -63,7 +73,9 @@ class Gate:
 
 
 def _opened(span: Span, changes: Sequence[tuple[int, int, bool]], cooldown: int) -> Iterator[Span]:
-    """Yield the stretches of a breach in which it was not excused; a short pause makes no new one."""
+    """Yield the stretches of a breach in which it was not excused; a short pause makes no new
+    one.
+    """
     part: Span | None = None
     closed = 0
     for place, step, excused in changes:

@@ -28,7 +28,9 @@ class Rule:
     """One entry of the guide. Which fields matter depends on the condition."""
 
     id: str
-    """Public name, e.g. `kl-high`. Several variants of a rule share it where logs differ in what they offer."""
+    """Public name, e.g. `kl-high`. Several variants of a rule share it where logs differ in what
+    they offer.
+    """
     severity: Severity
     title: str
     """What is judged, in a few words, as it stands in a sentence."""
@@ -38,7 +40,9 @@ class Rule:
     indicator: str = ""
     """What is judged: an indicator's id …"""
     metric: tuple[str, ...] = ()
-    """… or verl's present name of a metric, alternatives in order; with `*` every matching key on its own."""
+    """… or verl's present name of a metric, alternatives in order; with `*` every matching key on
+    its own.
+    """
     parts: bool = False
     """Whether each part of the reward is judged, and not the indicator itself."""
     beside_indicator: str = ""
@@ -53,7 +57,9 @@ class Rule:
     low: float = 0.0
     high: float = 0.0
     of: str = ""
-    """A limit of the run's own settings that the threshold is a multiple of, see `verl_tui.health.limits`."""
+    """A limit of the run's own settings that the threshold is a multiple of, see
+    `verl_tui.health.limits`.
+    """
     window: int = 1
     """Points (logged steps) looked at."""
     why_window: str = ""
@@ -87,23 +93,31 @@ class Rule:
     not_in: Mapping[str, str] = field(default_factory=dict)
     """Dialect -> why it is not judged there."""
     silent: tuple[str, ...] = ()
-    """Names of the silences that may excuse a run from it, see `verl_tui.health.silence`."""
+    """Names of the silences that may excuse a run from it, see `verl_tui.health.applicability`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     label: str = ""
     """A remark that belongs to every finding, e.g. what a measurement really is."""
     false_when: str = ""
-    """What would make it false on a log of another unit, scale or sparsity, and what is done about that."""
+    """What would make it false on a log of another unit, scale or sparsity, and what is done about
+    that.
+    """
     meaning: str = ""
     advice: str = ""
     source: str = ""
     """The document that the threshold is from, or `heuristic`."""
     null_rate: str = ""
-    """Of how many measured runs without a fault it spoke, e.g. `0 of 600`; empty where its figures were changed."""
+    """Of how many measured runs without a fault it spoke, e.g. `0 of 600`; empty where its figures
+    were changed.
+    """
     causes: str = ""
-    """Which settings may be to blame and are looked at then, see `verl_tui.health.causes`: `drift` or `length`."""
+    """Which settings may be to blame and are looked at then, see `verl_tui.health.causes`: `drift`
+    or `length`.
+    """
     explains: tuple[str, ...] = ()
-    """Ids of what only follows from this where it begins no earlier, see `verl_tui.health.consequences`."""
+    """Ids of what only follows from this where it begins no earlier, see
+    `verl_tui.health.consequences`.
+    """
     signs: tuple[str, ...] = ()
     """Ids of what is a sign of this and may begin earlier."""
     before: int = 300
@@ -151,14 +165,19 @@ class Guide:
         Args:
             indicator_id: Public id, e.g. `policy_kl`.
             dialect: Whose names the log uses.
-            response_limit: The run's limit of response length; without it the user's setting, else the guide's 512.
+            response_limit: The run's limit of response length; without it the user's setting, else
+                the guide's 512.
 
         Returns:
             Lower and upper limit, each None where open; None where the guide knows no band.
         """
         for band in self.bands:
             if band.indicator == indicator_id and dialect in band.dialects:
-                unit = (response_limit or self.response_limit or ASSUMED_RESPONSE_LIMIT) if band.of else 1.0
+                unit = (
+                    (response_limit or self.response_limit or ASSUMED_RESPONSE_LIMIT)
+                    if band.of
+                    else 1.0
+                )
                 return (
                     None if band.low is None else band.low * unit,
                     None if band.high is None else band.high * unit,
@@ -209,14 +228,34 @@ STREAMS: Mapping[str, bool] = MappingProxyType(
 )
 """Kind of a stream -> whether it needs a second input."""
 
-LIMIT_NAMES = ("", "response-limit", "target-kl", "kl-band", "staleness-limit", "gradient-clip", "kl-scale")
+LIMIT_NAMES = (
+    "",
+    "response-limit",
+    "target-kl",
+    "kl-band",
+    "staleness-limit",
+    "gradient-clip",
+    "kl-scale",
+)
 """What a threshold may be a multiple of, see `verl_tui.health.limits`."""
 
 CAUSE_NAMES = ("", "drift", "length")
 """Groups of settings that may be to blame, see `verl_tui.health.causes`."""
 
 _COUNTS = ("window", "count", "hold", "recent", "least", "before")
-_NUMBERS = ("threshold", "low", "high", "factor", "spread", "floor", "tail", "ignore", "share", "clear", "climb")
+_NUMBERS = (
+    "threshold",
+    "low",
+    "high",
+    "factor",
+    "spread",
+    "floor",
+    "tail",
+    "ignore",
+    "share",
+    "clear",
+    "climb",
+)
 _LISTS = ("metric", "beside_metric", "dialects", "silent", "explains", "signs")
 _FIELDS = {item.name for item in fields(Rule)}
 _TRENDS = ("", "rising", "not rising")
@@ -226,8 +265,8 @@ def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
     """Return the guide, with a user's changes.
 
     Args:
-        overrides: `silence` (list of ids), `response_limit` (tokens) and `rules`: id (or `id/variant`) -> fields to
-            change; an id that the guide does not know is a new rule.
+        overrides: `silence` (list of ids), `response_limit` (tokens) and `rules`: id (or
+            `id/variant`) -> fields to change; an id that the guide does not know is a new rule.
 
     Raises:
         ValueError: A rule, or a change of one, makes no sense; the text names rule and field.
@@ -236,24 +275,36 @@ def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
     overrides = overrides or {}
     for key in overrides:
         if key not in ("silence", "response_limit", "rules"):
-            raise ValueError(f"health settings: unknown field `{key}`; known are silence, response_limit, rules")
+            raise ValueError(
+                f"health settings: unknown field `{key}`; known are silence, response_limit, rules"
+            )
     changes = overrides.get("rules", {})
     if not isinstance(changes, Mapping):
-        raise ValueError("health settings, field `rules`: must be a table of rules, each with its fields")
+        raise ValueError(
+            "health settings, field `rules`: must be a table of rules, each with its fields"
+        )
     rules = {rule.name: rule for rule in entries}
     for name, change in changes.items():
         if not isinstance(change, Mapping):
             raise ValueError(f"rule `{name}`: must be a table of fields, not {change!r}")
         rules[name] = _change(rules[name], change) if name in rules else _new(name, change)
     limit = overrides.get("response_limit")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0):
-        raise ValueError(f"health settings, field `response_limit`: must be a number of tokens above 0, not {limit!r}")
-    return Guide(tuple(rules.values()), bands, _silenced(overrides.get("silence", ()), rules), limit)
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0
+    ):
+        raise ValueError(
+            f"health settings, field `response_limit`: must be a number of tokens above 0, not {limit!r}"
+        )
+    return Guide(
+        tuple(rules.values()), bands, _silenced(overrides.get("silence", ()), rules), limit
+    )
 
 
 def _silenced(names: object, rules: Mapping[str, Rule]) -> frozenset[str]:
     if isinstance(names, str) or not isinstance(names, list | tuple | set | frozenset):
-        raise ValueError(f"health settings, field `silence`: must be a list of rule ids, not {names!r}")
+        raise ValueError(
+            f"health settings, field `silence`: must be a list of rule ids, not {names!r}"
+        )
     known = {rule.id for rule in rules.values()}
     for name in names:
         if name not in known:
@@ -285,16 +336,22 @@ def _new(name: str, change: Mapping[str, Any]) -> Rule:
         if needed not in change:
             raise ValueError(f"rule `{name}`: field `{needed}` is missing; a new rule needs it")
     if change["condition"] == "diagnosis":
-        raise ValueError(f"rule `{name}`, field `condition`: a diagnosis is code; a new rule needs another condition")
+        raise ValueError(
+            f"rule `{name}`, field `condition`: a diagnosis is code; a new rule needs another condition"
+        )
     title = change.get("title") or change.get("metric") or change.get("indicator")
     title = title[0] if isinstance(title, list) and title else title
-    return _rule({"source": "your settings", **change, "id": id, "variant": variant, "title": title or id})
+    return _rule(
+        {"source": "your settings", **change, "id": id, "variant": variant, "title": title or id}
+    )
 
 
 def _change(rule: Rule, change: Mapping[str, Any]) -> Rule:
     for key in change:
         if key in ("id", "variant"):
-            raise ValueError(f"rule `{rule.name}`, field `{key}`: a rule's name is public and cannot be changed")
+            raise ValueError(
+                f"rule `{rule.name}`, field `{key}`: a rule's name is public and cannot be changed"
+            )
     checked = _checked(rule.name, change)
     # A threshold of the user's own is no longer the document's, and nobody has measured it.
     if checked.keys() & {*_NUMBERS, *_COUNTS}:
@@ -308,7 +365,9 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
     condition = checked["condition"]
     for needed in NEEDED.get(condition, ()):
         if needed not in checked:
-            raise ValueError(f"rule `{name}`, field `{needed}`: is missing; the condition `{condition}` needs it")
+            raise ValueError(
+                f"rule `{name}`, field `{needed}`: is missing; the condition `{condition}` needs it"
+            )
     return _sound(Rule(**checked))
 
 
@@ -338,7 +397,9 @@ def _field(where: str, key: str, value: object) -> object:
         return _words(where, value)
     if key in (*_SWITCHES, "not_in"):
         if not isinstance(value, bool if key in _SWITCHES else Mapping):
-            raise ValueError(f"{where}: must be {'true or false' if key in _SWITCHES else 'a table'}, not {value!r}")
+            raise ValueError(
+                f"{where}: must be {'true or false' if key in _SWITCHES else 'a table'}, not {value!r}"
+            )
         return value
     if not isinstance(value, str):
         raise ValueError(f"{where}: must be text, not {value!r}")
@@ -346,8 +407,14 @@ def _field(where: str, key: str, value: object) -> object:
 
 
 def _number(where: str, value: object, *, whole: bool) -> float:
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or math.isnan(value):
-        raise ValueError(f"{where}: must be a {'whole number' if whole else 'number'}, not {value!r}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int if whole else int | float)
+        or math.isnan(value)
+    ):
+        raise ValueError(
+            f"{where}: must be a {'whole number' if whole else 'number'}, not {value!r}"
+        )
     if whole and value < 1:
         raise ValueError(f"{where}: must be at least 1, not {value!r}")
     return value
@@ -368,19 +435,30 @@ def _sound(rule: Rule) -> Rule:
     _among(f"{where}, field `trend`", rule.trend, _TRENDS)
     _among(f"{where}, field `of`", rule.of, LIMIT_NAMES)
     _among(f"{where}, field `causes`", rule.causes, CAUSE_NAMES)
-    for field_, indicator in (("indicator", rule.indicator), ("beside_indicator", rule.beside_indicator)):
+    for field_, indicator in (
+        ("indicator", rule.indicator),
+        ("beside_indicator", rule.beside_indicator),
+    ):
         if indicator:
             _among(f"{where}, field `{field_}`", indicator, INDICATORS)
     for dialect in (*rule.dialects, *rule.not_in):
         _among(f"{where}, field `dialects`", dialect, DIALECTS)
     if rule.condition != "diagnosis" and not rule.indicator and not rule.metric:
-        raise ValueError(f"{where}, field `metric`: is missing; a rule judges a metric or an indicator")
+        raise ValueError(
+            f"{where}, field `metric`: is missing; a rule judges a metric or an indicator"
+        )
     if STREAMS[rule.stream] and not rule.beside_indicator and not rule.beside_metric:
-        raise ValueError(f"{where}, field `beside_metric`: is missing; the stream `{rule.stream}` has two inputs")
+        raise ValueError(
+            f"{where}, field `beside_metric`: is missing; the stream `{rule.stream}` has two inputs"
+        )
     if rule.condition == "outside" and not rule.low < rule.high:
-        raise ValueError(f"{where}, field `low`: must be below `high` ({rule.low} is not below {rule.high})")
+        raise ValueError(
+            f"{where}, field `low`: must be below `high` ({rule.low} is not below {rule.high})"
+        )
     if not 0 <= rule.clear < rule.share <= 1:
-        raise ValueError(f"{where}, field `clear`: must be from 0 to below `share`, and `share` at most 1")
+        raise ValueError(
+            f"{where}, field `clear`: must be from 0 to below `share`, and `share` at most 1"
+        )
     return rule
 
 

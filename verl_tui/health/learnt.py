@@ -1,4 +1,6 @@
-"""What has been learnt: silences where the reward is at its top or rises, and answers that are right or wrong."""
+"""What has been learnt: silences where the reward is at its top or rises, and answers that are
+right or wrong.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +13,34 @@ from verl_tui.health.components import components, weights
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
-"""Newest points that evidence is sought in, those that tell what is new, and how many there must be: heuristic."""
+"""Newest points that evidence is sought in, those that tell what is new, and how many there must
+be: heuristic.
+"""
 _TOP = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 _MOSTLY = 0.7
 """Share of groups that are all right from which on those are why none has a spread: heuristic."""
 _BEST, _BEGUN = 0.9, 0.5
-"""Without a known top, a reward is at it that lies at nine tenths of its range and began below half: heuristic."""
+"""Without a known top, a reward is at it that lies at nine tenths of its range and began below
+half: heuristic.
+"""
 _NEAR = 1 - (1 - _BEST) / (1 - _BEGUN)
 """Both together: so far from where it began to its highest."""
 _FEWEST, _SURE, _GOOD_PART = 3, 3.0, 0.3
-"""A reward gains that lies three standard errors above what it was 100 points ago, by three tenths of the way between
-its lowest and its highest mean so far; three points are the fewest that make a mean. Heuristic."""
+"""A reward gains that lies three standard errors above what it was 100 points ago, by three tenths
+of the way between its lowest and its highest mean so far; three points are the fewest that make a
+mean. Heuristic.
+"""
 _HALF = 0.5
 """Of what was left to be learnt: heuristic."""
 _LIKE = 0.6
-"""Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points: real ones have had
-0.7 and more, what counts words or judges by degrees up to 0.4."""
+"""Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
+real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
+"""
 _MOST = 100
 """Stretches of a long past that are looked at."""
 _HUGE = 1e100
@@ -43,8 +52,9 @@ _BELOW = -1e-9
 def solved(moment: Moment, _key: str) -> str | None:
     """Excuse what says that a run does not learn where its reward is next to the top of its scale.
 
-    On a scale that ends at 1 that is known. On others it is the best so far, if the run began far below. Where no group
-    has any spread, the mean of the newest points tells how many groups are all right.
+    On a scale that ends at 1 that is known. On others it is the best so far, if the run began far
+    below. Where no group has any spread, the mean of the newest points tells how many groups are
+    all right.
     """
     reward = moment.known(moment.indicators.get("reward"))
     newest = _finite(reward.tail(_ENOUGH)) if reward is not None else []
@@ -53,7 +63,9 @@ def solved(moment: Moment, _key: str) -> str | None:
     if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
         return _at_its_best(reward, fmean(newest)) or _all_parts(moment, reward)
     # Few points show what has just been solved, many what small batches hide.
-    mean = max(fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count))))
+    mean = max(
+        fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count)))
+    )
     if mean >= _TOP:
         return f"the task is solved: {reward.key} is {mean:.3g} of 1"
     if fmean(newest) >= _MOSTLY and max(newest) >= 1:
@@ -86,7 +98,9 @@ def learning(moment: Moment, _key: str) -> str | None:
 
 
 def gains(values: Sequence[float]) -> bool:
-    """Return whether the newest values have surely gained a good part of all that there was to gain so far."""
+    """Return whether the newest values have surely gained a good part of all that there was to gain
+    so far.
+    """
     size = min(_SCORES, len(values) // 3)
     first = max(0, len(values) - _POINTS - 2 * size)
     then, now = _finite(values[first : first + size]), _finite(values[len(values) - size :])
@@ -102,27 +116,36 @@ def gains(values: Sequence[float]) -> bool:
 
 
 def _all_parts(moment: Moment, reward: Series) -> str | None:
-    """Excuse a reward that is the sum of its parts, all of which are next to 1, the end of their scales."""
+    """Excuse a reward that is the sum of its parts, all of which are next to 1, the end of their
+    scales.
+    """
     keys = components(moment.run.keys, reward.key)
     parts = [one for key in keys if (one := moment.known(key)) is not None]
     if not parts or any(one.highest > 1 for one in parts):
         return None
     known = weights(moment.run, keys)
     levels = {one.key: fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in parts}
-    whole, now = sum(known.get(key, 1.0) * level for key, level in levels.items()), _finite(reward.tail(_SCORES))
+    whole, now = (
+        sum(known.get(key, 1.0) * level for key, level in levels.items()),
+        _finite(reward.tail(_SCORES)),
+    )
     if min(levels.values()) < _TOP or not now or abs(whole - fmean(now)) > (1 - _TOP) * abs(whole):
         return None
     return f"the task is solved: {', '.join(levels)} are next to 1"
 
 
 def all_parts_solved(moment: Moment, _key: str) -> str | None:
-    """Excuse a distance from the reference that no reward can be bought with: all parts of it are at their top."""
+    """Excuse a distance from the reference that no reward can be bought with: all parts of it are
+    at their top.
+    """
     reward = moment.known(moment.indicators.get("reward"))
     return _all_parts(moment, reward) if reward is not None else None
 
 
 def has_learnt(values: Sequence[float]) -> bool:
-    """Return whether shares of answers that are right are next to 1, or have come half of the way, or just gain."""
+    """Return whether shares of answers that are right are next to 1, or have come half of the way,
+    or just gain.
+    """
     known = _finite(values)
     size = min(_SCORES, len(known) // 3)
     if size < _FEWEST:
@@ -132,10 +155,11 @@ def has_learnt(values: Sequence[float]) -> bool:
 
 
 def right_or_wrong(means: Sequence[float], spreads: Sequence[float]) -> bool:
-    """Return whether scores are 0 or 1, by their mean and standard deviation at each of some points.
+    """Return whether scores are 0 or 1, by their mean and standard deviation at each of some
+    points.
 
-    Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such points by somewhat
-    less, too.
+    Scores of 0 and 1 with a mean m spread by √(m(1−m)), others by less; the means of several such
+    points by somewhat less, too.
     """
     pairs = [(m, s) for m, s in zip(means, spreads, strict=False) if math.isfinite(m + s)]
     if len(pairs) < _FEWEST or not all(0 <= m <= 1 for m, _ in pairs):

@@ -1,4 +1,6 @@
-"""Limits that rules are relative to: they stand in the run's settings, in the user's, or are assumed."""
+"""Limits that rules are relative to: they stand in the run's settings, in the user's, or are
+assumed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Limit(NamedTuple):
 
 
 def setting(run: Run, names: Sequence[str]) -> tuple[str, object] | None:
-    """Return a setting by the last parts of its dotted name; earlier names first, then the shortest full name."""
+    """Return a setting by the last parts of its dotted name; earlier names first, then the shortest
+    full name.
+    """
     return run.config.find(names)
 
 
@@ -52,13 +56,22 @@ RESPONSE_LIMITS = (
 
 
 def response_limit(run: Run, guide: Guide) -> Limit:
-    """Return the longest response in tokens: the run's settings, else the user's, else the tutorials' 512."""
-    # `data.max_response_length` before others: verl's rollout section repeats it for engines of its own.
+    """Return the longest response in tokens: the run's settings, else the user's, else the
+    tutorials' 512.
+    """
+    # `data.max_response_length` before others: verl's rollout section repeats it for engines of its
+    # own.
     if stated := figure(run, RESPONSE_LIMITS):
         return Limit(stated[1], f"the limit {number(stated[1])} ({stated[0]})")
     if guide.response_limit is not None:
-        return Limit(guide.response_limit, f"the limit {number(guide.response_limit)} (your settings)")
-    return Limit(ASSUMED_RESPONSE_LIMIT, f"the limit {number(ASSUMED_RESPONSE_LIMIT)} (assumed)", stated=False)
+        return Limit(
+            guide.response_limit, f"the limit {number(guide.response_limit)} (your settings)"
+        )
+    return Limit(
+        ASSUMED_RESPONSE_LIMIT,
+        f"the limit {number(ASSUMED_RESPONSE_LIMIT)} (assumed)",
+        stated=False,
+    )
 
 
 _OWN_FORMAT = "tutorial JSONL"
@@ -66,14 +79,18 @@ _OWN_LENGTHS = ("rollout/response_length_mean", "generation/length")
 
 
 def tutorials_own(run: Run) -> bool:
-    """Return whether response lengths are those of the tutorials' own JSONL, whose limit is 512 tokens."""
+    """Return whether response lengths are those of the tutorials' own JSONL, whose limit is 512
+    tokens.
+    """
     key = run.indicators.get("response_length")
     own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
     return own and run.dialect == "tutorial" and key in _OWN_LENGTHS
 
 
 def known_response_limit(run: Run, guide: Guide) -> Limit | None:
-    """Return the longest response in tokens where it is stated, or the tutorials' where the log is their own."""
+    """Return the longest response in tokens where it is stated, or the tutorials' where the log is
+    their own.
+    """
     limit = response_limit(run, guide)
     return limit if limit.stated or tutorials_own(run) else None
 
@@ -85,7 +102,9 @@ def stated_limit(run: Run, name: str) -> Limit | None:
 
 
 def adaptive(run: Run) -> bool | None:
-    """Return whether the run's KL controller is the adaptive one; None where its settings do not tell."""
+    """Return whether the run's KL controller is the adaptive one; None where its settings do not
+    tell.
+    """
     for key, value in run.settings.items():
         if "kl" not in key.lower():
             continue
@@ -94,7 +113,9 @@ def adaptive(run: Run) -> bool | None:
         if "adap" in parts[-1] and isinstance(value, bool):
             return value
         kind = parts[-1] == "type" and "kl" in parts[-2:][0]
-        if (kind or parts[-1] in ("kl_ctrl", "kl_controller", "kl_ctrl_type")) and isinstance(value, str):
+        if (kind or parts[-1] in ("kl_ctrl", "kl_controller", "kl_ctrl_type")) and isinstance(
+            value, str
+        ):
             return "adap" in value.lower()
     return None
 
@@ -106,9 +127,11 @@ def target_kl(run: Run, _guide: Guide) -> Limit:
 
 
 def stated_target(run: Run) -> Limit | None:
-    """Return the target that the run's settings state and that is in force, None where there is none.
+    """Return the target that the run's settings state and that is in force, None where there is
+    none.
 
-    verl's settings always hold `target_kl`, but only the adaptive controller reads it (`ppo_trainer.yaml`: type fixed).
+    verl's settings always hold `target_kl`, but only the adaptive controller reads it
+    (`ppo_trainer.yaml`: type fixed).
     """
     stated = figure(run, ("target_kl", "kl_target"))
     if stated is None or adaptive(run) is False:
@@ -122,7 +145,9 @@ _STALENESS = "max_off_policy_threshold"
 
 
 def no_staleness_limit(run: Run) -> str | None:
-    """Return the setting that says that staleness is not controlled, None where it is or nothing tells."""
+    """Return the setting that says that staleness is not controlled, None where it is or nothing
+    tells.
+    """
     stated = setting(run, [_STALENESS])
     if stated is None or as_number(stated[1]) is not None:
         return None
@@ -130,7 +155,9 @@ def no_staleness_limit(run: Run) -> str | None:
 
 
 def staleness_limit(run: Run, _guide: Guide) -> Limit:
-    """Return how many versions a trajectory may lag behind: the run's setting, else verl's default of 8."""
+    """Return how many versions a trajectory may lag behind: the run's setting, else verl's default
+    of 8.
+    """
     stated = figure(run, (_STALENESS,))
     if stated:
         return Limit(stated[1], f"{stated[0]} {number(stated[1])}")
@@ -140,12 +167,15 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
 KL_COEF = (0.01, 0.1)
 """Band of the KL coefficient in the verl tutorials' guide."""
 _FAR = 1.0
-"""Nats a token that are far from the reference whatever the coefficient: healthy runs without a KL term have stayed
-below 0.5."""
+"""Nats a token that are far from the reference whatever the coefficient: healthy runs without a KL
+term have stayed below 0.5.
+"""
 
 
 def kl_coefficient(run: Run) -> tuple[str, float] | None:
-    """Return the coefficient of the KL term that is in force where the run's settings state one, with its name."""
+    """Return the coefficient of the KL term that is in force where the run's settings state one,
+    with its name.
+    """
     # verl has two: the penalty within the reward, and that within the loss.
     names = ["kl_coef", "init_kl_coef", "kl_loss_coef", "beta"]
     used = setting(run, ["use_kl_loss"])
@@ -157,14 +187,17 @@ def kl_coefficient(run: Run) -> tuple[str, float] | None:
 def kl_scale(run: Run, _guide: Guide) -> Limit:
     """Return what a KL to the reference is far beyond where no target holds.
 
-    The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by design. Where none is
-    known it holds too, as long as a reward tells whether the distance has bought anything.
+    The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by
+    design. Where none is known it holds too, as long as a reward tells whether the distance has
+    bought anything.
     """
     stated = kl_coefficient(run)
     if stated is None and "reward" in run.indicators:
         return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])}, no coefficient is known")
     if stated is not None and KL_COEF[0] <= stated[1] <= KL_COEF[1]:
-        return Limit(KL_COEF[1], f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}")
+        return Limit(
+            KL_COEF[1], f"the guide's {number(KL_COEF[1])} at {stated[0]} {number(stated[1])}"
+        )
     return Limit(_FAR, "a nat a token, far at any coefficient")
 
 
@@ -175,7 +208,9 @@ _NO_CLIP = 10.0
 
 
 def gradient_clip(run: Run, _guide: Guide) -> Limit:
-    """Return the norm that gradients are clipped at where the run's settings state one that bites, else 1."""
+    """Return the norm that gradients are clipped at where the run's settings state one that bites,
+    else 1.
+    """
     stated = figure(run, _CLIPS)
     if stated is None or stated[1] > _NO_CLIP:
         return Limit(1.0, "the usual bound of 1")
@@ -183,9 +218,15 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
 
 
 def kl_band(run: Run, _guide: Guide) -> Limit:
-    """Return the top of the healthy band of reference KL: twice the target, as the guide's 0.1 is twice its 0.05."""
+    """Return the top of the healthy band of reference KL: twice the target, as the guide's 0.1 is
+    twice its 0.05.
+    """
     stated = stated_target(run)
-    return Limit(2 * stated.value, f"twice {stated.words}") if stated is not None else target_kl(run, _guide)
+    return (
+        Limit(2 * stated.value, f"twice {stated.words}")
+        if stated is not None
+        else target_kl(run, _guide)
+    )
 
 
 LIMITS = {
@@ -200,7 +241,9 @@ LIMITS = {
 
 
 def v1_trainer(run: Run) -> str | None:
-    """Return the evidence that the run is of verl's v1 trainer (v0.9 and later), None where it is not."""
+    """Return the evidence that the run is of verl's v1 trainer (v0.9 and later), None where it is
+    not.
+    """
     stated = setting(run, ["use_v1"])
     if stated is not None and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
 """Names of the learning rate, verl's first."""
@@ -31,11 +31,18 @@ def few_digits(moment: Moment, key: str) -> str | None:
     rate = next((moment.names[name] for name in RATES if name in moment.names), None)
     for whole in (*(moment.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
         series = moment.run.present(whole)
-        known = [value for value in series.tail(_NEWEST) if math.isfinite(value)] if series is not None else []
+        known = (
+            [value for value in series.tail(_NEWEST) if math.isfinite(value)]
+            if series is not None
+            else []
+        )
         if any(round(value, _DIGITS) != value for value in known):
             return None
     return f"all numbers have few digits: {key} may be rounded"
 
 
-ROUNDED: Mapping[str, Callable[[Moment, str], str | None]] = {"rate-rounded": rate_rounded, "few-digits": few_digits}
+ROUNDED: Mapping[str, Callable[[Moment, str], str | None]] = {
+    "rate-rounded": rate_rounded,
+    "few-digits": few_digits,
+}
 """Name in the guide -> the silence."""

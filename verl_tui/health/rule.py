@@ -1,4 +1,6 @@
-"""One rule of the guide on one run: finds its input, asks its silences, feeds what is new, says what holds now."""
+"""One rule of the guide on one run: finds its input, asks its silences, feeds what is new, says
+what holds now.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.applicability import BY_NUMBERS, SILENCES
 from verl_tui.health.causes import CAUSES
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions import make
@@ -14,8 +17,7 @@ from verl_tui.health.conditions.condition import Words, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
 from verl_tui.health.gate import Gate
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
-from verl_tui.health.moment import sign
-from verl_tui.health.silence import BY_NUMBERS, SILENCES
+from verl_tui.health.rule_context import sign
 from verl_tui.health.streams import Stream
 from verl_tui.health.watch import Watch
 from verl_tui.indicators import INDICATORS
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.condition import Condition, Span
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 _TOGETHER = "mean of all"
@@ -59,7 +61,9 @@ class RuleOnRun:
         self.rule = rule
         self._patterns = [pattern for pattern in rule.metric if "*" in pattern]
         self._matching: tuple[int, list[str]] = (-1, [])
-        """Number of names, and the keys of those that match: a log gets further names, and never loses one."""
+        """Number of names, and the keys of those that match: a log gets further names, and never
+        loses one.
+        """
         self._watches: dict[str, tuple[_Basis, Watch]] = {}
         self._gates: dict[str, tuple[Watch, int, Gate]] = {}
         """By key, with the watch and its turn that it belongs to."""
@@ -70,7 +74,9 @@ class RuleOnRun:
 
     @property
     def episodes(self) -> Iterator[Episode]:
-        """All that was found so far, in no order; told by the numbers alone, whenever they were looked at."""
+        """All that was found so far, in no order; told by the numbers alone, whenever they were
+        looked at.
+        """
         for key, spans in self._looked.items():
             for span in spans:
                 yield Episode(
@@ -91,7 +97,8 @@ class RuleOnRun:
             return NotJudged(rule.id, rule.not_in[spoken])
         if spoken not in rule.dialects:
             return NotJudged(
-                rule.id, f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
+                rule.id,
+                f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}",
             )
         keys = self._keys(moment)
         if not keys and rule.parts:
@@ -100,7 +107,9 @@ class RuleOnRun:
             return NotJudged(rule.id, f"the log has no {_names(rule.indicator, rule.metric)}")
         beside = _resolve(moment, rule.beside_indicator, rule.beside_metric)
         if beside is None and (rule.beside_indicator or rule.beside_metric):
-            return NotJudged(rule.id, f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}")
+            return NotJudged(
+                rule.id, f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
+            )
         if rule.stream == _TOGETHER:
             return self._judge_together(moment, keys)
         return self._judge_keys(moment, keys, beside or "")
@@ -115,16 +124,22 @@ class RuleOnRun:
         key = _resolve(moment, self.rule.indicator, self.rule.metric)
         return [key] if key else []
 
-    def _judge_together(self, moment: Moment, keys: Sequence[str]) -> tuple[Finding, ...] | NotJudged:
+    def _judge_together(
+        self, moment: Moment, keys: Sequence[str]
+    ) -> tuple[Finding, ...] | NotJudged:
         """Judge the mean of those of several metrics that nothing excuses."""
         excuses = {key: reason for key in keys if (reason := self._excuse(moment, key)) is not None}
         left = [key for key in keys if key not in excuses]
         if not left:
             return NotJudged(self.rule.id, next(iter(excuses.values())))
-        judged = self._judge_series(moment, left, [one for key in left if (one := moment.series(key)) is not None])
+        judged = self._judge_series(
+            moment, left, [one for key in left if (one := moment.series(key)) is not None]
+        )
         return judged if isinstance(judged, NotJudged) else (judged,) if judged is not None else ()
 
-    def _judge_keys(self, moment: Moment, keys: list[str], beside: str) -> tuple[Finding, ...] | NotJudged:
+    def _judge_keys(
+        self, moment: Moment, keys: list[str], beside: str
+    ) -> tuple[Finding, ...] | NotJudged:
         findings: list[Finding] = []
         excuses: list[NotJudged] = []
         for key in keys:
@@ -140,12 +155,18 @@ class RuleOnRun:
     def _judge_key(self, moment: Moment, key: str, beside: str) -> Finding | NotJudged | None:
         if (reason := self._excuse(moment, key)) is not None:
             return NotJudged(self.rule.id, reason)
-        series = [one for one in (moment.series(key), moment.series(beside) if beside else None) if one is not None]
+        series = [
+            one
+            for one in (moment.series(key), moment.series(beside) if beside else None)
+            if one is not None
+        ]
         return self._judge_series(moment, [key], series)
 
     def _excuse(self, moment: Moment, key: str) -> str | None:
         """Return what excuses a metric in this run, whatever its numbers are."""
-        return next((reason for name in self._for_good if (reason := SILENCES[name](moment, key))), None)
+        return next(
+            (reason for name in self._for_good if (reason := SILENCES[name](moment, key))), None
+        )
 
     def _excuse_now(self, moment: Moment, keys: Sequence[str]) -> str | None:
         """Return what excuses all of the metrics by the numbers up to a moment."""
@@ -165,7 +186,9 @@ class RuleOnRun:
         self._looked[key] = spans = self._unexcused(moment, keys, watch, condition)
         if condition.seen < condition.needs:
             reason = self._excuse_now(moment, keys)
-            return NotJudged(rule.id, reason or f"needs {condition.needs} points, has {condition.seen}")
+            return NotJudged(
+                rule.id, reason or f"needs {condition.needs} points, has {condition.seen}"
+            )
         if not spans or spans[-1].cleared is not None:
             reason = self._excuse_now(moment, keys)
             return NotJudged(rule.id, reason) if reason else None
@@ -179,13 +202,18 @@ class RuleOnRun:
             report.message + label,
             step=step,
             since_step=report.since,
-            evidence=(*(f"{key}: {sentence}" for sentence in report.evidence), *self._causes(moment)),
+            evidence=(
+                *(f"{key}: {sentence}" for sentence in report.evidence),
+                *self._causes(moment),
+            ),
             advice=rule.advice or None,
             source=rule.source,
             key=key,
         )
 
-    def _unexcused(self, moment: Moment, keys: Sequence[str], watch: Watch, condition: Condition) -> Sequence[Span]:
+    def _unexcused(
+        self, moment: Moment, keys: Sequence[str], watch: Watch, condition: Condition
+    ) -> Sequence[Span]:
         """Return the breaches, without those that a silence excused by the numbers at the time."""
         spans, known = condition.spans, moment.known(keys[0])
         if not self._by_numbers or not spans.all or known is None:
@@ -212,11 +240,22 @@ class RuleOnRun:
         restarts = tuple(mark.step for mark in moment.run.restarts)
         gate = _gate(moment, self.rule) if self.rule.stream == "at limit" else math.inf
         keys = tuple(one.key for one in series)
-        basis = _Basis(keys, limit.value if limit else 1.0, gate, scale, restarts, _window(self.rule, series[0]))
+        basis = _Basis(
+            keys,
+            limit.value if limit else 1.0,
+            gate,
+            scale,
+            restarts,
+            _window(self.rule, series[0]),
+        )
         known = self._watches.get(key)
         if known is not None and known[0] == basis:
             return known[1]
-        rule = self.rule if basis.window == self.rule.window else replace(self.rule, window=basis.window)
+        rule = (
+            self.rule
+            if basis.window == self.rule.window
+            else replace(self.rule, window=basis.window)
+        )
         watch = Watch(
             lambda: make(rule, basis.limit, basis.restarts),
             Stream(rule.stream, scale=basis.scale, limit=basis.gate),
@@ -229,18 +268,26 @@ def _parts(moment: Moment) -> list[str]:
     """Return the keys of the reward's parts; a single one is the reward itself."""
     found = components(moment.run.keys, moment.indicators.get("reward"))
     known = weights(moment.run, found)
-    return [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS] if len(found) > 1 else []
+    return (
+        [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS] if len(found) > 1 else []
+    )
 
 
 def _matching(names: Mapping[str, str], patterns: Sequence[str]) -> list[str]:
-    found = (key for name, key in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns))
+    found = (
+        key
+        for name, key in names.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    )
     return list(dict.fromkeys(found))[:_MOST_KEYS]
 
 
 def _window(rule: Rule, series: Series) -> int:
-    """Return the points that make the rule's evidence: fewer where each is the mean of many measurements of its own.
+    """Return the points that make the rule's evidence: fewer where each is the mean of many
+    measurements of its own.
 
-    Only of percentages, which are measured by the clock: the scores of one batch have that batch's prompts in common.
+    Only of percentages, which are measured by the clock: the scores of one batch have that batch's
+    prompts in common.
     """
     # The first ones only: the window must not change while a run goes on.
     if not rule.percent or len(series.counts) < _FEWEST or min(series.counts[:_FEWEST]) < _MANY:
@@ -266,7 +313,11 @@ def _note(rule: Rule, limit: Limit | None) -> str:
     if limit is None:
         return ""
     share = f"{rule.threshold:.0%}" if rule.threshold < 2 else f"{number(rule.threshold)} ×"
-    return limit.words if rule.threshold == 1 else f"{share} {'of ' if '%' in share else ''}{limit.words}"
+    return (
+        limit.words
+        if rule.threshold == 1
+        else f"{share} {'of ' if '%' in share else ''}{limit.words}"
+    )
 
 
 def _names(indicator: str, metrics: tuple[str, ...]) -> str:

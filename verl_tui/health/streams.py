@@ -1,4 +1,6 @@
-"""What rules are fed with: one or two metrics made into one stream of finite numbers, new points only."""
+"""What rules are fed with: one or two metrics made into one stream of finite numbers, new points
+only.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _NEAR = 0.1
 _FAR = 1.0
 """Below a nat nothing is said before there are points enough to know whether the reward rises."""
 _SURELY, _GAIN = 3.0, 0.1
-"""A reward has surely risen if it gained three standard errors and a tenth of its size: heuristic."""
+"""A reward has surely risen if it gained three standard errors and a tenth of its size:
+heuristic.
+"""
 _SOLVED = 0.95
 """On a scale from 0 to 1 there is nothing left to gain: heuristic."""
 
@@ -55,10 +59,11 @@ class Stream:
         """Prepare a stream.
 
         Args:
-            kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is positive),
-                `difference`, `product` (its size), `widest` (the larger absolute value) or `at limit` (the first where
-                the second has reached `limit`, else 0), `or no spread` (1 where the second is at most `limit`, else the
-                first), `unbought` (the first, a KL, where the second, the reward, has not risen for it, else 0) or
+            kind: `value`, `absolute`; of two metrics `ratio` (first by second, where the second is
+                positive), `difference`, `product` (its size), `widest` (the larger absolute value)
+                or `at limit` (the first where the second has reached `limit`, else 0), `or no
+                spread` (1 where the second is at most `limit`, else the first), `unbought` (the
+                first, a KL, where the second, the reward, has not risen for it, else 0) or
                 `unbought lately` (the same within the last points); of any number `mean of all`.
             scale: Factor of all values.
             limit: See `at limit`.
@@ -79,7 +84,8 @@ class Stream:
 
         Args:
             series: The one or two metrics, always the same ones.
-            end: Step the run has reached; points of an abandoned segment beyond it are left out. None = no end.
+            end: Step the run has reached; points of an abandoned segment beyond it are left out.
+                None = no end.
         """
         lengths = [len(one) if end is None else bisect_right(one.steps, end) for one in series]
         revisions = tuple(one.revision for one in series)
@@ -108,12 +114,18 @@ class Stream:
         values: Sequence[float] = series.values[start:last]
         self._cursors[0] = last
         if not math.isfinite(sum(values)):
-            kept = [(step, value) for step, value in zip(steps, values, strict=True) if math.isfinite(value)]
+            kept = [
+                (step, value)
+                for step, value in zip(steps, values, strict=True)
+                if math.isfinite(value)
+            ]
             steps, values = [step for step, _ in kept], [value for _, value in kept]
         newest = self._shape(series.values[last])
         if self._absolute or self._scale != 1.0 or self._work_out is not None:
             values = [self._shape(value) for value in values]
-        return Fresh(over, steps, values, (series.steps[last], newest) if math.isfinite(newest) else None)
+        return Fresh(
+            over, steps, values, (series.steps[last], newest) if math.isfinite(newest) else None
+        )
 
     def _shape(self, value: float) -> float:
         if self._work_out is not None:
@@ -137,12 +149,20 @@ class Stream:
         )
 
     def _mean_at(self, series: Sequence[Series], step: int) -> float:
-        found = [point.value for one in series if (point := one.at(step)) is not None and point.step == step]
+        found = [
+            point.value
+            for one in series
+            if (point := one.at(step)) is not None and point.step == step
+        ]
         known = [value for value in found if math.isfinite(value)]
         return self._scale * sum(known) / len(known) if known else math.nan
 
-    def _joined(self, first: Series, second: Series, lengths: Sequence[int], *, over: bool) -> Fresh:
-        """Walk through both metrics; only steps that both have make a point, and only settled ones are passed."""
+    def _joined(
+        self, first: Series, second: Series, lengths: Sequence[int], *, over: bool
+    ) -> Fresh:
+        """Walk through both metrics; only steps that both have make a point, and only settled ones
+        are passed.
+        """
         if not all(lengths):
             return Fresh(over, (), (), None)
         make = self._make or _difference(0.0)
@@ -192,7 +212,9 @@ def _product(_limit: float) -> Callable[[float, float], float]:
 
 
 def _widest(_limit: float) -> Callable[[float, float], float]:
-    return lambda first, second: max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
+    return lambda first, second: (
+        max(abs(first), abs(second)) if math.isfinite(first + second) else math.nan
+    )
 
 
 def _or_no_spread(limit: float) -> Callable[[float, float], float]:
@@ -210,7 +232,9 @@ class _Level(NamedTuple):
     variance: float
 
     def surely_below(self, other: _Level, size: int) -> bool:
-        """Return whether it lies three standard errors of so many points, and a tenth of its size, below another."""
+        """Return whether it lies three standard errors of so many points, and a tenth of its size,
+        below another.
+        """
         error = math.sqrt((self.variance + other.variance) / size)
         return other.mean - self.mean > max(_GAIN * abs(other.mean), _SURELY * error)
 
@@ -222,7 +246,8 @@ class _Unbought:
         """Begin.
 
         Args:
-            lately: Whether the reward must have risen within the last `_LATELY` points instead of since the beginning.
+            lately: Whether the reward must have risen within the last `_LATELY` points instead of
+                since the beginning.
         """
         self._before: deque[float] = deque(maxlen=_LATELY + _SCORES if lately else None)
         """What the newest rewards are held against begins here."""
@@ -280,7 +305,9 @@ class _Unbought:
         return self._first
 
     def _has_bought(self, first: _Level, last: _Level) -> bool:
-        """Tell whether the reward had surely risen, and has not surely fallen since: a dip gives nothing back."""
+        """Tell whether the reward had surely risen, and has not surely fallen since: a dip gives
+        nothing back.
+        """
         best = self._best
         if best is None or last.mean <= first.mean:
             return False

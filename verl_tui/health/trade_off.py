@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
 
 _LEFT = 0.6
-"""Share of its best at or below which a figure has fallen: heuristic, noise of small batches is told by its errors."""
+"""Share of its best at or below which a figure has fallen: heuristic, noise of small batches is
+told by its errors.
+"""
 _BACK = 0.75
 """Share beyond which it has come back."""
 _BOTTOM = 0.15
-"""Share of a scale from −1 that a figure which is never above 0 must be down to: penalties for length grow with use."""
+"""Share of a scale from −1 that a figure which is never above 0 must be down to: penalties for
+length grow with use.
+"""
 _SURE, _SURE_RISE = 5.0, 3.0
-"""Standard errors of the fall, which is looked for in many places, and of the reward's rise since: heuristic."""
+"""Standard errors of the fall, which is looked for in many places, and of the reward's rise since:
+heuristic.
+"""
 _RISE = 0.05
 """And a twentieth of the reward's size."""
 _WINDOWS = (1, 2, 4, 8)
@@ -44,7 +50,9 @@ class TradeOff(NamedTuple):
     reward_now: float
 
     def lasts(self, blocks: Sequence[Block], reached: tuple[float, float]) -> bool:
-        """Tell whether the figure is still down, and the reward still above what it was at the figure's best."""
+        """Tell whether the figure is still down, and the reward still above what it was at the
+        figure's best.
+        """
         now, reward, floor = blocks[-1].levels[self.column], blocks[-1].levels[0], _floor(reached)
         if math.isnan(now) or math.isnan(reward):
             return True
@@ -58,7 +66,8 @@ class _Point(NamedTuple):
 
 
 def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> TradeOff | None:
-    """Return how far a figure has fallen while the reward rose, None where it has not, or the reward has not.
+    """Return how far a figure has fallen while the reward rose, None where it has not, or the
+    reward has not.
 
     Args:
         blocks: All blocks so far, with errors; the reward is in their first column.
@@ -66,45 +75,65 @@ def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> 
         reached: Its lowest and highest level over all blocks.
     """
     floor, newest = _floor(reached), blocks[-1].levels[i]
-    # Most figures are near their best, which is seen at once; of a scale that ends somewhere below 0 no share is known.
+    # Most figures are near their best, which is seen at once; of a scale that ends somewhere below
+    # 0 no share is known.
     if reached[1] <= floor or not newest - floor <= _LEFT * (reached[1] - floor):
         return None
     first = max(0, len(blocks) - _LOOKED_AT)
-    points = [_Point(at, level) for at in range(first, len(blocks)) if math.isfinite(level := blocks[at].levels[i])]
+    points = [
+        _Point(at, level)
+        for at in range(first, len(blocks))
+        if math.isfinite(level := blocks[at].levels[i])
+    ]
     if len(points) < _FEWEST:
         return None
     error = _error(blocks, points, i)
     for size in _WINDOWS:
         if len(points) < 2 * size:
             break
-        means = [fmean(point.level for point in points[at : at + size]) for at in range(len(points) - 2 * size + 1)]
+        means = [
+            fmean(point.level for point in points[at : at + size])
+            for at in range(len(points) - 2 * size + 1)
+        ]
         now, best = fmean(point.level for point in points[-size:]), max(means)
         at = means.index(best)
-        if best - now >= _SURE * error * math.sqrt(2 / size) and _is_low(now, best, min(means[: at + 1]), reached):
+        if best - now >= _SURE * error * math.sqrt(2 / size) and _is_low(
+            now, best, min(means[: at + 1]), reached
+        ):
             found = _against_reward(blocks, points[at : at + size], size)
             if found is not None:
                 near = best - _NEAR * (best - now)
                 since = [point.at for point in points[at:-size] if point.level >= near][-1]
-                return TradeOff(i, blocks[since].last, blocks[points[at + size - 1].at].last, best, now, *found)
+                return TradeOff(
+                    i, blocks[since].last, blocks[points[at + size - 1].at].last, best, now, *found
+                )
     return None
 
 
 def _is_low(now: float, best: float, before: float, reached: tuple[float, float]) -> bool:
-    """Tell whether little is left of the best, and of what was gained up to it where a scale reaches below 0."""
+    """Tell whether little is left of the best, and of what was gained up to it where a scale
+    reaches below 0.
+    """
     floor = _floor(reached)
     left = _BOTTOM if reached[1] <= 0 else _LEFT
     gained = best - before if reached[0] < floor else 0.0
-    return best > floor and now - floor <= left * (best - floor) and best - now >= (1 - _LEFT) * gained
+    return (
+        best > floor and now - floor <= left * (best - floor) and best - now >= (1 - _LEFT) * gained
+    )
 
 
 def _floor(reached: tuple[float, float]) -> float:
-    """Return where the scale of a figure ends below: 0, or −1 where it reaches below 0 and stays within −1 and 1."""
+    """Return where the scale of a figure ends below: 0, or −1 where it reaches below 0 and stays
+    within −1 and 1.
+    """
     low, high = reached
     return -1.0 if -1.0 <= low < 0.0 and high <= 1.0 else 0.0
 
 
 def _error(blocks: Sequence[Block], points: Sequence[_Point], i: int) -> float:
-    """Return the usual error of a level; where blocks hold single values, by the differences of neighbours."""
+    """Return the usual error of a level; where blocks hold single values, by the differences of
+    neighbours.
+    """
     known = [error for point in points if math.isfinite(error := blocks[point.at].errors[i])]
     if known:
         return math.sqrt(fmean(error * error for error in known))
@@ -112,14 +141,20 @@ def _error(blocks: Sequence[Block], points: Sequence[_Point], i: int) -> float:
     return 1.4826 * median(steps) / math.sqrt(2)
 
 
-def _against_reward(blocks: Sequence[Block], best: Sequence[_Point], size: int) -> tuple[float, float] | None:
-    """Return the reward where a figure was at its best and now, None where it surely has not risen."""
+def _against_reward(
+    blocks: Sequence[Block], best: Sequence[_Point], size: int
+) -> tuple[float, float] | None:
+    """Return the reward where a figure was at its best and now, None where it surely has not
+    risen.
+    """
     before = [level for point in best if math.isfinite(level := blocks[point.at].levels[0])]
     after = [level for block in blocks[-size:] if math.isfinite(level := block.levels[0])]
     errors = [error for block in blocks[-_LOOKED_AT:] if math.isfinite(error := block.errors[0])]
     if not before or not after or not errors:
         return None
     then, now = fmean(before), fmean(after)
-    error = math.sqrt(fmean(one * one for one in errors)) * math.sqrt(1 / len(before) + 1 / len(after))
+    error = math.sqrt(fmean(one * one for one in errors)) * math.sqrt(
+        1 / len(before) + 1 / len(after)
+    )
     enough = now - then >= max(_SURE_RISE * error, _RISE * max(abs(then), abs(now)))
     return (then, now) if enough else None

@@ -1,4 +1,6 @@
-"""A condition on one input: the stream that feeds it, and the look at a newest point that may still change."""
+"""A condition on one input: the stream that feeds it, and the look at a newest point that may still
+change.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Watch:
         """Grows when it starts over."""
 
     def look(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
-        """Feed what is new; return the condition as it stands at the newest point, and that point's step.
+        """Feed what is new; return the condition as it stands at the newest point, and that point's
+        step.
 
         Args:
             series: The one or two metrics, always the same ones.

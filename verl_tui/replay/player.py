@@ -20,7 +20,9 @@ SPEEDS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 2,
 _LENGTH = 180.0
 """Seconds that a replay takes at most where nobody has said how fast it is to be."""
 _OTHERS, _HELP = 24, 15
-"""Columns that others need of the half of the line that is theirs together, where there is room for them, and else."""
+"""Columns that others need of the half of the line that is theirs together, where there is room for
+them, and else.
+"""
 _ROOMY = 100
 """Columns of the screen from which on there is."""
 
@@ -54,7 +56,11 @@ class Standing(NamedTuple):
         )
         said = (" · ".join(filter(None, parts)) for parts in variants)
         return next(
-            (words for words in said if len(words) <= width // 2 - (_OTHERS if width >= _ROOMY else _HELP)),
+            (
+                words
+                for words in said
+                if len(words) <= width // 2 - (_OTHERS if width >= _ROOMY else _HELP)
+            ),
             mode or speed,
         )
 
@@ -103,7 +109,7 @@ class Player:
         self.notify: Callable[[], object] = lambda: None
         """Called when something can be taken."""
 
-    # -- what a front end reads from ------------------------------------------------------------------------------
+    # -- what a front end reads from ---------------------------------------------------------------
 
     def start(self) -> None:
         """Begin at the present position, with nothing told so far."""
@@ -131,7 +137,7 @@ class Player:
         """Whether something can be taken."""
         return self.seeking or self.tape.due(self.now())
 
-    # -- the clock ------------------------------------------------------------------------------------------------
+    # -- the clock ---------------------------------------------------------------------------------
 
     def now(self) -> float:
         """Return the recorded time, in seconds since the epoch."""
@@ -174,7 +180,9 @@ class Player:
         self.speed = next((speed for speed in reversed(SPEEDS) if speed < self._speed), self._speed)
 
     def go(self, moment: float) -> bool:
-        """Go to a moment; return whether that lies before what was told: then begin with a fresh monitor."""
+        """Go to a moment; return whether that lies before what was told: then begin with a fresh
+        monitor.
+        """
         self._anchor = max(self.tape.start, moment), self._wall()
         if self.until is not None and moment >= self.until:
             self.until = None
@@ -199,6 +207,8 @@ class Player:
 
 
 def usual_speed(tape: Tape) -> float:
-    """Return the lowest of the usual speeds, from 1 on, at which a tape takes three minutes at most."""
+    """Return the lowest of the usual speeds, from 1 on, at which a tape takes three minutes at
+    most.
+    """
     least = max(1.0, (tape.end - tape.start) / _LENGTH)
     return next((speed for speed in SPEEDS if speed >= least), SPEEDS[-1])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.records import Batch, SourceStatus
-    from verl_tui.sources.discovery import Discovery
+    from verl_tui.sources.discovery.finder import Discovery
 
 
 class Reel:
@@ -43,28 +43,45 @@ class Reel:
         self.tracks = [Track(name, told) for told in by_source.values()]
         timing = Timing(run, (record for batch in batches for record in batch.records))
         self.pace = timing.pace
-        """What sets the pace where the log does not tell when its steps were reached, None where it does."""
+        """What sets the pace where the log does not tell when its steps were reached, None where it
+        does.
+        """
         self.reckoned = timing.reckoned
         """Whether nobody noted when steps were reached."""
         self.total = run.total_steps
         self._pieces = self._place(timing)
-        known = [piece.moment for pieces in self._pieces for piece in pieces if math.isfinite(piece.moment)]
+        known = [
+            piece.moment
+            for pieces in self._pieces
+            for piece in pieces
+            if math.isfinite(piece.moment)
+        ]
         self.span = Span(min(known), max(known)) if known else None
         """When the run was going, None where its log tells of no steps."""
         dumps_only = not any(_tells(record) for track in self.tracks for record in track.records)
-        told = [_marked(*pair, dumps=dumps_only) for pair in zip(self.tracks, self._pieces, strict=True)]
+        told = [
+            _marked(*pair, dumps=dumps_only) for pair in zip(self.tracks, self._pieces, strict=True)
+        ]
         self.moments, self.steps = _marks(mark for marks in told for mark in marks)
         """When the run reached each further step, and which."""
 
     def _place(self, timing: Timing) -> list[list[Piece]]:
-        """Return the pieces of each track; what only refers to steps comes when the others have come to them."""
+        """Return the pieces of each track; what only refers to steps comes when the others have
+        come to them.
+        """
         leading = [any(_tells(record) for record in track.records) for track in self.tracks]
-        placed = {i: Layout(track, timing).pieces() for i, track in enumerate(self.tracks) if leading[i]}
+        placed = {
+            i: Layout(track, timing).pieces() for i, track in enumerate(self.tracks) if leading[i]
+        }
         if placed:
-            told = [mark for i, pieces in placed.items() for mark in _marked(self.tracks[i], pieces)]
+            told = [
+                mark for i, pieces in placed.items() for mark in _marked(self.tracks[i], pieces)
+            ]
             moments, steps = _marks(told)
             timing.reference.note(steps, moments)
-        return [placed.get(i) or Layout(track, timing).pieces() for i, track in enumerate(self.tracks)]
+        return [
+            placed.get(i) or Layout(track, timing).pieces() for i, track in enumerate(self.tracks)
+        ]
 
     def lay_out(self, span: Span, shift: float) -> None:
         """Set the moments of all pieces, see `Track.lay_out`."""
@@ -79,10 +96,15 @@ class Reel:
 
     def when(self, step: int) -> float | None:
         """Return when the run first was at a step or beyond, None where it never was."""
-        return next((moment for moment, at in zip(self.moments, self.steps, strict=True) if at >= step), None)
+        return next(
+            (moment for moment, at in zip(self.moments, self.steps, strict=True) if at >= step),
+            None,
+        )
 
 
-def _marked(track: Track, pieces: Iterable[Piece], *, dumps: bool = False) -> Iterator[tuple[float, int | None]]:
+def _marked(
+    track: Track, pieces: Iterable[Piece], *, dumps: bool = False
+) -> Iterator[tuple[float, int | None]]:
     """Yield moments with the step that was reached, None where the source began anew."""
     for piece in pieces:
         record = track.records[piece.record]
@@ -96,7 +118,9 @@ def _marked(track: Track, pieces: Iterable[Piece], *, dumps: bool = False) -> It
 
 def _tells(record: object) -> bool:
     """Tell whether a record shows that training has reached a step."""
-    return (isinstance(record, Rows) and record.progress) or (isinstance(record, Progress) and record.step is not None)
+    return (isinstance(record, Rows) and record.progress) or (
+        isinstance(record, Progress) and record.step is not None
+    )
 
 
 def _marks(told: Iterable[tuple[float, int | None]]) -> tuple[array[float], array[int]]:
@@ -121,7 +145,9 @@ def _by_moment(mark: tuple[float, int | None]) -> float:
 
 
 class Tape:
-    """The runs behind some paths. All records are kept in memory, as large as the app has them and once more."""
+    """The runs behind some paths. All records are kept in memory, as large as the app has them and
+    once more.
+    """
 
     def __init__(self, discovery: Discovery, batches: Iterable[Batch]) -> None:
         """Lay out what was read.
@@ -138,14 +164,18 @@ class Tape:
         """By run, in the order they were found."""
         going = [reel for reel in self.reels.values() if len(reel.moments)]
         self.together = _at_once(going)
-        """Whether the runs are played at their true times; else each is played from its own start."""
+        """Whether the runs are played at their true times; else each is played from its own
+        start.
+        """
         begin = max((reel.span.begin for reel in going if reel.span), default=0.0)
         end = max((reel.span.end for reel in going if reel.span), default=0.0)
         for reel in self.reels.values():
             span = reel.span or Span(begin, end)
             reel.lay_out(span, 0.0 if self.together else begin - span.begin)
         self.start = min((reel.moments[0] for reel in going), default=begin)
-        self.end = max((track.moments[-1] for track in self._tracks() if track.moments), default=end)
+        self.end = max(
+            (track.moments[-1] for track in self._tracks() if track.moments), default=end
+        )
 
     @classmethod
     def read(cls, specs: Sequence[str], told: Callable[[int, int], None] | None = None) -> Tape:
@@ -183,10 +213,14 @@ class Tape:
 
     def when(self, step: int) -> float | None:
         """Return when the first of the runs was at a step or beyond, None where none ever was."""
-        return min((moment for reel in self.reels.values() if (moment := reel.when(step)) is not None), default=None)
+        return min(
+            (moment for reel in self.reels.values() if (moment := reel.when(step)) is not None),
+            default=None,
+        )
 
     def next_step(self, moment: float, run: str | None, count: int) -> float | None:
-        """Return when a run was so many steps further than at a moment, or back; None where it has none there.
+        """Return when a run was so many steps further than at a moment, or back; None where it has
+        none there.
 
         Args:
             moment: From where on.
@@ -200,13 +234,17 @@ class Tape:
 
     def share(self, moment: float) -> float:
         """Return how much of the tape lies before a moment, 0..1."""
-        return min(1.0, max(0.0, (moment - self.start) / (self.end - self.start))) if self.end > self.start else 1.0
+        return (
+            min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
+            if self.end > self.start
+            else 1.0
+        )
 
     def at_share(self, share: float) -> float:
         """Return the moment before which so much of the tape lies."""
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
-    # -- telling --------------------------------------------------------------------------------------------------
+    # -- telling -----------------------------------------------------------------------------------
 
     def rewind(self) -> None:
         """Tell everything once more."""

@@ -8,9 +8,9 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Dump, Progress, Record, Rows, Sample
-from verl_tui.runs.clock import Clock, reckoned
-from verl_tui.runs.lapse import TIMERS
-from verl_tui.runs.state import last_write
+from verl_tui.runs.time.clock import Clock, reckoned
+from verl_tui.runs.time.elapsed import TIMERS
+from verl_tui.runs.views.state import last_write
 from verl_tui.times import LATEST
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _SECOND = 1.0
 """Seconds a step where nothing tells."""
 _BEYOND = 10
-"""Steps before the first and behind the last known moment that are reckoned with; more are some other count."""
+"""Steps before the first and behind the last known moment that are reckoned with; more are some
+other count.
+"""
 _BURST = 0.1
 """Seconds a step below which files did not come one by one: they were copied."""
 _GAPS = 200
@@ -41,7 +43,9 @@ class Stretch(NamedTuple):
     steps: tuple[int, ...]
     """Of its rows and its progress bar, ascending."""
     bars: tuple[tuple[int, float], ...]
-    """Steps that the progress bar has shown, with the seconds it says had passed; ascending in both."""
+    """Steps that the progress bar has shown, with the seconds it says had passed; ascending in
+    both.
+    """
 
 
 def stretch(records: Iterable[Record]) -> Stretch:
@@ -60,7 +64,9 @@ def stretch(records: Iterable[Record]) -> Stretch:
 
 
 class Timing:
-    """What tells when the steps of a run were reached: times in the log, its progress bar, timers, else nothing."""
+    """What tells when the steps of a run were reached: times in the log, its progress bar, timers,
+    else nothing.
+    """
 
     def __init__(self, run: Run, records: Iterable[Record]) -> None:
         """Ask a run.
@@ -70,20 +76,25 @@ class Timing:
             records: All that its sources have said.
         """
         self._run = run
-        # Timers pace what they can below, over all passes; a clock made of them tells of the newest pass only.
+        # Timers pace what they can below, over all passes; a clock made of them tells of the newest
+        # pass only.
         self._clocks = [clock for clock in run.clocks if not clock.origin.startswith(TIMERS)]
         timer = run.indicator("step_time")
         pairs = zip(timer.steps, timer.values, strict=True) if timer is not None else ()
         self._taken = {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
         self._usual = median(self._taken.values()) if self._taken else self._usual_gap()
         self.reference = Clock("")
-        """When the run reached its steps, for sources that only refer to them; whoever lays out the others sets it."""
+        """When the run reached its steps, for sources that only refer to them; whoever lays out the
+        others sets it.
+        """
         if run.step is None:
             self._refer(list(records))
         self.pace: str | None = None
         """What sets the pace where no clock tells, for people; None where one does."""
         if not self._clocks:
-            self.pace = f"paced by {timer.key}" if self._taken and timer is not None else "a second a step"
+            self.pace = (
+                f"paced by {timer.key}" if self._taken and timer is not None else "a second a step"
+            )
 
     @property
     def reckoned(self) -> bool:
@@ -97,7 +108,8 @@ class Timing:
             told: The stretch.
             path: Its source.
             end: When it was over.
-            last: Whether the source did not begin anew after it: only of its newest pass a run's clocks tell.
+            last: Whether the source did not begin anew after it: only of its newest pass a run's
+                clocks tell.
         """
         if not told.steps:
             return self.reference
@@ -110,7 +122,12 @@ class Timing:
             if len(clock) > 1 and _overlap(clock.steps, told.steps):
                 return clock
         if len(told.bars) > 1 and not last:
-            return reckoned("progress bar", [at for at, _ in told.bars], [seconds for _, seconds in told.bars], end)
+            return reckoned(
+                "progress bar",
+                [at for at, _ in told.bars],
+                [seconds for _, seconds in told.bars],
+                end,
+            )
         return reckoned("timers", told.steps, self._elapsed(told.steps), end)
 
     def at(self, clock: Clock, step: int) -> float:
@@ -124,17 +141,28 @@ class Timing:
         return clock.at(step)
 
     def _elapsed(self, steps: Sequence[int]) -> list[float]:
-        """Return the seconds since the first of some steps by the timers, a step without one taking the usual time."""
-        gaps = ((after - before) * self._taken.get(after, self._usual) for before, after in pairwise(steps))
+        """Return the seconds since the first of some steps by the timers, a step without one taking
+        the usual time.
+        """
+        gaps = (
+            (after - before) * self._taken.get(after, self._usual)
+            for before, after in pairwise(steps)
+        )
         return list(accumulate(gaps, initial=0.0))[: len(steps)]
 
     def _refer(self, records: Sequence[Record]) -> None:
         """Take the steps from dumps and samples: nothing else tells of any."""
         files = _of_files([record for record in records if isinstance(record, Dump)])
         self._clocks = [files] if files is not None else []
-        steps = {record.step for record in records if isinstance(record, Dump | Sample) and record.step is not None}
+        steps = {
+            record.step
+            for record in records
+            if isinstance(record, Dump | Sample) and record.step is not None
+        }
         known = sorted(steps)
-        self.reference = files or reckoned("", known, self._elapsed(known), last_write(self._run) or 0.0)
+        self.reference = files or reckoned(
+            "", known, self._elapsed(known), last_write(self._run) or 0.0
+        )
 
     def _usual_gap(self) -> float:
         for clock in self._clocks:
@@ -149,11 +177,19 @@ def _overlap(known: Sequence[int], asked: Sequence[int]) -> bool:
 
 
 def _of_files(dumps: Sequence[Dump]) -> Clock | None:
-    """Return when dumps were written, None where their files do not tell: all were copied in one go."""
+    """Return when dumps were written, None where their files do not tell: all were copied in one
+    go.
+    """
     clock = Clock("the dumps' last change")
-    known = {dump.step: dump.modified for dump in dumps if dump.modified is not None and not dump.removed}
+    known = {
+        dump.step: dump.modified for dump in dumps if dump.modified is not None and not dump.removed
+    }
     steps = sorted(known)
     clock.note(steps, [known[step] or 0.0 for step in steps])
     if len(clock) < 2 or len(clock) < len(steps):
         return None
-    return clock if clock.times[-1] - clock.times[0] >= _BURST * (clock.steps[-1] - clock.steps[0]) else None
+    return (
+        clock
+        if clock.times[-1] - clock.times[0] >= _BURST * (clock.steps[-1] - clock.steps[0])
+        else None
+    )

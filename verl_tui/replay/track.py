@@ -1,4 +1,6 @@
-"""What one source has said, cut into pieces that each have their moment; told piece by piece, in any portions."""
+"""What one source has said, cut into pieces that each have their moment; told piece by piece, in
+any portions.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.replay.timing import Timing
-    from verl_tui.runs.clock import Clock
+    from verl_tui.runs.time.clock import Clock
 
 _AT_ONCE = 1000
 """Pieces in one batch: they are taken in within some milliseconds."""
 AFTERMATH = 3600.0
-"""Seconds behind the last step within which a file's last change is the moment of what it says at its end; later it
-tells of a copy."""
+"""Seconds behind the last step within which a file's last change is the moment of what it says at
+its end; later it tells of a copy.
+"""
 
 
 class Piece(NamedTuple):
     """A record, or one row of it."""
 
     moment: float
-    """Seconds since the epoch; nan before the first known moment of its source, inf where nothing tells."""
+    """Seconds since the epoch; nan before the first known moment of its source, inf where nothing
+    tells.
+    """
     record: int
     """Its place among the records."""
     row: int
@@ -80,12 +85,15 @@ class Track:
 
         Args:
             pieces: As `Layout` found them.
-            span: When the run began, the moment of what comes before all else, and when it was over.
+            span: When the run began, the moment of what comes before all else, and when it was
+                over.
             shift: Seconds by which the run is played later than it was.
         """
         written = self.final.modified or span.end
         last = span.end if written > span.end + AFTERMATH else max(written, span.begin)
-        known = sorted(((_known(piece.moment, span.begin, last), piece) for piece in pieces), key=itemgetter(0))
+        known = sorted(
+            ((_known(piece.moment, span.begin, last), piece) for piece in pieces), key=itemgetter(0)
+        )
         self.moments = array("d", [moment + shift for moment, _ in known])
         self._places = array("q", [piece.record for _, piece in known])
         self._rows = array("q", [piece.row for _, piece in known])
@@ -113,7 +121,9 @@ class Track:
         return Batch(self.run, self._status(stop, moment), tuple(self._cut(start, stop)))
 
     def _cut(self, start: int, stop: int) -> Iterator[Record]:
-        """Yield the records of some pieces; rows that were together stay so, as far as they are told together."""
+        """Yield the records of some pieces; rows that were together stay so, as far as they are
+        told together.
+        """
         spans: dict[int, tuple[int, int]] = {}
         for place, row in zip(self._places[start:stop], self._rows[start:stop], strict=True):
             if row >= 0:
@@ -144,7 +154,9 @@ class Track:
         return record
 
     def _status(self, told: int, moment: float) -> SourceStatus:
-        """Return how the source was doing when so many pieces had been told: its file ended there."""
+        """Return how the source was doing when so many pieces had been told: its file ended
+        there.
+        """
         if told >= len(self.moments):
             status, was, share = self.final, self.final, 1.0
         else:
@@ -165,9 +177,16 @@ class Track:
 
 
 def _parts(record: Record) -> Iterator[Record]:
-    """Yield a record, in two where it says how far the run is together with how long it will be: that was known."""
+    """Yield a record, in two where it says how far the run is together with how long it will be:
+    that was known.
+    """
     is_bar = isinstance(record, Progress) and record.elapsed is not None
-    if isinstance(record, Progress) and not is_bar and record.total is not None and record.step is not None:
+    if (
+        isinstance(record, Progress)
+        and not is_bar
+        and record.total is not None
+        and record.step is not None
+    ):
         yield replace(record, step=None)
     yield record
 
@@ -183,7 +202,8 @@ def _between(before: int, after: int, share: float) -> int:
 class Layout:
     """Finds the moment of each piece of a source.
 
-    What tells of a step comes with that step, wherever it was read; all else with what stands above it.
+    What tells of a step comes with that step, wherever it was read; all else with what stands above
+    it.
     """
 
     def __init__(self, track: Track, timing: Timing) -> None:
@@ -199,16 +219,26 @@ class Layout:
         """Return all pieces with their moments, those of each beginning in the order of time."""
         found: list[Piece] = []
         for first, end, clock, over in self._stretches():
-            placed = [piece for place in range(first, end) for piece in self._place(place, clock, over)]
+            placed = [
+                piece for place in range(first, end) for piece in self._place(place, clock, over)
+            ]
             if found:  # a source that began anew goes on from there, whatever its clock says
-                placed = [one._replace(moment=_later(found[-1].moment, one.moment)) for one in placed]
+                placed = [
+                    one._replace(moment=_later(found[-1].moment, one.moment)) for one in placed
+                ]
             found += sorted(placed, key=_moment)
         return self._ending(found)
 
     def _stretches(self) -> list[tuple[int, int, Clock, float]]:
-        """Return where the source began anew: first and end among the records, the clock, and when it was over."""
+        """Return where the source began anew: first and end among the records, the clock, and when
+        it was over.
+        """
         records = self._track.records
-        cuts = [i for i, record in enumerate(records) if isinstance(record, Restart) and record.step is None and i]
+        cuts = [
+            i
+            for i, record in enumerate(records)
+            if isinstance(record, Restart) and record.step is None and i
+        ]
         found: list[tuple[int, int, Clock, float]] = []
         over = math.inf
         for first, end in reversed(list(zip([0, *cuts], [*cuts, len(records)], strict=True))):
@@ -216,7 +246,10 @@ class Layout:
             until = over if over < math.inf else self._written or 0.0
             clock = self._timing.clock(told, self._track.final.path, until, last=not found)
             found.append((first, end, clock, over))
-            begins = [_first(records[first:end]), self._timing.at(clock, told.steps[0]) if told.steps else math.nan]
+            begins = [
+                _first(records[first:end]),
+                self._timing.at(clock, told.steps[0]) if told.steps else math.nan,
+            ]
             over = min((begin for begin in begins if not math.isnan(begin)), default=over)
         return found[::-1]
 
@@ -225,7 +258,11 @@ class Layout:
         if isinstance(record, Rows):
             yield from self._place_rows(record, place, clock, over)
             return
-        step = record.step if isinstance(record, Histogram | Sample | Dump | Progress | Event) else None
+        step = (
+            record.step
+            if isinstance(record, Histogram | Sample | Dump | Progress | Event)
+            else None
+        )
         moment = min(self._timing.at(clock, step), over) if step is not None else math.nan
         if isinstance(record, Dump) and math.isnan(moment) and record.modified is not None:
             moment = record.modified
@@ -240,24 +277,30 @@ class Layout:
         reached = math.nan
         times = rows.times or [math.nan] * len(rows.steps)
         for row, (step, time) in enumerate(zip(rows.steps, times, strict=True)):
-            reached = _later(reached, time if stated(time) else min(self._timing.at(clock, step), over))
+            reached = _later(
+                reached, time if stated(time) else min(self._timing.at(clock, step), over)
+            )
             yield Piece(reached, place, row)
         if rows.progress:
             self._reached = _later(self._reached, reached)
             self._last = place
 
     def _ending(self, pieces: list[Piece]) -> list[Piece]:
-        """Give what stands behind the last step its moment: that of the file's last change, where that can be.
+        """Give what stands behind the last step its moment: that of the file's last change, where
+        that can be.
 
         A source without any moment says all it has to say at its end, but for settings.
         """
         records = self._track.records
-        end = max((piece.moment for piece in pieces if not math.isnan(piece.moment)), default=math.inf)
+        end = max(
+            (piece.moment for piece in pieces if not math.isnan(piece.moment)), default=math.inf
+        )
         if self._written is not None and 0 < self._written - end <= AFTERMATH:
             end = self._written
         return [
             piece._replace(moment=end)
-            if piece.record > self._last and not isinstance(records[piece.record], Dump | Progress | Rows | Settings)
+            if piece.record > self._last
+            and not isinstance(records[piece.record], Dump | Progress | Rows | Settings)
             else piece
             for piece in pieces
         ]

@@ -22,7 +22,9 @@ class BinsAt(NamedTuple):
 
 
 class Histograms:
-    """What is kept of each distribution at its steps. When the budget is spent every second step is given up."""
+    """What is kept of each distribution at its steps. When the budget is spent every second step is
+    given up.
+    """
 
     def __init__(self, budget: int = 200_000) -> None:
         self.budget = budget
@@ -105,10 +107,14 @@ class _Columns:
     def thin_out(self) -> None:
         """Give up every second one, but never the newest."""
         kept = [*range(len(self._steps) - 1, -1, -2)][::-1]
-        self._counts = array("f", [count for at in kept for count in self._counts[BINS * at : BINS * (at + 1)]])
+        self._counts = array(
+            "f", [count for at in kept for count in self._counts[BINS * at : BINS * (at + 1)]]
+        )
         self._ends = array("d", [end for at in kept for end in self._ends[2 * at : 2 * at + 2]])
         self._orders = array("q", [self._orders[at] for at in kept])
         self._steps = array("q", [self._steps[at] for at in kept])
 
     def _bins(self, at: int) -> Bins:
-        return Bins(self._ends[2 * at], self._ends[2 * at + 1], self._counts[BINS * at : BINS * (at + 1)])
+        return Bins(
+            self._ends[2 * at], self._ends[2 * at + 1], self._counts[BINS * at : BINS * (at + 1)]
+        )

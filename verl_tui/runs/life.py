@@ -1,8 +1,9 @@
-"""When a source last told of training, and what shows that its process lived on: only the first is progress.
+"""When a source last told of training, and what shows that its process lived on: only the first is
+progress.
 
-System figures, heartbeats and bars painted anew keep a file growing while nothing is trained. Times that a log states
-may be of another zone, so they are only subtracted from each other: the time of a file's last change is that of the
-newest stamp in it.
+System figures, heartbeats and bars painted anew keep a file growing while nothing is trained. Times
+that a log states may be of another zone, so they are only subtracted from each other: the time of a
+file's last change is that of the newest stamp in it.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ if TYPE_CHECKING:
     from verl_tui.runs.source_state import SourceState
 
 AGREE = 120.0
-"""Seconds by which the newest stamp in a log and its file's time may differ and still be of one moment: heuristic,
-twice the minute from one heartbeat of verl to the next. A copy has another time."""
+"""Seconds by which the newest stamp in a log and its file's time may differ and still be of one
+moment: heuristic, twice the minute from one heartbeat of verl to the next. A copy has another time.
+"""
 
 _FRESH_GPUS = 30.0
 """Seconds for which a reading of GPUs tells of now."""
 _IDLE = 5.0
 """Percent of utilisation up to which a GPU does nothing: heuristic."""
 _KEPT_BACK = 150.0
-"""Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard keeps records back for up
-to 120."""
+"""Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard keeps
+records back for up to 120.
+"""
 
 
 @dataclass(slots=True)
@@ -42,7 +45,9 @@ class Life:
     arrived: float | None = None
     """When progress arrived while we watched."""
     read: float | None = None
-    """When progress was written, of what lay there before: by its file's time, or a time that lies far back."""
+    """When progress was written, of what lay there before: by its file's time, or a time that lies
+    far back.
+    """
     stamp: float | None = None
     """The newest time that the source states, of whatever."""
     since: float | None = None
@@ -56,12 +61,21 @@ class Life:
     beats: int = 0
     """Heartbeats with these counters."""
     absolute: bool = False
-    """Whether the time of its newest progress is one that a record states, counted from the epoch."""
+    """Whether the time of its newest progress is one that a record states, counted from the
+    epoch.
+    """
     idle: float | None = None
-    """The newest time of what goes on whether anything is trained or not: system figures, counters that stand still."""
+    """The newest time of what goes on whether anything is trained or not: system figures, counters
+    that stand still.
+    """
 
     def progress(
-        self, arrival: float | None, stated: float | None, modified: float | None, *, absolute: bool = False
+        self,
+        arrival: float | None,
+        stated: float | None,
+        modified: float | None,
+        *,
+        absolute: bool = False,
     ) -> None:
         """Note a record of training.
 
@@ -103,7 +117,9 @@ class Life:
             self.said, self.stood, self.beats = pulse.said, pulse.time, 1
 
     def last(self, modified: float | None) -> float | None:
-        """Return the time of the newest record of training, None where there is none or nothing tells."""
+        """Return the time of the newest record of training, None where there is none or nothing
+        tells.
+        """
         if self.arrived is not None or self.read is None:
             return self.arrived
         newest = trusted_time(self.stamp, modified, absolute=self.absolute)
@@ -114,8 +130,12 @@ class Life:
         return min(self.read, newest - max(0.0, self.stamp - self.since))
 
     def agrees(self, modified: float | None) -> bool:
-        """Tell whether the newest time that stands in the source is that of its file: of a copy it is not."""
-        return self.stamp is not None and modified is not None and abs(modified - self.stamp) <= AGREE
+        """Tell whether the newest time that stands in the source is that of its file: of a copy it
+        is not.
+        """
+        return (
+            self.stamp is not None and modified is not None and abs(modified - self.stamp) <= AGREE
+        )
 
     def explained(self) -> bool:
         """Tell whether the source grows by what goes on without training alone."""
@@ -135,44 +155,62 @@ class Evidence(NamedTuple):
 
 
 def writer(run: Run) -> Writer | None:
-    """Return the process that writes a run's log, one that lives before one that is gone; None where none is known.
+    """Return the process that writes a run's log, one that lives before one that is gone; None
+    where none is known.
 
-    W&B's own may outlive the trainer: it counts where no other is known. One that only began a file is not missed where
-    something else of the run was written long after that file.
+    W&B's own may outlive the trainer: it counts where no other is known. One that only began a file
+    is not missed where something else of the run was written long after that file.
     """
     newest = written(run) or 0.0
     known = [
         status.writer
         for status in (state.status for state in run.sources.values())
         if status.writer is not None
-        and not (status.writer.by_name and status.writer.gone and newest - (status.modified or 0.0) > _KEPT_BACK)
+        and not (
+            status.writer.by_name
+            and status.writer.gone
+            and newest - (status.modified or 0.0) > _KEPT_BACK
+        )
     ]
     return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
 
 
 def evidence(run: Run, now: float) -> Evidence | None:
-    """Return the best evidence that a run lives or lived just now, None where there is only a file's time."""
-    return max(_signs(run, now), key=lambda sign: inf if sign.latest is None else sign.latest, default=None)
+    """Return the best evidence that a run lives or lived just now, None where there is only a
+    file's time.
+    """
+    return max(
+        _signs(run, now), key=lambda sign: inf if sign.latest is None else sign.latest, default=None
+    )
 
 
 def written(run: Run) -> float | None:
-    """Return when something was last written that may be of a step that takes long: not of what only goes on."""
+    """Return when something was last written that may be of a step that takes long: not of what
+    only goes on.
+    """
     times = (s.status.modified for s in run.sources.values() if not s.life.explained())
     return max((at for at in times if at is not None), default=None)
 
 
 def unattended(run: Run) -> bool:
-    """Tell whether no process writes a run's log any more: nobody holds it, and it has not grown since we look.
+    """Tell whether no process writes a run's log any more: nobody holds it, and it has not grown
+    since we look.
 
-    A run that is copied over from elsewhere looks the same until its next piece comes, unless a heartbeat tells.
+    A run that is copied over from elsewhere looks the same until its next piece comes, unless a
+    heartbeat tells.
     """
     if writer(run) is not None:
         return False
     states = run.sources.values()
-    if any(one.life.grew is not None or one.life.arrived is not None or one.life.stands() for one in states):
+    if any(
+        one.life.grew is not None or one.life.arrived is not None or one.life.stands()
+        for one in states
+    ):
         return False
     newest = max((one.status.modified or 0.0 for one in states), default=0.0)
-    return any(one.status.unheld and newest - (one.status.modified or 0.0) <= _KEPT_BACK for one in states)
+    return any(
+        one.status.unheld and newest - (one.status.modified or 0.0) <= _KEPT_BACK for one in states
+    )
 
 
 def gpus_work(run: Run, now: float) -> bool | None:
@@ -181,7 +219,11 @@ def gpus_work(run: Run, now: float) -> bool | None:
     Held memory proves nothing and is not looked at.
     """
     reading = run.gpus
-    known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None] if reading is not None else []
+    known = (
+        [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
+        if reading is not None
+        else []
+    )
     if reading is None or not known or now - reading.time > _FRESH_GPUS:
         return None
     return max(known) > _IDLE
@@ -198,15 +240,20 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
         if life.agrees(modified) and modified is not None:
-            # A log that nobody here holds may be brought over from where it is written, as long as it goes on.
+            # A log that nobody here holds may be brought over from where it is written, as long as
+            # it goes on.
             if life.stands() and (not state.status.unheld or now - modified <= AGREE):
-                yield Evidence(f"the heartbeat in {name} goes on while its counters stand still", modified)
+                yield Evidence(
+                    f"the heartbeat in {name} goes on while its counters stand still", modified
+                )
             elif not state.status.unheld and (holder is None or not holder.gone):
                 yield Evidence(f"the times in {name} agree with the file's own", modified)
 
 
 def phase(run: Run) -> str | None:
-    """Say what is last known of what the run is at: a heartbeat, a printed stage, a timer; None where nothing is."""
+    """Say what is last known of what the run is at: a heartbeat, a printed stage, a timer; None
+    where nothing is.
+    """
     beats = [state for state in run.sources.values() if state.life.said]
     if beats:
         return _heartbeat(beats[0])
@@ -224,7 +271,11 @@ def _timer(run: Run) -> str | None:
         if key.startswith("timing_s/") and key != "timing_s/step" and (newest := run.tail(key, 1))
     ]
     seconds, key = max(parts, default=(0.0, ""))
-    return f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s" if seconds > 0 else None
+    return (
+        f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s"
+        if seconds > 0
+        else None
+    )
 
 
 def _heartbeat(state: SourceState) -> str:

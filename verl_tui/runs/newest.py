@@ -1,4 +1,6 @@
-"""The last values of a metric, without making a series of all its values: for sorting hundreds of metrics."""
+"""The last values of a metric, without making a series of all its values: for sorting hundreds of
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.table import Table
 
 
-def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = None) -> list[float] | None:
-    """Return the values of the last `count` steps, the oldest first; None where only the whole series can tell.
+def newest(
+    tables: Sequence[tuple[Table, int]], count: int, end: int | None = None
+) -> list[float] | None:
+    """Return the values of the last `count` steps, the oldest first; None where only the whole
+    series can tell.
 
     Args:
         tables: Each table with the index of the metric's column.
@@ -21,7 +26,8 @@ def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = No
     """
     if count < 1 or not _plain(tables):
         return [] if count < 1 else None
-    # Each table holds a step once: before its last `count` rows none of its steps is among the last `count`.
+    # Each table holds a step once: before its last `count` rows none of its steps is among the last
+    # `count`.
     found: dict[int, tuple[int, float]] = {}
     for table, column in tables:
         stop = len(table) if end is None else bisect_right(table.steps, end)
@@ -34,7 +40,8 @@ def newest(tables: Sequence[tuple[Table, int]], count: int, end: int | None = No
 
 
 def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] | None:
-    """Return the values from a step on, by step, ascending; None where only the whole series can tell.
+    """Return the values from a step on, by step, ascending; None where only the whole series can
+    tell.
 
     Args:
         tables: Each table with the index of the metric's column.
@@ -53,13 +60,17 @@ def since(tables: Sequence[tuple[Table, int]], first: int) -> dict[int, float] |
 
 
 def _plain(tables: Sequence[tuple[Table, int]]) -> bool:
-    """Tell whether of two values for a step one holds as it is, so that the newest rows tell the newest values."""
+    """Tell whether of two values for a step one holds as it is, so that the newest rows tell the
+    newest values.
+    """
     mixed = len({table.reckoned for table, _ in tables}) > 1
     return not mixed and all(table.ascending and not table.mean for table, _ in tables)
 
 
 def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:
-    """Return the last `count` values as they were measured, oldest first, none of them averaged or replaced."""
+    """Return the last `count` values as they were measured, oldest first, none of them averaged or
+    replaced.
+    """
     stated = [one for one in tables if not one[0].reckoned]
     rows = [
         row

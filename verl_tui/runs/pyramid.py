@@ -1,7 +1,8 @@
 """The least and greatest value of any stretch of a series, without reading the stretch.
 
-Over the values stand levels of blocks: the first level keeps the minimum and maximum of every 32 values, the next
-of every 1024, and so on. A chart asks for a few hundred buckets, whatever the length of the run.
+Over the values stand levels of blocks: the first level keeps the minimum and maximum of every 32
+values, the next of every 1024, and so on. A chart asks for a few hundred buckets, whatever the
+length of the run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 FACTOR = 32
 """How many nodes one node of the next level stands for."""
 _ALIGNMENT = FACTOR**2
-"""Blocks begin where a step is a multiple of their length, as buckets usually do, up to blocks of this many steps."""
+"""Blocks begin where a step is a multiple of their length, as buckets usually do, up to blocks of
+this many steps.
+"""
 _DIRECT = 2 * FACTOR
 """Up to so many nodes are compared one by one: cheaper than going a level up."""
 
@@ -26,7 +29,9 @@ Node = tuple[float, float, bool]
 
 
 class _Level:
-    """Minimum, maximum and soundness of complete blocks; a block without a finite value has `inf` and `-inf`."""
+    """Minimum, maximum and soundness of complete blocks; a block without a finite value has `inf`
+    and `-inf`.
+    """
 
     __slots__ = ("hi", "lo", "odd")
 
@@ -50,9 +55,10 @@ class _Level:
 class Pyramid:
     """Minimum and maximum over the two columns of a series, which it refers to and never copies.
 
-    Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as minimum or maximum,
-    it only makes its bucket odd. What the owner of the columns does to them it says here: `catch_up` after appending,
-    `update` after replacing one value, `rebuild` after anything else.
+    Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as
+    minimum or maximum, it only makes its bucket odd. What the owner of the columns does to them it
+    says here: `catch_up` after appending, `update` after replacing one value, `rebuild` after
+    anything else.
     """
 
     __slots__ = ("_any_odd", "_levels", "_offset", "revision", "seen", "steps", "values")
@@ -63,15 +69,21 @@ class Pyramid:
         self.seen = 0
         """How many points have been taken in."""
         self.revision = 0
-        """Grows when a point before the last one may have changed: whoever remembers an answer starts over."""
+        """Grows when a point before the last one may have changed: whoever remembers an answer
+        starts over.
+        """
         self._any_odd = False
         self._offset = 0
-        """Where the first value would stand if there had been one at every step since a multiple of `_ALIGNMENT`."""
+        """Where the first value would stand if there had been one at every step since a multiple of
+        `_ALIGNMENT`.
+        """
         self._levels: list[_Level] = []
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Take in what was appended to the columns since the last call; columns that got shorter are read anew."""
+        """Take in what was appended to the columns since the last call; columns that got shorter
+        are read anew.
+        """
         count = min(len(self.steps), len(self.values))
         if count < self.seen:
             self.rebuild()
@@ -113,9 +125,9 @@ class Pyramid:
     ) -> tuple[list[float | None], list[float | None], list[bool]]:
         """Return minimum, maximum and oddness of each of `buckets` neighbouring stretches of steps.
 
-        Bucket `i` holds the points whose step is at least `first_step + i * steps_per_bucket` and less than the start
-        of the next. Minimum and maximum are None where it holds no finite value; odd means that it holds a `nan`
-        or an infinity.
+        Bucket `i` holds the points whose step is at least `first_step + i * steps_per_bucket` and
+        less than the start of the next. Minimum and maximum are None where it holds no finite
+        value; odd means that it holds a `nan` or an infinity.
 
         Raises:
             ValueError: `steps_per_bucket` is not positive.
@@ -133,7 +145,9 @@ class Pyramid:
         return lows, highs, odds
 
     def bounds(self, first_step: int, last_step: int) -> tuple[float, float] | None:
-        """Return the least and greatest finite value from `first_step` to `last_step`, both included."""
+        """Return the least and greatest finite value from `first_step` to `last_step`, both
+        included.
+        """
         start = bisect_left(self.steps, first_step, 0, self.seen)
         stop = bisect_right(self.steps, last_step, start, self.seen)
         if start == stop:
@@ -141,7 +155,9 @@ class Pyramid:
         lo, hi, _ = self._span(start, stop)
         return (lo, hi) if lo <= hi else None
 
-    def _occupied(self, first_step: int, width: int, buckets: int) -> Iterator[tuple[int, int, int]]:
+    def _occupied(
+        self, first_step: int, width: int, buckets: int
+    ) -> Iterator[tuple[int, int, int]]:
         """Yield number, first index and last index + 1 of every bucket that holds a point."""
         steps, seen = self.steps, self.seen
         start = bisect_left(steps, first_step, 0, seen)
@@ -160,7 +176,9 @@ class Pyramid:
             start = stop
 
     def _close(self, block: int) -> None:
-        """Append a block of values that just became complete, and every block above that it completes."""
+        """Append a block of values that just became complete, and every block above that it
+        completes.
+        """
         for k in range(64):
             if k == len(self._levels):
                 self._levels.append(_Level(self.values[:0]))
@@ -198,7 +216,9 @@ class Pyramid:
         return (low if low < lo else lo), (high if high > hi else hi), odd or bad
 
     def _blocks(self, start: int, stop: int) -> Node:
-        """Combine blocks `start` to `stop` of the lowest level, `start` < `stop`, by way of the levels above."""
+        """Combine blocks `start` to `stop` of the lowest level, `start` < `stop`, by way of the
+        levels above.
+        """
         lows: list[float] = []
         highs: list[float] = []
         odd = False
@@ -219,5 +239,6 @@ class Pyramid:
 
 
 def _all_finite(values: array[float]) -> bool:
-    # One pass in C: a sum is finite only if every term is. An overflow of huge terms merely costs the slower check.
+    # One pass in C: a sum is finite only if every term is. An overflow of huge terms merely costs
+    # the slower check.
     return isfinite(sum(values)) or all(map(isfinite, values))

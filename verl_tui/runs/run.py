@@ -24,19 +24,19 @@ from verl_tui.records import (
     Settings,
     Unreadable,
 )
+from verl_tui.runs.cached import while_unchanged
 from verl_tui.runs.histograms import Histograms
-from verl_tui.runs.last_record import LastRecord, last_record
-from verl_tui.runs.moments import Moments
 from verl_tui.runs.newest import measured, newest, since
-from verl_tui.runs.planned import planned_steps
-from verl_tui.runs.remember import while_unchanged
-from verl_tui.runs.resumes import SLACK, RestartMark, continued, marks, starts
+from verl_tui.runs.restarts import SLACK, RestartMark, continued, marks, starts
 from verl_tui.runs.samples import Samples
 from verl_tui.runs.series import Series
 from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.source_state import SourceState, surest
 from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table, precedence
+from verl_tui.runs.time.last_record import LastRecord, last_record
+from verl_tui.runs.time.step_clocks import Moments
+from verl_tui.runs.time.total_steps import planned_steps
 from verl_tui.times import dated
 
 if TYPE_CHECKING:
@@ -44,13 +44,15 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Spread
     from verl_tui.records import GpuReading
-    from verl_tui.runs.clock import Clock
+    from verl_tui.runs.time.clock import Clock
 
 _KEPT_EVENTS = 500
 _NAN = float("nan")
 _REASONS = (EventKind.STOPPED, EventKind.FATAL, EventKind.TRACEBACK)
 """Events that say why a run failed."""
-_ABOUT_CHECKPOINTS = frozenset({EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED})
+_ABOUT_CHECKPOINTS = frozenset(
+    {EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED}
+)
 
 
 class Run:
@@ -64,7 +66,9 @@ class Run:
         self.histograms = Histograms()
         self.config = RunSettings()
         self.settings: dict[str, Any] = self.config.values
-        """Flat settings, e.g. `data.max_response_length`; the most trusted source that states one holds."""
+        """Flat settings, e.g. `data.max_response_length`; the most trusted source that states one
+        holds.
+        """
         self.settings_origin: dict[str, str] = self.config.origins
         self.events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self.checkpoints: dict[int, str] = {}
@@ -72,7 +76,9 @@ class Run:
         self.called_best: list[str] = []
         """Directories of checkpoints that the trainer itself called the best."""
         self.saved_step: int | None = None
-        """Step of the newest checkpoint that verl's tracker file calls complete, None where there is no such file."""
+        """Step of the newest checkpoint that verl's tracker file calls complete, None where there
+        is no such file.
+        """
         self._restarts: list[RestartMark] = []
         self._behind: set[int] = set()
         """Sources that others go on from."""
@@ -82,7 +88,9 @@ class Run:
         self.gpus: GpuReading | None = None
         """The newest reading of this machine's GPUs, None where nobody looked at them."""
         self.hushed = 0.0
-        """For how many seconds at most nothing was written since something told how it ended, while we watched."""
+        """For how many seconds at most nothing was written since something told how it ended, while
+        we watched.
+        """
         self._lost: tuple[float | None, float] = (None, 0.0)
         """Time of a record, and the seconds since then in which no further one could be made."""
         self._stopped: float | None = None
@@ -90,7 +98,9 @@ class Run:
         self.revision = 0
         """Grows with every change."""
         self._planned: tuple[int, int | None] = (-1, None)
-        """What the settings let the whole run take, and at which revision that was reckoned: it is asked for often."""
+        """What the settings let the whole run take, and at which revision that was reckoned: it is
+        asked for often.
+        """
         self._tables: dict[str, list[tuple[Table, int]]] = {}
         self._spellings = Spellings()
         self._series: dict[str, Series] = {}
@@ -98,11 +108,13 @@ class Run:
         """Number of keys, the distributions among them, and what is a metric of its own."""
         self._resolved: tuple[int, dict[str, str], str] = (-1, {}, "other")
 
-    # -- what there is to read ------------------------------------------------------------------------------------
+    # -- what there is to read ---------------------------------------------------------------------
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The log's own metric keys, in the order of first appearance; of two spellings of one metric the first."""
+        """The log's own metric keys, in the order of first appearance; of two spellings of one
+        metric the first.
+        """
         return tuple(self._tables)
 
     @property
@@ -112,13 +124,20 @@ class Run:
 
     @property
     def metrics(self) -> Sequence[str]:
-        """The keys of which each is a metric of its own: of a distribution that of its line alone."""
+        """The keys of which each is a metric of its own: of a distribution that of its line
+        alone.
+        """
         return self._grouped()[1]
 
     @property
     def odd(self) -> Sequence[str]:
         """Keys that may have had a value that is not finite; all others have not."""
-        found = (key for key, tables in self._tables.items() for table, at in tables if table.keys[at] in table.odd)
+        found = (
+            key
+            for key, tables in self._tables.items()
+            for table, at in tables
+            if table.keys[at] in table.odd
+        )
         return tuple(dict.fromkeys(found))
 
     @property
@@ -136,9 +155,16 @@ class Run:
     @property
     def reach(self) -> tuple[int, int] | None:
         """First and last step of all that was logged, None before the first."""
-        logged = [table for state in self.sources.values() for table in state.tables.values() if len(table)]
+        logged = [
+            table
+            for state in self.sources.values()
+            for table in state.tables.values()
+            if len(table)
+        ]
         ends = [
-            (table.steps[0], table.steps[-1]) if table.ascending else (min(table.steps), max(table.steps))
+            (table.steps[0], table.steps[-1])
+            if table.ascending
+            else (min(table.steps), max(table.steps))
             for table in logged
         ]
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
@@ -152,17 +178,23 @@ class Run:
     @property
     @while_unchanged
     def end(self) -> int | None:
-        """The last step that tells how the run is now, None where all do: after a restart, those beyond are old."""
+        """The last step that tells how the run is now, None where all do: after a restart, those
+        beyond are old.
+        """
         return self.step if self.restarts else None
 
     @property
     def clocks(self) -> Sequence[Clock]:
-        """What tells when steps were reached, the best evidence first; those that tell nothing are left out."""
+        """What tells when steps were reached, the best evidence first; those that tell nothing are
+        left out.
+        """
         return self._moments.clocks(self)
 
     @property
     def total_steps(self) -> int | None:
-        """Steps the whole run will take, None where nothing tells, or only what the run has gone beyond."""
+        """Steps the whole run will take, None where nothing tells, or only what the run has gone
+        beyond.
+        """
         reached = self.step or 0
         stated = [state.total for state in self.sources.values() if state.total is not None]
         for total in reversed(stated):
@@ -174,18 +206,28 @@ class Run:
         return planned if planned is not None and planned >= reached else None
 
     def _plan(self) -> int | None:
-        lengths = [state.per_epoch for state in self.sources.values() if state.per_epoch is not None]
+        lengths = [
+            state.per_epoch for state in self.sources.values() if state.per_epoch is not None
+        ]
         return planned_steps(self.config, self.series, lengths[-1] if lengths else None)
 
     @property
     def outcome(self) -> Event | None:
         """The event that tells how the run ended, unless some source shows that it went on."""
-        valid = [state.ending for state in self.sources.values() if state.ending and self._holds(state, state.ending)]
+        valid = [
+            state.ending
+            for state in self.sources.values()
+            if state.ending and self._holds(state, state.ending)
+        ]
         found = surest(valid)
         if found is None or not found.bare:
             return found
         # It has failed: what some log says of why is believed, wherever that log has got to.
-        told = (state.ending for state in self.sources.values() if state.ending and not state.ending.bare)
+        told = (
+            state.ending
+            for state in self.sources.values()
+            if state.ending and not state.ending.bare
+        )
         return surest(one for one in told if one.kind in _REASONS) or found
 
     def _holds(self, state: SourceState, ending: Event) -> bool:
@@ -193,7 +235,11 @@ class Run:
             return False
         if ending.step is not None:
             return self.step is None or self.step <= ending.step
-        written = [other.status.modified or 0.0 for other in self.sources.values() if other.step is not None]
+        written = [
+            other.status.modified or 0.0
+            for other in self.sources.values()
+            if other.step is not None
+        ]
         return max(written, default=0.0) <= (state.status.modified or 0.0) + SLACK
 
     @property
@@ -207,7 +253,9 @@ class Run:
         return self._resolve()[0]
 
     def series(self, key: str) -> Series | None:
-        """Return the values of a metric by any of its spellings, None where the log has no such key."""
+        """Return the values of a metric by any of its spellings, None where the log has no such
+        key.
+        """
         key = self._spellings.known(key)
         tables = self._tables.get(key)
         if tables is None:
@@ -219,30 +267,42 @@ class Run:
         return series
 
     def present(self, key: str | None) -> Series | None:
-        """Return the values that tell how the run is now, those up to its `end`; None where the log has none."""
+        """Return the values that tell how the run is now, those up to its `end`; None where the log
+        has none.
+        """
         series = self.series(key) if key is not None else None
         return (series.until(self.end) or None) if series is not None else None
 
     def tail(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` present values; unlike `present` it makes no series where it can do without."""
+        """Return the last `count` present values; unlike `present` it makes no series where it can
+        do without.
+        """
         key = self._spellings.known(key)
-        found = newest(self._tables.get(key, ()), count, self.end) if key not in self._series else None
+        found = (
+            newest(self._tables.get(key, ()), count, self.end) if key not in self._series else None
+        )
         series = self.present(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
 
     def since(self, key: str, step: int) -> Mapping[int, float]:
-        """Return the values from a step on, by step; unlike `series` it makes none where it can do without."""
+        """Return the values from a step on, by step; unlike `series` it makes none where it can do
+        without.
+        """
         key = self._spellings.known(key)
         found = since(self._tables.get(key, ()), step) if key not in self._series else None
         series = self.series(key) if found is None else None
         return series.since(step) if series is not None else found or {}
 
     def measured(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values of a metric as they were measured: of several in one step each."""
+        """Return the last `count` values of a metric as they were measured: of several in one step
+        each.
+        """
         return measured(self._tables.get(self._spellings.known(key), ()), count)
 
     def precedences(self) -> Iterator[int]:
-        """Yield the highest precedence among the rows of each metric, see `verl_tui.runs.table.precedence`."""
+        """Yield the highest precedence among the rows of each metric, see
+        `verl_tui.runs.table.precedence`.
+        """
         for tables in self._tables.values():
             yield max(table.orders[0] for table, _ in tables if len(table))
 
@@ -264,7 +324,10 @@ class Run:
     def _newest_record(self) -> LastRecord:
         if self._last[0] != self.revision:
             places = self.samples.places
-            self._last = self.revision, last_record(self.sources.values(), places[-1].step if places else None)
+            self._last = (
+                self.revision,
+                last_record(self.sources.values(), places[-1].step if places else None),
+            )
         return self._last[1]
 
     @property
@@ -273,15 +336,19 @@ class Run:
         return sum(state.status.unreadable for state in self.sources.values())
 
     def lost(self, now: float) -> float:
-        """Return the seconds since the newest record in which it was stopped or its host slept, as far as we saw."""
+        """Return the seconds since the newest record in which it was stopped or its host slept, as
+        far as we saw.
+        """
         at, seconds = self._lost
         before = seconds if at == self.last_record else 0.0
         return before + (max(0.0, now - self._stopped) if self._stopped is not None else 0.0)
 
-    # -- what the monitor does ------------------------------------------------------------------------------------
+    # -- what the monitor does ---------------------------------------------------------------------
 
     def lose(self, seconds: float) -> None:
-        """Note that for some seconds nobody was there to see it, nor perhaps it itself: the host slept."""
+        """Note that for some seconds nobody was there to see it, nor perhaps it itself: the host
+        slept.
+        """
         if self._stopped is None:
             at, before = self._lost
             self._lost = self.last_record, seconds + (before if at == self.last_record else 0.0)
@@ -291,7 +358,8 @@ class Run:
 
         Args:
             batch: The records, with the state of their source.
-            now: Time of arrival in seconds since the epoch; the time of records that were appended as we watched.
+            now: Time of arrival in seconds since the epoch; the time of records that were appended
+                as we watched.
         """
         self._note_hush(batch)
         state = self.sources.setdefault(batch.status.path, SourceState(batch.status))
@@ -317,12 +385,17 @@ class Run:
     def _note_hush(self, batch: Batch) -> None:
         """Note for how long nothing was written before what has just been appended."""
         if batch.live and self.outcome is not None:
-            before = max((state.status.modified or 0.0 for state in self.sources.values()), default=0.0)
+            before = max(
+                (state.status.modified or 0.0 for state in self.sources.values()), default=0.0
+            )
             self.hushed = max(self.hushed, (batch.status.modified or 0.0) - before)
 
     def _note_stop(self, now: float) -> None:
         """Note when its process is stopped, and when it goes on."""
-        stopped = any(one.status.writer is not None and one.status.writer.stopped for one in self.sources.values())
+        stopped = any(
+            one.status.writer is not None and one.status.writer.stopped
+            for one in self.sources.values()
+        )
         if stopped and self._stopped is None:
             self._stopped = now
         elif not stopped and self._stopped is not None:
@@ -332,7 +405,9 @@ class Run:
     def _take(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
             case Histogram():
-                self.histograms.add(record, precedence(state.status.rank, state.status.ordinal, state.segment))
+                self.histograms.add(
+                    record, precedence(state.status.rank, state.status.ordinal, state.segment)
+                )
             case Sample():
                 self._apply_sample(state, record, arrival)
             case Dump():
@@ -351,7 +426,9 @@ class Run:
             case Event():
                 self._apply_event(state, record)
 
-    def _apply_rows(self, state: SourceState, rows: Rows, arrival: float | None, newest: int | None) -> None:
+    def _apply_rows(
+        self, state: SourceState, rows: Rows, arrival: float | None, newest: int | None
+    ) -> None:
         if (stated := dated(rows.times)) is not rows.times:
             rows = replace(rows, times=stated)
         kind = rows.keys, rows.mean, rows.reckoned
@@ -363,9 +440,12 @@ class Run:
                 self._tables.setdefault(name, []).append((table, column))
             state.metrics.update(rows.keys if rows.progress else ())
         arrived = arrival if arrival is not None else _NAN
-        # Lines far behind the progress bar were kept back by a buffer: they tell nothing of when their step was.
+        # Lines far behind the progress bar were kept back by a buffer: they tell nothing of when
+        # their step was.
         least = newest if newest is None or state.step is None else max(newest, state.step - 1)
-        times = array("d", rows.times or [arrived if step == newest == least else _NAN for step in rows.steps])
+        times = array(
+            "d", rows.times or [arrived if step == newest == least else _NAN for step in rows.steps]
+        )
         table.extend(rows, self._precedence(state, rows), times)
         if not rows.progress:
             if rows.times:
@@ -383,14 +463,18 @@ class Run:
         state.life.progress(arrival, written, state.status.modified, absolute=state.status.absolute)
 
     def _precedence(self, state: SourceState, rows: Rows) -> int:
-        return precedence(state.status.rank, state.status.ordinal, state.segment, reckoned=rows.reckoned)
+        return precedence(
+            state.status.rank, state.status.ordinal, state.segment, reckoned=rows.reckoned
+        )
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:
         step = sample.step if sample.step is not None else (state.step or self.step or 0)
         self.samples.add(sample, step)
         state.life.progress(arrival, None, state.status.modified)
 
-    def _apply_progress(self, state: SourceState, progress: Progress, arrival: float | None) -> None:
+    def _apply_progress(
+        self, state: SourceState, progress: Progress, arrival: float | None
+    ) -> None:
         if state.advance(progress):
             state.life.progress(arrival, None, state.status.modified)
 
@@ -399,8 +483,12 @@ class Run:
             self._apply_checkpoint(event, state.step)
             return
         event = event if event.step is not None else replace(event, step=state.step)
-        if event.kind is EventKind.STARTED and (state.ending is not None or state.rows or self._complete):
-            state.begin_anew("another start behind an end" if state.ending is not None else "another start")
+        if event.kind is EventKind.STARTED and (
+            state.ending is not None or state.rows or self._complete
+        ):
+            state.begin_anew(
+                "another start behind an end" if state.ending is not None else "another start"
+            )
         if event.kind is EventKind.RESUMED and event.step is not None:
             state.resume(event.step)
         if event.actor or event.kind is EventKind.WARNING:
@@ -411,21 +499,26 @@ class Run:
 
     @property
     def _complete(self) -> bool:
-        return self.step is not None and self.total_steps is not None and self.step >= self.total_steps
+        return (
+            self.step is not None and self.total_steps is not None and self.step >= self.total_steps
+        )
 
     def _apply_checkpoint(self, event: Event, reached: int | None) -> None:
         step = event.step
         if event.kind is EventKind.SAVED:
             self.saved_step = step
         elif event.kind is EventKind.REMOVED:
-            self.checkpoints = {at: path for at, path in self.checkpoints.items() if path != event.text}
+            self.checkpoints = {
+                at: path for at, path in self.checkpoints.items() if path != event.text
+            }
             self.called_best = [path for path in self.called_best if path != event.text]
         elif event.kind is EventKind.BEST:
             self.called_best.append(event.text)
         else:
             self.events.append(event)
             step = step if step is not None else reached
-        # What lies on disk (no line tells of it) is where it is; the console names it as its own machine does.
+        # What lies on disk (no line tells of it) is where it is; the console names it as its own
+        # machine does.
         new = step is not None and (not event.line or step not in self.checkpoints)
         if new and step is not None and event.kind in (EventKind.BEST, EventKind.CHECKPOINT):
             self.checkpoints[step] = event.text

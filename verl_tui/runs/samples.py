@@ -1,4 +1,6 @@
-"""The samples a run has shown, by step: what logs print is kept within a budget of memory, dumps stay on disk."""
+"""The samples a run has shown, by step: what logs print is kept within a budget of memory, dumps
+stay on disk.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class Place(NamedTuple):
 
 
 class Samples:
-    """Samples grouped by place, newest step last; of those in memory the oldest give way when the budget is spent."""
+    """Samples grouped by place, newest step last; of those in memory the oldest give way when the
+    budget is spent.
+    """
 
     def __init__(self, budget: int = 128 * 2**20) -> None:
         self.budget = budget
@@ -81,10 +85,14 @@ class Samples:
 
     def at(self, step: int) -> tuple[Sample, ...]:
         """Return the samples in memory of exactly this step, those of its validation last."""
-        return tuple(sample for validation in (False, True) for sample in self.kept(Place(step, validation)))
+        return tuple(
+            sample for validation in (False, True) for sample in self.kept(Place(step, validation))
+        )
 
     def nearest(self, step: int) -> int | None:
-        """Return the step with samples in memory that lies nearest to `step`, None where there are none."""
+        """Return the step with samples in memory that lies nearest to `step`, None where there are
+        none.
+        """
         return min(self.steps, key=lambda known: (abs(known - step), -known), default=None)
 
     def nearest_place(self, step: int, validation: bool | None = None) -> Place | None:
@@ -92,10 +100,17 @@ class Samples:
 
         Args:
             step: Where to look.
-            validation: Whether only validations count (True) or only training (False); of both, training first.
+            validation: Whether only validations count (True) or only training (False); of both,
+                training first.
         """
-        fitting = (place for place in self.places if validation is None or place.validation is validation)
-        return min(fitting, key=lambda place: (abs(place.step - step), -place.step, place.validation), default=None)
+        fitting = (
+            place for place in self.places if validation is None or place.validation is validation
+        )
+        return min(
+            fitting,
+            key=lambda place: (abs(place.step - step), -place.step, place.validation),
+            default=None,
+        )
 
     def forget(self, step: int, *, validation: bool) -> None:
         """Drop the samples in memory of one step and kind: their file is being written anew."""

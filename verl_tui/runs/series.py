@@ -27,9 +27,11 @@ class Point(NamedTuple):
 
 
 class Series:
-    """Values of one metric, ascending in step, one value a step; catches up with its tables when asked.
+    """Values of one metric, ascending in step, one value a step; catches up with its tables when
+    asked.
 
-    Only metrics that somebody looks at become a series: the columns of all others cost their bytes and nothing else.
+    Only metrics that somebody looks at become a series: the columns of all others cost their bytes
+    and nothing else.
     """
 
     def __init__(self, key: str) -> None:
@@ -41,14 +43,18 @@ class Series:
         self.counts = array("q")
         """How many measurements each point is the mean of; empty where points are single values."""
         self.revision = 0
-        """Grows when a point other than the last one changes, or one is put before the last: readers start over."""
+        """Grows when a point other than the last one changes, or one is put before the last:
+        readers start over.
+        """
         self._orders = array("q")
         self._cursors: dict[int, int] = {}
         self._pyramid: Pyramid | None = None
         self._highest = (-1, 0, -math.inf)
         """Revision, number of settled points, and the greatest of them."""
         self._beyond: dict[tuple[float, bool], tuple[int, int, Point | None]] = {}
-        """Value and way -> revision, number of settled points looked at, and the first of them beyond."""
+        """Value and way -> revision, number of settled points looked at, and the first of them
+        beyond.
+        """
         self._cut: tuple[int, int, Series | None] = (-1, 0, None)
         """Revision, number of points, and these as a series of their own, for who asks again."""
 
@@ -70,7 +76,9 @@ class Series:
 
     @property
     def highest(self) -> float:
-        """The greatest value that is a number, `-inf` where there is none; asking again costs what is new."""
+        """The greatest value that is a number, `-inf` where there is none; asking again costs what
+        is new.
+        """
         revision, count, highest = self._highest
         settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
         if revision != self.revision or count > settled:
@@ -80,7 +88,9 @@ class Series:
         return max([highest, *filter(math.isfinite, self.values[settled:])])
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
-        """Return the first point at or above a value (`down`: at or below); asking again costs what is new."""
+        """Return the first point at or above a value (`down`: at or below); asking again costs what
+        is new.
+        """
         revision, count, found = self._beyond.get((value, down), (-1, 0, None))
         settled = max(0, len(self.values) - 1)  # the newest point may still be replaced
         if revision != self.revision or count > settled:
@@ -88,11 +98,15 @@ class Series:
         if found is None:
             found = self._find(value, count, settled, down=down)
             self._beyond[value, down] = (self.revision, settled, found)
-        return found if found is not None else self._find(value, settled, len(self.values), down=down)
+        return (
+            found if found is not None else self._find(value, settled, len(self.values), down=down)
+        )
 
     def _find(self, value: float, start: int, stop: int, *, down: bool) -> Point | None:
         values = self.values
-        hits = (i for i in range(start, stop) if (values[i] <= value if down else values[i] >= value))
+        hits = (
+            i for i in range(start, stop) if (values[i] <= value if down else values[i] >= value)
+        )
         at = next(hits, None)
         return None if at is None else Point(self.steps[at], values[at])
 
@@ -123,7 +137,9 @@ class Series:
         if cut is None or (revision, count) != (self.revision, stop):
             cut = Series(self.key)
             cut.counts = self.counts[:stop]
-            cut._extend(self.steps[:stop], self._orders[:stop], self.values[:stop], self.times[:stop])
+            cut._extend(
+                self.steps[:stop], self._orders[:stop], self.values[:stop], self.times[:stop]
+            )
             self._cut = (self.revision, stop, cut)
         return cut
 
@@ -145,8 +161,8 @@ class Series:
         """Take over what is new in the tables that hold this metric.
 
         Args:
-            tables: Each table with the index of this metric's column; the order and identity of tables never change,
-                new ones are added at the end.
+            tables: Each table with the index of this metric's column; the order and identity of
+                tables never change, new ones are added at the end.
         """
         fresh = [
             (number, table, column, self._cursors.get(number, 0))
@@ -164,15 +180,26 @@ class Series:
                 self._drop_reckoned(first, last)
 
     def _append(self, table: Table, column: int, start: int) -> bool:
-        """Append the rows from `start` in one go if they all come after the last point; return whether they did."""
+        """Append the rows from `start` in one go if they all come after the last point; return
+        whether they did.
+        """
         behind = self.steps and table.steps[start] <= self.steps[-1]
         if behind or table.mean or not table.ascending:
             return False
-        self._extend(table.steps[start:], table.orders[start:], table.columns[column][start:], table.times[start:])
+        self._extend(
+            table.steps[start:],
+            table.orders[start:],
+            table.columns[column][start:],
+            table.times[start:],
+        )
         return True
 
     def _extend(
-        self, steps: Iterable[int], orders: Iterable[int], values: Iterable[float], times: Iterable[float]
+        self,
+        steps: Iterable[int],
+        orders: Iterable[int],
+        values: Iterable[float],
+        times: Iterable[float],
     ) -> None:
         """Put points behind the last one."""
         self.steps.extend(steps)
@@ -183,8 +210,16 @@ class Series:
             self.counts.extend([1] * (len(self.steps) - len(self.counts)))
 
     def _merge(self, fresh: Sequence[tuple[int, Table, int, int]]) -> None:
-        """Take over rows by their steps, of one step by their precedence; points before the first stay as they are."""
-        steps, orders, values, times, means = array("q"), array("q"), array("d"), array("d"), bytearray()
+        """Take over rows by their steps, of one step by their precedence; points before the first
+        stay as they are.
+        """
+        steps, orders, values, times, means = (
+            array("q"),
+            array("q"),
+            array("d"),
+            array("d"),
+            bytearray(),
+        )
         for _, table, column, start in fresh:
             steps += table.steps[start:]
             orders += table.orders[start:]
@@ -197,7 +232,9 @@ class Series:
             turn.sort(key=steps.__getitem__)
             self._lay_over(at, [(steps[i], orders[i], values[i], times[i], means[i]) for i in turn])
             return
-        highest = dict(zip(map(steps.__getitem__, turn), turn, strict=True))  # of one step the last one holds
+        highest = dict(
+            zip(map(steps.__getitem__, turn), turn, strict=True)
+        )  # of one step the last one holds
         merged = sorted(highest)
         where = [highest[step] for step in merged]
         if len(merged) < len(steps):
@@ -208,13 +245,29 @@ class Series:
         self._extend(merged, [orders[i] for i in where], [values[i] for i in where], since)
 
     def _lay_over(self, at: int, rows: Sequence[tuple[int, int, float, float, int]]) -> None:
-        """Lay rows over the points from index `at` on; the rows are ascending in step and precedence."""
+        """Lay rows over the points from index `at` on; the rows are ascending in step and
+        precedence.
+        """
         averages = bool(self.counts) or any(mean for *_, mean in rows)
-        steps, values, counts = self.steps[at:], self.values[at:], self.counts[at:] or [1] * (len(self) - at)
-        points = dict(zip(steps, zip(self._orders[at:], values, self.times[at:], counts, strict=True), strict=True))
+        steps, values, counts = (
+            self.steps[at:],
+            self.values[at:],
+            self.counts[at:] or [1] * (len(self) - at),
+        )
+        points = dict(
+            zip(
+                steps,
+                zip(self._orders[at:], values, self.times[at:], counts, strict=True),
+                strict=True,
+            )
+        )
         for step, order, value, time, mean in rows:
             before = points.get(step)
-            points[step] = (order, value, time, 1) if before is None else _laid_over(before, order, value, time, mean)
+            points[step] = (
+                (order, value, time, 1)
+                if before is None
+                else _laid_over(before, order, value, time, mean)
+            )
         merged = sorted(points)
         if averages:
             self.counts[at:] = array("q", [points[step][3] for step in merged])
@@ -230,7 +283,11 @@ class Series:
         if start == stop or min(self._orders[start:stop]) >= STATED:
             return
         stays = [order >= STATED for order in self._orders[start:stop]]
-        whole: tuple[array[int], ...] = (self.steps, self._orders, *([self.counts] if self.counts else []))
+        whole: tuple[array[int], ...] = (
+            self.steps,
+            self._orders,
+            *([self.counts] if self.counts else []),
+        )
         for numbers in whole:
             numbers[start:stop] = array("q", compress(numbers[start:stop], stays))
         for column in (self.values, self.times):
@@ -240,7 +297,9 @@ class Series:
             self._pyramid.rebuild()
 
     def _tell(self, at: int, steps: array[int], values: array[float]) -> None:
-        """Have readers start over where points from index `at` on that were there before are others now."""
+        """Have readers start over where points from index `at` on that were there before are others
+        now.
+        """
         if self.steps[at : at + len(steps)] != steps:
             self.revision += 1
             if self._pyramid is not None:

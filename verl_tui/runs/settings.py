@@ -1,8 +1,10 @@
-"""What a run's settings are where several sources state them: the most trusted one that states a value holds.
+"""What a run's settings are where several sources state them: the most trusted one that states a
+value holds.
 
-A run leaves its settings in several places (verl v0.9: `verl/trainer/main_ppo.py` prints the resolved configuration,
-`verl/utils/tracking.py` gives it to W&B; hydra writes `.hydra/config.yaml` before anything is resolved, and
-`.hydra/overrides.yaml` with what was asked for on the command line).
+A run leaves its settings in several places (verl v0.9: `verl/trainer/main_ppo.py` prints the
+resolved configuration, `verl/utils/tracking.py` gives it to W&B; hydra writes `.hydra/config.yaml`
+before anything is resolved, and `.hydra/overrides.yaml` with what was asked for on the command
+line).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 _OPEN = re.compile(r"\$\{")
 _REFERENCE = re.compile(r"\$\{([\w./-]+)\}")
-"""A value that is another setting's (OmegaConf); relative ones and resolvers are left as they are."""
+"""A value that is another setting's (OmegaConf); relative ones and resolvers are left as they
+are.
+"""
 _DEEPEST = 8
 """References followed one after the other."""
 
@@ -92,11 +96,17 @@ class RunSettings:
                 yield origin, self._said[origin][key]
 
     def find(self, names: Sequence[str]) -> tuple[str, Any] | None:
-        """Return a setting by the last parts of its dotted name; earlier names first, then the shortest full name."""
+        """Return a setting by the last parts of its dotted name; earlier names first, then the
+        shortest full name.
+        """
         for name in names:
             if name in self.values:
                 return name, self.values[name]
-            found = [key for key in self._by_last.get(_last(name), ()) if key.endswith((f".{name}", f"/{name}"))]
+            found = [
+                key
+                for key in self._by_last.get(_last(name), ())
+                if key.endswith((f".{name}", f"/{name}"))
+            ]
             if found:
                 key = min(found, key=lambda key: (len(key), key))
                 return key, self.values[key]
@@ -136,12 +146,16 @@ def _last(name: str) -> str:
 
 
 def is_open(value: object) -> bool:
-    """Return whether a value refers to others that have not been looked up: `${data.train_batch_size}`."""
+    """Return whether a value refers to others that have not been looked up:
+    `${data.train_batch_size}`.
+    """
     return isinstance(value, str) and _OPEN.search(value) is not None
 
 
 def number(value: object) -> float | None:
-    """Return a number that may have been written as text (YAML reads `1e-6` as text); None for anything else."""
+    """Return a number that may have been written as text (YAML reads `1e-6` as text); None for
+    anything else.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress, Rows, SourceStatus, Unreadable
-from verl_tui.runs.clock import Clock
-from verl_tui.runs.lapse import BAR, Lapse
 from verl_tui.runs.life import Life
+from verl_tui.runs.time.clock import Clock
+from verl_tui.runs.time.elapsed import BAR, Lapse
 from verl_tui.runs.troubles import Troubles
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from verl_tui.runs.table import Table
 
 _KEPT_UNREADABLE = 1000
-_WEIGHT = (EventKind.FINISHED, EventKind.STOPPED, EventKind.FATAL, EventKind.EXITED, EventKind.TRACEBACK)
+_WEIGHT = (
+    EventKind.FINISHED,
+    EventKind.STOPPED,
+    EventKind.FATAL,
+    EventKind.EXITED,
+    EventKind.TRACEBACK,
+)
 """What tells how a run ended, the surest first."""
 
 
@@ -84,7 +90,9 @@ class SourceState:
         """Note the steps of rows that show how far training is."""
         top = max(rows.steps)
         # After its last step verl validates once more, and logs that as a step of its own.
-        closes = self.ending is not None and self.ending.kind is EventKind.FINISHED and _validates(rows)
+        closes = (
+            self.ending is not None and self.ending.kind is EventKind.FINISHED and _validates(rows)
+        )
         self.rows += len(rows.steps)
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
@@ -100,13 +108,16 @@ class SourceState:
         if progress.step is None:
             return False
         if progress.elapsed is not None and self._is_later(progress.step, progress.elapsed):
-            # The step's own line may have come before: whether the run is further than before is another matter.
+            # The step's own line may have come before: whether the run is further than before is
+            # another matter.
             self.bar_steps.append(progress.step)
             self.bar_elapsed.append(progress.elapsed)
         return self._reach(progress.step)
 
     def end(self, event: Event) -> None:
-        """Note an event that may tell how the run ended; of two that tell as much the newer holds."""
+        """Note an event that may tell how the run ended; of two that tell as much the newer
+        holds.
+        """
         if event.kind is EventKind.STAGE:
             self.stage = event
             self.ending = None if self.debugged else self.ending
@@ -114,7 +125,11 @@ class SourceState:
             return
         if event.kind is EventKind.TRACEBACK and event.actor and not event.actor.startswith("rank"):
             return  # a worker's error may have been caught: what comes of it, the driver tells
-        if event.kind is EventKind.EXITED and self.ending is not None and self.ending.kind is EventKind.TRACEBACK:
+        if (
+            event.kind is EventKind.EXITED
+            and self.ending is not None
+            and self.ending.kind is EventKind.TRACEBACK
+        ):
             return  # W&B says goodbye after an exception too
         self.ending = surest([event, *([self.ending] if self.ending is not None else [])])
 
@@ -136,7 +151,9 @@ class SourceState:
             self.step = step
 
     def bar_clock(self) -> Clock:
-        """Return when steps were reached by the progress bar, if the bar went on to the end of the file."""
+        """Return when steps were reached by the progress bar, if the bar went on to the end of the
+        file.
+        """
         written, bar = self.status.modified, Lapse(BAR, self.bar_steps, self.bar_elapsed)
         if written is None or self.step is None:
             return Clock(BAR)
@@ -146,7 +163,9 @@ class SourceState:
         return not self.bar_steps or (step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1])
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
-        """Note a step; return whether it is a further one, which no ending survives unless it belongs to it."""
+        """Note a step; return whether it is a further one, which no ending survives unless it
+        belongs to it.
+        """
         if self.step is not None and step <= self.step:
             return False
         self.step = step
@@ -163,5 +182,7 @@ def _validates(rows: Rows) -> bool:
 
 
 def surest(endings: Iterable[Event]) -> Event | None:
-    """Return what tells most about how a run ended, None where nothing does; of equals the first."""
+    """Return what tells most about how a run ended, None where nothing does; of equals the
+    first.
+    """
     return min(endings, key=lambda event: _WEIGHT.index(event.kind), default=None)

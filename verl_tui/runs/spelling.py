@@ -1,7 +1,8 @@
 """One name for a metric that the files of a run spell in two ways.
 
-Hugging Face's trainers print `loss` and `eval_loss` and keep them so in their state; what they report to W&B,
-TensorBoard and trackio is `train/loss` and `eval/loss` (`rewrite_logs` in `transformers/integrations`).
+Hugging Face's trainers print `loss` and `eval_loss` and keep them so in their state; what they
+report to W&B, TensorBoard and trackio is `train/loss` and `eval/loss` (`rewrite_logs` in
+`transformers/integrations`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Numbers as they arrived: one table for the keys that arrive together, with one step column for all of them."""
+"""Numbers as they arrived: one table for the keys that arrive together, with one step column for
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,12 @@ STATED = 1 << (_ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
 def precedence(rank: int, ordinal: int, segment: int, *, reckoned: bool = False) -> int:
     """Return the base of a row's precedence: of two values for one step, the higher one holds.
 
-    A step that is stated beats one that was reckoned from what stands around a row, whatever the sources are.
-    A better source beats a lossier one, a later file an earlier one, a later segment (the run was restarted) an
-    earlier one. The rank comes first, since segments of different files cannot be told to be the same: verl's file
-    logger begins its file anew at each start, a console goes on. It depends on what was written only, never on how
-    it was read, so that every way of reading a log gives the same series.
+    A step that is stated beats one that was reckoned from what stands around a row, whatever the
+    sources are. A better source beats a lossier one, a later file an earlier one, a later segment
+    (the run was restarted) an earlier one. The rank comes first, since segments of different files
+    cannot be told to be the same: verl's file logger begins its file anew at each start, a console
+    goes on. It depends on what was written only, never on how it was read, so that every way of
+    reading a log gives the same series.
 
     Args:
         rank: Quality of the source's format, 0..15.
@@ -36,7 +39,9 @@ def precedence(rank: int, ordinal: int, segment: int, *, reckoned: bool = False)
         reckoned: Whether the row's step was reckoned.
     """
     source = (min(rank, 15) << _ORDINAL_BITS) | min(ordinal, 511)
-    return (((source << _SEGMENT_BITS) | min(segment, 511)) << _ROW_BITS) | (0 if reckoned else STATED)
+    return (((source << _SEGMENT_BITS) | min(segment, 511)) << _ROW_BITS) | (
+        0 if reckoned else STATED
+    )
 
 
 def source_of(order: int) -> tuple[int, int]:
@@ -63,7 +68,9 @@ class Table:
         self.ascending = True
         """True while every step is greater than the one before."""
         self.odd: set[str] = set()
-        """Keys that have had a value that is not finite: most never have, and need not be searched for one."""
+        """Keys that have had a value that is not finite: most never have, and need not be searched
+        for one.
+        """
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -73,7 +80,8 @@ class Table:
 
         Args:
             rows: Rows with exactly this table's keys.
-            precedence: Of the rows' source and segment, see `precedence`; the place in the file decides within it.
+            precedence: Of the rows' source and segment, see `precedence`; the place in the file
+                decides within it.
             times: Wall-clock time of each row.
         """
         before = self.steps[-1] if self.steps else None
@@ -93,7 +101,11 @@ class Table:
     @property
     def span(self) -> tuple[int, int]:
         """The first and the last step of a table with rows."""
-        return (self.steps[0], self.steps[-1]) if self.ascending else (min(self.steps), max(self.steps))
+        return (
+            (self.steps[0], self.steps[-1])
+            if self.ascending
+            else (min(self.steps), max(self.steps))
+        )
 
     def within(self, first: float, last: float) -> int:
         """Return the number of rows from a step to another."""
@@ -103,10 +115,11 @@ class Table:
 
 
 def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
-    """Return the spans of steps, the first and the last of each, in which rows at reckoned steps say nothing new.
+    """Return the spans of steps, the first and the last of each, in which rows at reckoned steps
+    say nothing new.
 
-    There another log states the steps of what is as many records at least. Where it has as many from the very
-    beginning, the reckoned steps below its first are wrong ones of the same records.
+    There another log states the steps of what is as many records at least. Where it has as many
+    from the very beginning, the reckoned steps below its first are wrong ones of the same records.
     """
     held = [table for table in tables if len(table)]
     reckoned = [table for table in held if table.reckoned]
@@ -116,7 +129,9 @@ def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
     for table in held:
         first, last = table.span
         for begin in (-inf, first):
-            if not table.reckoned and len(table) >= sum(one.within(begin, last) for one in reckoned):
+            if not table.reckoned and len(table) >= sum(
+                one.within(begin, last) for one in reckoned
+            ):
                 spans.append((begin, last))
                 break
     return spans

@@ -1,4 +1,6 @@
-"""Errors that workers reported: hundreds of one kind are one trouble, with its count and its steps."""
+"""Errors that workers reported: hundreds of one kind are one trouble, with its count and its
+steps.
+"""
 
 from __future__ import annotations
 
@@ -61,5 +63,10 @@ class Troubles:
 
 def troubles(run: Run) -> list[tuple[str, Trouble]]:
     """Return the errors of a run's workers with the path of their log, the most frequent first."""
-    found = [(path, one) for path, state in run.sources.items() for one in state.troubles if one.first.actor]
+    found = [
+        (path, one)
+        for path, state in run.sources.items()
+        for one in state.troubles
+        if one.first.actor
+    ]
     return sorted(found, key=lambda one: -one[1].count)

@@ -1,4 +1,6 @@
-"""Reads all sources of all runs, and keeps reading as they grow. Runs in a thread of its own; touches no run."""
+"""Reads all sources of all runs, and keeps reading as they grow. Runs in a thread of its own;
+touches no run.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +9,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Batch, SourceStatus
-from verl_tui.sources import addresses, by_step, console, exposition, filelogger, parquet, pipe, rollouts, wandb
-from verl_tui.sources.checkpoints import CheckpointSource
-from verl_tui.sources.compressed import plain
-from verl_tui.sources.discovery import Discovery, Finder
-from verl_tui.sources.dumps import DumpSource
-from verl_tui.sources.engines import Engines, EngineSource
-from verl_tui.sources.folders import is_events, log_of
-from verl_tui.sources.page_runs import is_page
-from verl_tui.sources.paths import is_folder
+from verl_tui.sources import pipe
+from verl_tui.sources.discovery import by_step
+from verl_tui.sources.discovery.finder import Discovery, Finder
+from verl_tui.sources.discovery.found import is_events, log_of
+from verl_tui.sources.discovery.page_runs import is_page
+from verl_tui.sources.discovery.trackio_runs import is_trackio
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.folders.checkpoints import CheckpointSource
+from verl_tui.sources.folders.completion_tables import TableFolder
+from verl_tui.sources.folders.dumps import DumpSource
+from verl_tui.sources.folders.settings import SettingsSource
+from verl_tui.sources.formats import filelogger, parquet, rollouts
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.trackio.run_follower import TrackioSource
+from verl_tui.sources.formats.wandb import reader as wandb
+from verl_tui.sources.host.writers import WriterWatch
+from verl_tui.sources.http import addresses
+from verl_tui.sources.http.engines import Engines, EngineSource
+from verl_tui.sources.http.served import PageSource, Served, ServerSource
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.served import PageSource, Served, ServerSource
-from verl_tui.sources.settings import SettingsSource
 from verl_tui.sources.source import FileSource, Source, follower
-from verl_tui.sources.tables import TableFolder
-from verl_tui.sources.trackio import is_trackio
-from verl_tui.sources.trackio_runs import TrackioSource
-from verl_tui.sources.writers import WriterWatch
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.sources.folders import FoundFile, FoundRun
+    from verl_tui.sources.discovery.found import FoundFile, FoundRun
 
 _POLL = 1.0
 """Seconds between looks at the files' sizes: network file systems send no notices."""
@@ -43,7 +51,9 @@ _QUIET = 10.0
 _COLD = 600.0
 """Seconds without growth after which a file is looked at with the rescan only."""
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
-"""Formats whose writers keep their file open all the time: where nobody has it open, nobody writes it."""
+"""Formats whose writers keep their file open all the time: where nobody has it open, nobody writes
+it.
+"""
 _MOST_WATCHED = 256
 """Directories watched by notices; inotify allows some thousand per user, others need theirs."""
 
@@ -51,13 +61,20 @@ _MOST_WATCHED = 256
 class _Reader:
     """One source of one run, with what has been told of it.
 
-    Whatever a source raises ends that source and nothing else: it is down, with the reason, and all others go on.
+    Whatever a source raises ends that source and nothing else: it is down, with the reason, and all
+    others go on.
     """
 
-    def __init__(self, run: str, source: Source, path: Path | str, format: str, watch: WriterWatch) -> None:
+    def __init__(
+        self, run: str, source: Source, path: Path | str, format: str, watch: WriterWatch
+    ) -> None:
         self.run = run
         self.source = source
-        self.file = source.path if isinstance(source, FileSource) and not isinstance(source, PipeSource) else None
+        self.file = (
+            source.path
+            if isinstance(source, FileSource) and not isinstance(source, PipeSource)
+            else None
+        )
         """The file that a process may hold open."""
         self._watch = watch
         self.status = SourceStatus(str(path), format)
@@ -65,7 +82,9 @@ class _Reader:
         self.caught_up = False
         """Whether everything that lay there at the start has been read: what follows is live."""
         self.served = isinstance(source, PageSource | ServerSource | EngineSource)
-        """Whether it is asked over a network: then its records state when they were, whenever they come."""
+        """Whether it is asked over a network: then its records state when they were, whenever they
+        come.
+        """
         self.told: SourceStatus | None = None
         self.finished_at = -1
         self._broken = False
@@ -111,7 +130,9 @@ class _Reader:
         if self.file is None:
             return status
         held = self._watch.held(self.file)
-        return replace(status, writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN)
+        return replace(
+            status, writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
+        )
 
     def _down(self, error: Exception) -> Batch:
         self._broken = self.caught_up = True
@@ -141,7 +162,9 @@ class Feed:
             scrape_engines: Whether to ask the engines that consoles name for their figures.
         """
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
-        self._served = Served([spec for spec in specs if addresses.is_meant(spec)], every=poll_interval)
+        self._served = Served(
+            [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
+        )
         self._readers: dict[tuple[str, Path], _Reader] = {}
         self._names: dict[Path, str] = {}
         """The run that a file was first found to be of, by its name."""
@@ -154,12 +177,16 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Look for new runs and files; a run keeps the name under which it was first told."""
-        discovery = self._finder.scan({one.file: one.status.reported for one in self._readers.values() if one.file})
+        discovery = self._finder.scan(
+            {one.file: one.status.reported for one in self._readers.values() if one.file}
+        )
         for run in discovery.runs:
             self._add(run)
         for name, source in self._served.sources():
             address = source.status().path
-            self._readers[name, Path(address)] = _Reader(name, source, address, source.status().format, self._watch)
+            self._readers[name, Path(address)] = _Reader(
+                name, source, address, source.status().format, self._watch
+            )
         self.discovery = replace(
             discovery,
             problems=(*discovery.problems, *self._served.problems),
@@ -175,14 +202,16 @@ class Feed:
     def read(self) -> Iterator[Batch]:
         """Yield what has been appended since the last call, a little of each source in turn.
 
-        Standard input is read to its end. Where the consoles tell which files belong together, these are looked for
-        once more.
+        Standard input is read to its end. Where the consoles tell which files belong together,
+        these are looked for once more.
         """
         yield from self._read_all(list(self._readers.values()))
         if self._finder.undecided:
             known = set(self._readers)
             self.scan()
-            yield from self._read_all([reader for key, reader in self._readers.items() if key not in known])
+            yield from self._read_all(
+                [reader for key, reader in self._readers.items() if key not in known]
+            )
 
     def _read_all(self, waiting: list[_Reader]) -> Iterator[Batch]:
         for reader in waiting:
@@ -199,7 +228,9 @@ class Feed:
             waiting = again
 
     def ask_engines(self, now: float) -> Iterator[Batch]:
-        """Ask the engines that consoles name once, where that is wanted, and yield what they say."""
+        """Ask the engines that consoles name once, where that is wanted, and yield what they
+        say.
+        """
         if self._engines is None:
             return
         found = [self._engine_reader(run, source) for run, source in self._engines.found(now)]
@@ -241,7 +272,9 @@ class Feed:
                 yield batch
 
     def _want(self, now: float) -> None:
-        self._watch.want(((one.file, one.status.modified) for one in self._readers.values() if one.file), now)
+        self._watch.want(
+            ((one.file, one.status.modified) for one in self._readers.values() if one.file), now
+        )
 
     def follow(
         self,
@@ -290,7 +323,11 @@ class Feed:
             return replace(told or Discovery((), (), ()), problems=(why,))
 
     def _deliver(
-        self, stop: threading.Event, deliver: Callable[[Batch | Discovery], None], now: float, readers: list[_Reader]
+        self,
+        stop: threading.Event,
+        deliver: Callable[[Batch | Discovery], None],
+        now: float,
+        readers: list[_Reader],
     ) -> None:
         while readers and not stop.is_set():
             again = []
@@ -300,14 +337,19 @@ class Feed:
                     deliver(batch)
                 if more:
                     again.append(reader)
-                elif now - (reader.status.modified or now) > _QUIET and (last := reader.finish()) is not None:
+                elif (
+                    now - (reader.status.modified or now) > _QUIET
+                    and (last := reader.finish()) is not None
+                ):
                     deliver(last)
                 if stop.is_set():
                     return
             readers = again
 
     def _warm(self, now: float) -> list[_Reader]:
-        """Return the sources that may have grown: those that did so lately, and all that are asked over a network."""
+        """Return the sources that may have grown: those that did so lately, and all that are asked
+        over a network.
+        """
         return [
             one
             for one in self._readers.values()
@@ -315,7 +357,9 @@ class Feed:
         ]
 
     def _wait(self, stop: threading.Event) -> Iterator[bool]:
-        """Yield at every notice of the file system and at every poll; true where files, or sources of others, came."""
+        """Yield at every notice of the file system and at every poll; true where files, or sources
+        of others, came.
+        """
         if self._served.awaited:
             yield stop.wait(_SOON) or self._served.grown
             return
@@ -338,7 +382,8 @@ class Feed:
                 ):
                     yield any(kind is not watchfiles.Change.modified for kind, _ in changes)
             except (OSError, RuntimeError, ValueError):
-                # No notices to be had (inotify's instances are used up, a directory vanished): the poll goes on.
+                # No notices to be had (inotify's instances are used up, a directory vanished): the
+                # poll goes on.
                 pass
         if not stop.wait(_POLL):
             yield False
@@ -352,10 +397,16 @@ class Feed:
                 continue
             ordinal = self._ordinal(name, file)
             format = file.format.name if file.format is not None else "settings"
-            self._readers[key] = _Reader(name, _source(file, ordinal), file.path, format, self._watch)
-        if (name, run.directory) not in self._readers and any(f.format is not None and f.format.anchor for f in own):
+            self._readers[key] = _Reader(
+                name, _source(file, ordinal), file.path, format, self._watch
+            )
+        if (name, run.directory) not in self._readers and any(
+            f.format is not None and f.format.anchor for f in own
+        ):
             source = CheckpointSource(run.directory, homes=())
-            self._readers[name, run.directory] = _Reader(name, source, run.directory, "checkpoints", self._watch)
+            self._readers[name, run.directory] = _Reader(
+                name, source, run.directory, "checkpoints", self._watch
+            )
         known = self._readers.get((name, run.directory))
         if known is not None and isinstance(known.source, CheckpointSource):
             known.source.homes = run.checkpoints
@@ -363,11 +414,15 @@ class Feed:
     def _name(self, run: FoundRun) -> str:
         """Return what a run is called: as it was when the first of its files was found.
 
-        A file stays with the run that it was first found to be of, even if more files make it look otherwise: what has
-        been shown is not taken away, nor shown twice. Settings alone may belong to several.
+        A file stays with the run that it was first found to be of, even if more files make it look
+        otherwise: what has been shown is not taken away, nor shown twice. Settings alone may belong
+        to several.
         """
         logs = [file for file in run.files if file.format is not None]
-        known = [file.path for file in sorted(logs, key=lambda file: not (file.format and file.format.anchor))]
+        known = [
+            file.path
+            for file in sorted(logs, key=lambda file: not (file.format and file.format.anchor))
+        ]
         name = next((self._names[path] for path in known if path in self._names), run.name)
         for path in known:
             self._names.setdefault(path, name)
@@ -376,11 +431,13 @@ class Feed:
     def _ordinal(self, run: str, file: FoundFile) -> int:
         """Return a file's place among its run's sources, by age.
 
-        The event files of one log share one: which of two values came later is told by their times, see
-        `verl_tui.sources.tensorboard`.
+        The event files of one log share one: which of two values came later is told by their times,
+        see `verl_tui.sources.formats.tensorboard.reader`.
         """
         count = sum(1 for name, _ in self._readers if name == run)
-        return self._shared.setdefault((run, log_of(file)), count) if is_events(file.path) else count
+        return (
+            self._shared.setdefault((run, log_of(file)), count) if is_events(file.path) else count
+        )
 
 
 def _source(file: FoundFile, ordinal: int) -> Source:
@@ -396,12 +453,16 @@ def _source(file: FoundFile, ordinal: int) -> Source:
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
     if is_page(file):
-        return FileSource(file.path, file.format, ordinal, tail=follower(exposition.place_of(file.path)[0]))
+        return FileSource(
+            file.path, file.format, ordinal, tail=follower(exposition.place_of(file.path)[0])
+        )
     return FileSource(file.path, file.format, ordinal)
 
 
 def _is_text(path: Path) -> bool:
-    """Tell whether a path can be written as UTF-8: of others there are no notices, they are only polled."""
+    """Tell whether a path can be written as UTF-8: of others there are no notices, they are only
+    polled.
+    """
     return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
 
 

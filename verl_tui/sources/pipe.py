@@ -1,4 +1,6 @@
-"""Standard input as a log: `some-training 2>&1 | verl-tui -`. What has been read is kept nowhere."""
+"""Standard input as a log: `some-training 2>&1 | verl-tui -`. What has been read is kept
+nowhere.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,16 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.sources import FORMATS, HEAD, console
+from verl_tui.sources.files.tail import CHUNK, Chunk
+from verl_tui.sources.formats import FORMATS, HEAD
+from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
-from verl_tui.sources.tail import CHUNK, Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.records import Record, SourceStatus
-    from verl_tui.sources.format import Format, Reader
+    from verl_tui.sources.formats.format import Format, Reader
 
 name = "standard input"
 rank = 3
@@ -30,7 +33,9 @@ _NAMES = (Path("stdin"), Path("stdin.csv"))
 _FIRST_LINES = 8
 """Lines that are looked at together; each of those below is looked at alone."""
 _PATIENCE = 0.2
-"""Seconds waited for more at a time, where there is nothing else to do; other sources are read in between."""
+"""Seconds waited for more at a time, where there is nothing else to do; other sources are read in
+between.
+"""
 _TERMINAL = "/dev/tty"
 
 _descriptor = 0
@@ -51,7 +56,8 @@ def has_keys() -> bool:
 
 
 def make_way() -> None:
-    """Put the terminal in the place of standard input, for programs that read keys there; the log is read elsewhere.
+    """Put the terminal in the place of standard input, for programs that read keys there; the log
+    is read elsewhere.
 
     Raises:
         OSError: There is no terminal.
@@ -108,14 +114,18 @@ class LateReader:
         return self._reader.restart(reason) if self._reader is not None else ()
 
     def _recognised(self) -> Format | None:
-        """Look at the lines that have come, one by one: what is found must not depend on how they came."""
+        """Look at the lines that have come, one by one: what is found must not depend on how they
+        came.
+        """
         while (end := self._held.find(b"\n", self._seen, HEAD) + 1) > 0:
             line, self._seen = self._held[self._seen : end], end
             self._lines += 1
             begin = self._held[:end] if self._lines <= _FIRST_LINES else line
             # A table is known by a header with a row below it.
             names = _NAMES if 1 < self._lines <= _FIRST_LINES else _NAMES[:1]
-            found = next((one for one in FORMATS for path in names if one.matches(path, begin)), None)
+            found = next(
+                (one for one in FORMATS for path in names if one.matches(path, begin)), None
+            )
             if found is not None:
                 return found
         return None
@@ -169,7 +179,9 @@ class PipeSource(FileSource):
         return self._reader.format if isinstance(self._reader, LateReader) else None
 
     def finish(self) -> tuple[Record, ...]:
-        """Return what only waits for its end; while it is not known what this is, a silence tells nothing."""
+        """Return what only waits for its end; while it is not known what this is, a silence tells
+        nothing.
+        """
         return super().finish() if self._pipe.ended or self._found is not None else ()
 
     def status(self) -> SourceStatus:

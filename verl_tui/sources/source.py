@@ -6,23 +6,25 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
-from verl_tui.sources.compressed import CompressedTail, plain
-from verl_tui.sources.figures import Figures
-from verl_tui.sources.gather import joined
-from verl_tui.sources.rotated import RotatedTail
-from verl_tui.sources.tail import CHUNK, NEWEST, NewestTail, Tail
+from verl_tui.sources.fields.row_batcher import joined
+from verl_tui.sources.fields.sample_figures import Figures
+from verl_tui.sources.files.compressed import CompressedTail, plain
+from verl_tui.sources.files.rotated import RotatedTail
+from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from verl_tui.sources.format import Format
-    from verl_tui.sources.tail import Chunk
+    from verl_tui.sources.files.tail import Chunk
+    from verl_tui.sources.formats.format import Format
 
 _ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of files that are rotated."""
 _TOLD_UNREADABLE = 1000
-"""Unreadable lines handed on one by one; further ones are only counted, a binary file has millions."""
+"""Unreadable lines handed on one by one; further ones are only counted, a binary file has
+millions.
+"""
 
 
 class Source(Protocol):
@@ -31,7 +33,9 @@ class Source(Protocol):
     path: Path
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return the next records, and whether more wait to be read at once. Never raises for what a file holds."""
+        """Return the next records, and whether more wait to be read at once. Never raises for what
+        a file holds.
+        """
         ...
 
     def finish(self) -> tuple[Record, ...]:
@@ -70,7 +74,12 @@ class FileSource:
     """A file of one format, followed as it grows."""
 
     def __init__(
-        self, path: Path, format: Format, ordinal: int = 0, chunk: int = CHUNK, tail: Follower | None = None
+        self,
+        path: Path,
+        format: Format,
+        ordinal: int = 0,
+        chunk: int = CHUNK,
+        tail: Follower | None = None,
     ) -> None:
         self.path = path
         self.format = format
@@ -113,7 +122,9 @@ class FileSource:
             size=self._tail.size,
             modified=self._tail.modified,
             problem=self._problem,
-            note=joined(self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None),
+            note=joined(
+                self._reader.note, self._tail.note if isinstance(self._tail, RotatedTail) else None
+            ),
             absolute=getattr(self.format, "absolute", False),
             program=getattr(self._reader, "program", None),
             engines=getattr(self._reader, "engines", ()),

@@ -8,11 +8,12 @@ import os
 from time import time
 from typing import TYPE_CHECKING
 
-# Frames a second that Textual draws at most, unless the user has said. With its 60, what comes a frame later than the
-# answer to a key waits for 17 ms; nothing is drawn more often for it.
+# Frames a second that Textual draws at most, unless the user has said. With its 60, what comes a
+# frame later than the answer to a key waits for 17 ms; nothing is drawn more often for it.
 os.environ.setdefault("TEXTUAL_FPS", "120")
-# Milliseconds after which an escape is the key and not the beginning of another. Terminals write a key in one piece,
-# and a serial line of 9600 baud has its next byte after one; Textual waits for 100.
+# Milliseconds after which an escape is the key and not the beginning of another. Terminals write a
+# key in one piece, and a serial line of 9600 baud has its next byte after one; Textual waits for
+# 100.
 os.environ.setdefault("ESCDELAY", "15")
 
 if TYPE_CHECKING:
@@ -30,12 +31,17 @@ _NEVER = 1_000_000
 
 
 def watch(
-    specs: Sequence[str], config: Config, *, snapshot: Path | None = None, size: tuple[int, int] = (120, 40)
+    specs: Sequence[str],
+    config: Config,
+    *,
+    snapshot: Path | None = None,
+    size: tuple[int, int] = (120, 40),
 ) -> int:
     """Watch runs until the user quits; or draw a single frame into a file.
 
     Args:
-        specs: Paths, directories and globs; `-` is standard input, keys are then read from the terminal itself.
+        specs: Paths, directories and globs; `-` is standard input, keys are then read from the
+            terminal itself.
         config: The user's configuration.
         snapshot: An `.svg` or `.txt` file to draw one frame into instead.
         size: Columns and rows of that frame.
@@ -46,9 +52,9 @@ def watch(
     Raises:
         OSError: The snapshot cannot be written.
     """
+    from verl_tui.rendering.session.preferences import StateFile, state_path
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.state_file import StateFile, state_path
 
     ascii_only = _ascii_only(config, on_terminal=snapshot is None)
     if snapshot is None:
@@ -62,8 +68,8 @@ def watch(
 
 def replay(player: Player, config: Config) -> int:
     """Show a replay until the user quits; return the exit code."""
-    from verl_tui.tui.replaying import ReplayApp
-    from verl_tui.tui.state_file import StateFile, state_path
+    from verl_tui.rendering.session.preferences import StateFile, state_path
+    from verl_tui.tui.replay_app import ReplayApp
 
     _ask_for_size()
     ascii_only = _ascii_only(config)
@@ -73,24 +79,28 @@ def replay(player: Player, config: Config) -> int:
 
 def _run(app: VerlApp) -> int:
     """Run an app; return what it says, which is nothing if it has failed."""
-    # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of a key: the app has
-    # that done once a minute.
+    # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of
+    # a key: the app has that done once a minute.
     gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
     return app.run(mouse=app.config.mouse) or app.return_code or 0
 
 
 def _ask_for_size() -> None:
-    """Have the terminal asked for its size: what a shell has exported Textual would take for it for ever.
+    """Have the terminal asked for its size: what a shell has exported Textual would take for it for
+    ever.
 
-    A page in a browser is no terminal that could be asked: textual-serve states its size in this way.
+    A page in a browser is no terminal that could be asked: textual-serve states its size in this
+    way.
     """
     for name in () if os.environ.get("TEXTUAL_DRIVER") else ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
 
-def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool) -> int:
+def _draw(
+    specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int, int], *, ascii_only: bool
+) -> int:
     from verl_tui.monitor import load
-    from verl_tui.sources.gpus import GpuSource
+    from verl_tui.sources.host.gpus import GpuSource
     from verl_tui.tui.app import VerlApp
     from verl_tui.tui.frame import screen_svg, screen_text, settled
 
@@ -111,9 +121,11 @@ def _draw(specs: Sequence[str], config: Config, snapshot: Path, size: tuple[int,
 
 
 def _ascii_only(config: Config, *, on_terminal: bool = True) -> bool:
-    """Tell whether to keep to ASCII: as the user says, else where the locale or the terminal shows nothing else."""
-    from verl_tui.tui.ascii import few_glyphs
-    from verl_tui.tui.widgets.braille import ascii_locale
+    """Tell whether to keep to ASCII: as the user says, else where the locale or the terminal shows
+    nothing else.
+    """
+    from verl_tui.rendering.charts.braille import ascii_locale
+    from verl_tui.tui.terminal.ascii_filter import few_glyphs
 
     if config.ascii is not None:
         return config.ascii

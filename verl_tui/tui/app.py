@@ -1,4 +1,6 @@
-"""The app: takes what was read to the monitor, and the monitor's state to the screen. Wiring only."""
+"""The app: takes what was read to the monitor, and the monitor's state to the screen. Wiring
+only.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,26 @@ from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.browsing import Browser
 from verl_tui.monitor import Monitor
+from verl_tui.on_demand.sample_browser import Browser
 from verl_tui.reading import Reading
 from verl_tui.records import Batch, GpuReading
-from verl_tui.runs.state import State, state
+from verl_tui.rendering.charts.plan import unknown
+from verl_tui.rendering.session.acknowledgements import Attention
+from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
-from verl_tui.tui.actions import first_keys
-from verl_tui.tui.attention import Attention
-from verl_tui.tui.cursor import CursorMoved
-from verl_tui.tui.notice import notices
-from verl_tui.tui.panels.chart_plan import unknown
+from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.export import PICTURES, copy_here, take_picture
+from verl_tui.tui.keys.commands import first_keys
+from verl_tui.tui.messages import CursorMoved
+from verl_tui.tui.notifications import notices
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.catalog import SCREENS, Desk
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.selection import Selection
-from verl_tui.tui.takeaway import PICTURES, copy_here, take_picture
-from verl_tui.tui.terminal import TerminalApp
-from verl_tui.tui.view import View
-from verl_tui.tui.widgets.zoomed import load_plotext
+from verl_tui.tui.widgets.zoomed_chart import load_plotext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -45,14 +47,18 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.reading import Supply
-    from verl_tui.tui.state_file import StateFile
+    from verl_tui.rendering.session.preferences import StateFile
 
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
 _LOADING = 2
-"""How many times rarer it is painted while logs load: then every painting changes every row of every chart."""
+"""How many times rarer it is painted while logs load: then every painting changes every row of
+every chart.
+"""
 _TICK = 10.0
-"""Seconds between looks at the clock: ages on the screen have this grain, and silence may come to mean something."""
+"""Seconds between looks at the clock: ages on the screen have this grain, and silence may come to
+mean something.
+"""
 _SPARE = 1.0
 """Seconds after loading at which there surely is time for something else."""
 _SWEEP = 60.0
@@ -82,15 +88,34 @@ class VerlApp(TerminalApp):
         Binding("q", "quit", "Quit", id="quit"),
         *(
             Binding(
-                one.key, f"look_at('{one.name}')", one.words, key_display=one.label, show=bool(one.label), id=one.id
+                one.key,
+                f"look_at('{one.name}')",
+                one.words,
+                key_display=one.label,
+                show=bool(one.label),
+                id=one.id,
             )
             for one in SCREENS.values()
         ),
         Binding("p", "pause", "Pause", id="pause"),
         Binding("r", "reload", "Read everything again", show=False, id="reload"),
         # Over every screen, whatever has the focus.
-        Binding("ctrl+s", "picture", "Screenshot (SVG and text)", show=False, id="picture", priority=True),
-        Binding("ctrl+y", "copy_here", "Copy what the cursor is at", show=False, id="copy", priority=True),
+        Binding(
+            "ctrl+s",
+            "picture",
+            "Screenshot (SVG and text)",
+            show=False,
+            id="picture",
+            priority=True,
+        ),
+        Binding(
+            "ctrl+y",
+            "copy_here",
+            "Copy what the cursor is at",
+            show=False,
+            id="copy",
+            priority=True,
+        ),
         Binding("ctrl+l", "redraw", "Redraw the screen", show=False, id="redraw"),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, id="suspend"),
     ]
@@ -179,7 +204,7 @@ class VerlApp(TerminalApp):
             notify=lambda: self.post_message(self.News()),
         )
 
-    # -- from the threads to the monitor ----------------------------------------------------------------------------
+    # -- from the threads to the monitor -----------------------------------------------------------
 
     @on(News)
     def _take(self) -> None:
@@ -208,7 +233,9 @@ class VerlApp(TerminalApp):
             self._paint()  # what a small log holds is seen without a wait
         elif logs:
             self._soon()
-        elif gpus and not self._paused:  # often nothing is left: each delivery sends its message, one takes them all
+        elif (
+            gpus and not self._paused
+        ):  # often nothing is left: each delivery sends its message, one takes them all
             self._show()
 
     def _complete(self) -> bool:
@@ -236,13 +263,15 @@ class VerlApp(TerminalApp):
         if show is not None:
             show(self._view(self._clock()))
 
-    # -- from the monitor to the screen -----------------------------------------------------------------------------
+    # -- from the monitor to the screen ------------------------------------------------------------
 
     def _soon(self) -> None:
         """Paint at once if the last painting is long enough ago, else as soon as it is."""
         if self._paint_later is not None or self._paused:
             return
-        wait = self._painted + self.config.refresh * (_LOADING if self._loading else 1) - monotonic()
+        wait = (
+            self._painted + self.config.refresh * (_LOADING if self._loading else 1) - monotonic()
+        )
         if wait <= 0:
             self._paint()
         else:
@@ -250,7 +279,9 @@ class VerlApp(TerminalApp):
 
     def _tick(self) -> None:
         if self._paused:
-            self._judge(self._clock())  # the screen stands still, whoever wants to be called is called
+            self._judge(
+                self._clock()
+            )  # the screen stands still, whoever wants to be called is called
         else:
             self._show()
 
@@ -277,10 +308,11 @@ class VerlApp(TerminalApp):
         self._draw(now)
 
     def _draw(self, now: float) -> None:
-        """Have the screen in front show the newest state as it was judged last, and the dashboard take note of it.
+        """Have the screen in front show the newest state as it was judged last, and the dashboard
+        take note of it.
 
-        Where only a key came this is enough, and the time of the last judgement does: of two hundred runs none has to
-        be looked at again.
+        Where only a key came this is enough, and the time of the last judgement does: of two
+        hundred runs none has to be looked at again.
         """
         self._shown_at = now
         view = self._view(now)
@@ -297,7 +329,9 @@ class VerlApp(TerminalApp):
         return closed
 
     def _judge(self, now: float) -> None:
-        """Judge the runs, and tell of what is new to whoever does not look, where the user wants that."""
+        """Judge the runs, and tell of what is new to whoever does not look, where the user wants
+        that.
+        """
         if self._loading:
             return
         monitor = self._monitor
@@ -348,7 +382,7 @@ class VerlApp(TerminalApp):
                 self._dashboard.query_one(SamplesPanel).go_to(event.step)
             self._draw(self._shown_at)
 
-    # -- keys -------------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     async def action_quit(self) -> None:
         """End without waiting for threads or a slow terminal."""
@@ -385,7 +419,9 @@ class VerlApp(TerminalApp):
 
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
-        opened = SCREENS[name].open(Desk(self._dashboard, self._view(self._clock()), self.state_file))
+        opened = SCREENS[name].open(
+            Desk(self._dashboard, self._view(self._clock()), self.state_file)
+        )
         if not isinstance(self.screen, type(opened.screen)):
             self.push_screen(opened.screen, opened.left)
 
@@ -406,4 +442,6 @@ class VerlApp(TerminalApp):
         yield from super().get_system_commands(screen)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
-            yield SystemCommand(f"Screenshot as {name}", "write it into the current directory", take)
+            yield SystemCommand(
+                f"Screenshot as {name}", "write it into the current directory", take
+            )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
 
-    from verl_tui.browsing import Browser
+    from verl_tui.on_demand.sample_browser import Browser
 
 _BRAILLE = re.compile("[\u2801-\u28ff]")
 _PATIENCE = 100
@@ -20,7 +20,9 @@ _TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)
 
 
 async def settled(pilot: Pilot[Any], browser: Browser) -> None:
-    """Wait until what is to be seen has been read and drawn, five seconds at most: a picture is taken only once."""
+    """Wait until what is to be seen has been read and drawn, five seconds at most: a picture is
+    taken only once.
+    """
     for _ in range(_PATIENCE):
         await pilot.pause()
         if browser.idle:
@@ -40,13 +42,15 @@ def screen_text(app: App[Any]) -> str:
 def screen_svg(app: App[Any], title: str) -> str:
     """Return the screen as an SVG picture.
 
-    Rich gives every character the width of one cell; Chinese text would be squeezed to half its width.
+    Rich gives every character the width of one cell; Chinese text would be squeezed to half its
+    width.
     """
 
     def widen(found: re.Match[str]) -> str:
         text, shown = unescape(found[4]), found[4]
         if _BRAILLE.search(text):
-            # Fonts rarely give blanks and dots the same width, and a plot whose columns drift apart tells lies.
+            # Fonts rarely give blanks and dots the same width, and a plot whose columns drift apart
+            # tells lies.
             shown = shown.replace("&#160;", "\u2800")
         elif not text or cell_len(text) == len(text):
             return found[0]

@@ -34,9 +34,16 @@ def table(training: Extract) -> Iterator[str]:
     width = -(-len(steps) // _COLUMNS)
     parts = [steps[at : at + width] for at in range(0, len(steps), width)]
     yield f"{training.name:26}" + "".join(f"{part[0]:8}" for part in parts)
-    for key in dict.fromkeys(key for record in training.records.values() for key in record if _SHOWN.fullmatch(key)):
-        found = ([training.records[step][key] for step in part if key in training.records[step]] for part in parts)
-        yield f"{key[-25:]:26}" + "".join(f"{fmean(values):8.3g}" if values else 8 * " " for values in found)
+    for key in dict.fromkeys(
+        key for record in training.records.values() for key in record if _SHOWN.fullmatch(key)
+    ):
+        found = (
+            [training.records[step][key] for step in part if key in training.records[step]]
+            for part in parts
+        )
+        yield f"{key[-25:]:26}" + "".join(
+            f"{fmean(values):8.3g}" if values else 8 * " " for values in found
+        )
 
 
 def main(names: list[str]) -> None:
@@ -44,7 +51,9 @@ def main(names: list[str]) -> None:
     for half, trainings in halves().items():
         for training in trainings:
             if training.name in names and made(half, training):
-                sys.stdout.write("\n".join([training.why, *table(extract(place(half, training), {})), "", ""]))
+                sys.stdout.write(
+                    "\n".join([training.why, *table(extract(place(half, training), {})), "", ""])
+                )
 
 
 if __name__ == "__main__":

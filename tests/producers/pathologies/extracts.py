@@ -1,7 +1,9 @@
-"""The scalars of a training as a small file, and the same scalars as other trainers would have written them.
+"""The scalars of a training as a small file, and the same scalars as other trainers would have
+written them.
 
-An extract is JSON, one metric a line, four significant digits, `null` where the trainer logged nothing and `"NaN"`
-where what it logged was not finite. Counters that say nothing of health are left out.
+An extract is JSON, one metric a line, four significant digits, `null` where the trainer logged
+nothing and `"NaN"` where what it logged was not finite. Counters that say nothing of health are
+left out.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ def extract(directory: Path, settings: dict[str, Any]) -> Extract:
         kept = {key: _rounded(value) for key, value in row.items() if not _LEFT_OUT.fullmatch(key)}
         if kept:
             records.setdefault(row["step"], {}).update(kept)
-    return Extract(directory.name, {key: settings[key] for key in _SETTINGS if key in settings}, records)
+    return Extract(
+        directory.name, {key: settings[key] for key in _SETTINGS if key in settings}, records
+    )
 
 
 def _rounded(value: float | None) -> float:
@@ -78,7 +82,10 @@ def _rounded(value: float | None) -> float:
 def write(made: Extract, path: Path) -> None:
     """Write an extract as a file."""
     keys = dict.fromkeys(key for record in made.records.values() for key in record)
-    lines = [f'"settings": {json.dumps(made.settings)}', f'"step": {json.dumps(list(made.records))}']
+    lines = [
+        f'"settings": {json.dumps(made.settings)}',
+        f'"step": {json.dumps(list(made.records))}',
+    ]
     for key in keys:
         cells = (record.get(key) for record in made.records.values())
         lines.append(f"{json.dumps(key)}: [{', '.join(map(_cell, cells))}]")
@@ -119,15 +126,24 @@ VERL_SETTINGS = {
 
 def _as_trl(made: Extract, home: Path) -> None:
     history = [{**record, "step": step} for step, record in made.records.items()]
-    history = [{key: None if math.isnan(value) else value for key, value in one.items()} for one in history]
-    state = {"global_step": max(made.records), "max_steps": made.settings.get("max_steps"), "log_history": history}
+    history = [
+        {key: None if math.isnan(value) else value for key, value in one.items()} for one in history
+    ]
+    state = {
+        "global_step": max(made.records),
+        "max_steps": made.settings.get("max_steps"),
+        "log_history": history,
+    }
     (home / "trainer_state.json").write_text(json.dumps(state), encoding="utf-8")
     _write_settings(made.settings, home)
 
 
 def _as_console(made: Extract, home: Path) -> None:
     verl_names.write(_rows(made), home, "console")
-    _write_settings({VERL_SETTINGS[key]: value for key, value in made.settings.items() if key in VERL_SETTINGS}, home)
+    _write_settings(
+        {VERL_SETTINGS[key]: value for key, value in made.settings.items() if key in VERL_SETTINGS},
+        home,
+    )
 
 
 def _as_file(made: Extract, home: Path) -> None:
@@ -135,7 +151,9 @@ def _as_file(made: Extract, home: Path) -> None:
 
 
 def _rows(made: Extract) -> Sequence[verl_names.Row]:
-    return verl_names.under_verl_names({"step": step, **record} for step, record in made.records.items())
+    return verl_names.under_verl_names(
+        {"step": step, **record} for step, record in made.records.items()
+    )
 
 
 def _write_settings(settings: dict[str, Any], home: Path) -> None:

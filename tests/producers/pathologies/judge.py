@@ -47,18 +47,24 @@ class Judged(NamedTuple):
 
 
 def slack(training: Training) -> int:
-    """Return how many steps after an expert a monitor is still in time: a tenth of the run, ten at least."""
+    """Return how many steps after an expert a monitor is still in time: a tenth of the run, ten at
+    least.
+    """
     return max(10, training.steps // 10)
 
 
 def warnings(path: Path) -> list[Episode]:
-    """Return all warnings that the run at a path ever got, in the order in which they were raised."""
+    """Return all warnings that the run at a path ever got, in the order in which they were
+    raised.
+    """
     verdicts = load([str(path)], Config(), NOW).verdicts.values()
     return [one for verdict in verdicts for one in verdict.history if one.severity > Severity.INFO]
 
 
 def judge(training: Training, found: list[Episode]) -> Judged:
-    """Return what became of a training, given its warnings in the order in which they were raised."""
+    """Return what became of a training, given its warnings in the order in which they were
+    raised.
+    """
     fault = training.fault
     besides = {*training.true, *OF_THE_MACHINE} - set(fault.named if fault else ())
     found = [one for one in found if one.id not in besides]

@@ -2,7 +2,8 @@
 
 python tests/producers/pathologies/make.py [NAME...]
 
-They go to `pathologies` below `$VERL_TUI_PRODUCERS`, else below the user's cache directory, beside TRL's environment.
+They go to `pathologies` below `$VERL_TUI_PRODUCERS`, else below the user's cache directory, beside
+TRL's environment.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def make(asked: Iterable[tuple[Half, Training]]) -> None:
     python, waiting = python_with("trl-1.16", TRL), queue.SimpleQueue[tuple["Half", "Training"]]()
     for half in halves():
         if not (base := home() / "pathologies" / f"base-{half}").exists():
-            subprocess.run([python, _HERE / "words.py", half, base], env={**os.environ, **QUIET}, check=True)
+            subprocess.run(
+                [python, _HERE / "words.py", half, base], env={**os.environ, **QUIET}, check=True
+            )
     for one in asked:
         waiting.put(one)
     workers = [threading.Thread(target=_work, args=(python, waiting)) for _ in range(_AT_ONCE)]
@@ -88,7 +91,11 @@ def _train(trainer: subprocess.Popen[str], half: Half, training: Training) -> st
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     base = str(home() / "pathologies" / f"base-{half}")
-    print(json.dumps({**json.loads(words), "out": str(target), "base": base}), file=trainer.stdin, flush=True)
+    print(
+        json.dumps({**json.loads(words), "out": str(target), "base": base}),
+        file=trainer.stdin,
+        flush=True,
+    )
     said = json.loads(trainer.stdout.readline() or '{"status": "no word from its process"}')
     _tidy(target)
     if said["status"]:
@@ -109,7 +116,12 @@ def _tidy(target: Path) -> None:
 
 def main(names: list[str]) -> None:
     """Make all, or those of these names."""
-    chosen = [(half, one) for half, ones in halves().items() for one in ones if not names or one.name in names]
+    chosen = [
+        (half, one)
+        for half, ones in halves().items()
+        for one in ones
+        if not names or one.name in names
+    ]
     if unknown := set(names) - {one.name for _, one in chosen}:
         sys.exit(f"no training is called {', '.join(sorted(unknown))}")
     make([one for one in chosen if not made(*one)])

@@ -1,9 +1,11 @@
-"""Judges the trainings of the bench that have been made, and prints the tables of `tests/scenarios/README.md`.
+"""Judges the trainings of the bench that have been made, and prints the tables of
+`tests/scenarios/README.md`.
 
 python tests/producers/pathologies/measure.py [--extracts] [HALF]
 
-Each run is read as a user has it: its directory, its console alone, and its scalars as verl's console and verl's file
-logger would have written them. `--extracts` writes the scalars into `tests/data/pathologies`, for the ordinary tests.
+Each run is read as a user has it: its directory, its console alone, and its scalars as verl's
+console and verl's file logger would have written them. `--extracts` writes the scalars into
+`tests/data/pathologies`, for the ordinary tests.
 """
 
 from __future__ import annotations
@@ -65,7 +67,11 @@ def _totals(found: dict[Half, dict[str, list[Judged]]]) -> Iterator[str]:
     for half, forms in found.items():
         for form, judged in forms.items():
             sick = [one for one in judged if one.training.fault]
-            cells = [len(sick), *(_count(sick, outcome) for outcome in outcomes), sum(bool(one.early) for one in sick)]
+            cells = [
+                len(sick),
+                *(_count(sick, outcome) for outcome in outcomes),
+                sum(bool(one.early) for one in sick),
+            ]
             cells += [len(judged) - len(sick), _count(judged, Outcome.FALSE)]
             yield f"| `{half}` | {form} | {' | '.join(map(str, cells))} |"
 
@@ -92,7 +98,11 @@ def _runs(judged: dict[str, list[Judged]]) -> Iterator[str]:
     for row in zip(*judged.values(), strict=True):
         training = row[0].training
         fault = training.fault
-        cells = [training.name, training.why, *((str(fault.onset), str(fault.by)) if fault else ("–", "–"))]
+        cells = [
+            training.name,
+            training.why,
+            *((str(fault.onset), str(fault.by)) if fault else ("–", "–")),
+        ]
         yield f"| {' | '.join([*cells, *map(_verdict, row)])} |"
 
 

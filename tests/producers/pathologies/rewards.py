@@ -40,7 +40,9 @@ KINDS: dict[str, Callable[[Said], float]] = {
     "right_or_minus": lambda one: one.right - 1,
     "right_of_ten": lambda one: 10 * one.right,
     "right_and_brief": lambda one: one.right * (1 - 0.5 * one.tokens / one.limit),
-    "right_and_explained": lambda one: one.right * min(1.0, 0.4 + 0.6 * one.tokens / (0.6 * one.limit)),
+    "right_and_explained": lambda one: (
+        one.right * min(1.0, 0.4 + 0.6 * one.tokens / (0.6 * one.limit))
+    ),
     "rated": lambda one: one.right + one.dice.gauss(0, 0.5),
     "digits": lambda one: one.share("0123456789"),
     "calm": lambda one: 1 - one.share("!,"),
@@ -69,9 +71,9 @@ KINDS: dict[str, Callable[[Said], float]] = {
 class Scorer:
     """One reward function, with what happens to it at a step.
 
-    Faults: `zero` (all scores 0 from a step on), `fade` (lower by a hundredth of themselves each step), `times`
-    (multiplied), `minus` (lower by an amount), `nan` and `inf` (at that step; for so many steps), `sleep` (each step
-    takes so much longer than the one before).
+    Faults: `zero` (all scores 0 from a step on), `fade` (lower by a hundredth of themselves each
+    step), `times` (multiplied), `minus` (lower by an amount), `nan` and `inf` (at that step; for so
+    many steps), `sleep` (each step takes so much longer than the one before).
     """
 
     def __init__(self, kind: str, limit: int, seed: str, faults: list[dict[str, object]]) -> None:
@@ -81,7 +83,11 @@ class Scorer:
         self.step = 1
 
     def __call__(
-        self, completions: list[str], completion_ids: list[list[int]], answer: list[str], **_: object
+        self,
+        completions: list[str],
+        completion_ids: list[list[int]],
+        answer: list[str],
+        **_: object,
     ) -> list[float]:
         """Return the score of each response."""
         scores = [

@@ -1,15 +1,15 @@
 """Trains small models with TRL's GRPO trainer on a CPU, each in a process of its own.
 
-Reads one JSON object a line and says when it is done: importing the libraries takes longer than many of these
-trainings, so it is done once. An object has `out` (a directory), `half`, `base` (the model's directory), `task`,
-`steps`, `seed` and `options`:
+Reads one JSON object a line and says when it is done: importing the libraries takes longer than
+many of these trainings, so it is done once. An object has `out` (a directory), `half`, `base` (the
+model's directory), `task`, `steps`, `seed` and `options`:
 
-    rewards, weights    names of `rewards.KINDS`
-    prompts, gens, limit    a batch: prompts a step, responses to each, most tokens of a response
-    log, eval, samples  logging_steps, eval_steps, whether responses are printed and kept
-    flip                the loss has the wrong sign
-    events              list of {"at": STEP, "what": WHAT, "value": X}: `rate` (times), `beta`, `temperature`, `task`
-                        (prompts of another one), or a fault of `rewards.Scorer`, with its reward's place in `of`
+    rewards, weights    names of `rewards.KINDS` prompts, gens, limit    a batch: prompts a step,
+    responses to each, most tokens of a response log, eval, samples  logging_steps, eval_steps,
+    whether responses are printed and kept flip                the loss has the wrong sign events
+    list of {"at": STEP, "what": WHAT, "value": X}: `rate` (times), `beta`, `temperature`, `task`
+                        (prompts of another one), or a fault of `rewards.Scorer`, with its reward's
+                        place in `of`
     anything else       as GRPOConfig has it
 """
 
@@ -82,7 +82,11 @@ def data(asked: dict, events: list[dict], prompts: int, dice: random.Random) -> 
 def config(asked: dict, options: dict) -> GRPOConfig:
     """Return TRL's settings."""
     prompts, gens, every = options.get("prompts", 3), options.get("gens", 8), options.get("eval", 0)
-    given = {"learning_rate": 1e-3, "beta": 0.02, **{k: v for k, v in options.items() if k not in OWN}}
+    given = {
+        "learning_rate": 1e-3,
+        "beta": 0.02,
+        **{k: v for k, v in options.items() if k not in OWN},
+    }
     if "weights" in options:
         given["reward_weights"] = options["weights"]
     return GRPOConfig(
@@ -116,7 +120,9 @@ def train(asked: dict) -> None:
         args=config(asked, options),
         reward_funcs=scorers,
         train_dataset=data(asked, events, options.get("prompts", 3), dice),
-        eval_dataset=Dataset.from_list(questions(asked["task"], 8, dice)) if options.get("eval") else None,
+        eval_dataset=Dataset.from_list(questions(asked["task"], 8, dice))
+        if options.get("eval")
+        else None,
         processing_class=AutoTokenizer.from_pretrained(asked["base"]),
         callbacks=[happens],
     )
@@ -152,7 +158,10 @@ def main() -> None:
     for line in sys.stdin:
         asked, began = json.loads(line), time.monotonic()
         status = alone(asked)
-        print(json.dumps({"status": status, "seconds": round(time.monotonic() - began, 1)}), flush=True)
+        print(
+            json.dumps({"status": status, "seconds": round(time.monotonic() - began, 1)}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

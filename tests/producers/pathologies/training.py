@@ -1,4 +1,6 @@
-"""What a training of the bench is: what is done to it, and what an expert who looks at its curves says."""
+"""What a training of the bench is: what is done to it, and what an expert who looks at its curves
+says.
+"""
 
 from __future__ import annotations
 
@@ -84,12 +86,17 @@ class Training:
 @cache
 def halves() -> dict[Half, tuple[Training, ...]]:
     """Return all trainings, by the half of the bench."""
-    return {half: tuple(_listed(Path(__file__).with_name(f"{half}.toml"))) for half in get_args(Half)}
+    return {
+        half: tuple(_listed(Path(__file__).with_name(f"{half}.toml"))) for half in get_args(Half)
+    }
 
 
 def _listed(path: Path) -> list[Training]:
     told = tomllib.loads(path.read_text(encoding="utf-8"))["training"]
-    return [Training(**{**one, "fault": _fault(one.get("fault")), "true": tuple(one.get("true", ()))}) for one in told]
+    return [
+        Training(**{**one, "fault": _fault(one.get("fault")), "true": tuple(one.get("true", ()))})
+        for one in told
+    ]
 
 
 def _fault(told: dict[str, Any] | None) -> Fault | None:

@@ -1,4 +1,6 @@
-"""What the small models of the bench speak: a tokenizer made on the spot, four tasks, a model that half knows them."""
+"""What the small models of the bench speak: a tokenizer made on the spot, four tasks, a model that
+half knows them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ if TYPE_CHECKING:
 
 _FILLERS = ("well", "so", "then", "yes", "indeed", "now", "sure", "thus")
 _SIGNS = ".!,"
-_OPPOSITES = (("hot", "cold"), ("big", "small"), ("up", "down"), ("left", "right"), ("open", "shut"), ("near", "far"))
+_OPPOSITES = (
+    ("hot", "cold"),
+    ("big", "small"),
+    ("up", "down"),
+    ("left", "right"),
+    ("open", "shut"),
+    ("near", "far"),
+)
 
 
 def _larger(dice: random.Random) -> tuple[str, str]:
@@ -52,9 +61,13 @@ TASKS: dict[str, Callable[[random.Random], tuple[str, str]]] = {
     "opposite": _opposite,
     "strange": _strange,
 }
-"""Name -> a prompt with the character that its answer begins with. The model has never seen `strange`."""
+"""Name -> a prompt with the character that its answer begins with. The model has never seen
+`strange`.
+"""
 LEARNT = {"tuned": ("larger", "next"), "held_out": ("first", "opposite")}
-"""The tasks of each half of the bench: nothing that a rule is tuned on comes back in the other half."""
+"""The tasks of each half of the bench: nothing that a rule is tuned on comes back in the other
+half.
+"""
 
 
 def questions(task: str, count: int, dice: random.Random) -> list[dict[str, str]]:
@@ -70,11 +83,15 @@ def tokenizer(half: str) -> PreTrainedTokenizerFast:
     pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     pairs.decoder = decoders.ByteLevel()
     dice = random.Random(f"words of {half}")
-    text = [row["prompt"] for task in (*LEARNT[half], "strange") for row in questions(task, 60, dice)]
+    text = [
+        row["prompt"] for task in (*LEARNT[half], "strange") for row in questions(task, 60, dice)
+    ]
     text += [" ".join(_FILLERS), string.ascii_lowercase + string.digits + _SIGNS] * 20
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"}
     size = 130 if half == "tuned" else 150
-    pairs.train_from_iterator(text, trainers.BpeTrainer(vocab_size=size, special_tokens=list(special.values())))
+    pairs.train_from_iterator(
+        text, trainers.BpeTrainer(vocab_size=size, special_tokens=list(special.values()))
+    )
     return PreTrainedTokenizerFast(tokenizer_object=pairs, padding_side="left", **special)
 
 
@@ -90,7 +107,9 @@ def _sentence(answer: str, dice: random.Random, right: float) -> str:
     return begin + "".join(dice.choice(pieces)() for _ in range(dice.randint(1, 11)))
 
 
-def _batch(words: PreTrainedTokenizerFast, half: str, dice: random.Random, right: float | None) -> dict[str, object]:
+def _batch(
+    words: PreTrainedTokenizerFast, half: str, dice: random.Random, right: float | None
+) -> dict[str, object]:
     """Return sentences to learn, so many of them right; bare answers where `right` is None."""
     import torch
 
@@ -103,7 +122,10 @@ def _batch(words: PreTrainedTokenizerFast, half: str, dice: random.Random, right
             rows.append((words(row["prompt"])["input_ids"], [*begin, *rest, words.eos_token_id]))
     longest = max(len(prompt) + len(said) for prompt, said in rows)
     ids = torch.full((len(rows), longest), words.pad_token_id)
-    labels, mask = torch.full((len(rows), longest), -100), torch.zeros((len(rows), longest), dtype=torch.long)
+    labels, mask = (
+        torch.full((len(rows), longest), -100),
+        torch.zeros((len(rows), longest), dtype=torch.long),
+    )
     for at, (prompt, said) in enumerate(rows):
         end = len(prompt) + len(said)
         ids[at, :end], mask[at, :end] = torch.tensor(prompt + said), 1
@@ -112,7 +134,8 @@ def _batch(words: PreTrainedTokenizerFast, half: str, dice: random.Random, right
 
 
 def teach(half: str, home: Path, answers: int = 150, sentences: int = 250) -> None:
-    """Write a two-layer model that half knows the tasks of one half into a directory; takes a minute.
+    """Write a two-layer model that half knows the tasks of one half into a directory; takes a
+    minute.
 
     Args:
         half: Of the bench.

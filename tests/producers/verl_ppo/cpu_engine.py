@@ -1,4 +1,6 @@
-"""Generates within the workers of verl 0.6.1: its own rollout by Hugging Face, on a copy of the policy."""
+"""Generates within the workers of verl 0.6.1: its own rollout by Hugging Face, on a copy of the
+policy.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class Within(HFRollout):
 
     async def update_weights(self, weights, **_options):
         """Take over the policy's weights, as they are now."""
-        self.module.load_state_dict({name: one.detach().clone() for name, one in weights}, strict=False)
+        self.module.load_state_dict(
+            {name: one.detach().clone() for name, one in weights}, strict=False
+        )
 
     async def resume(self, tags):
         """Nothing was released."""

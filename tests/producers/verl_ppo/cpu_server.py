@@ -1,4 +1,6 @@
-"""Generates for verl 0.9 without vLLM or SGLang: a Ray actor whose answers come from Hugging Face's `generate`."""
+"""Generates for verl 0.9 without vLLM or SGLang: a Ray actor whose answers come from Hugging Face's
+`generate`.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class Server:
         heats = [params.get("temperature", 1.0) for _, params, _ in asked]
         for heat in sorted(set(heats)):
             batch = [one for one, its in zip(asked, heats, strict=True) if its == heat]
-            for (_, params, future), (tokens, chances) in zip(batch, self.write(batch, heat), strict=True):
+            for (_, params, future), (tokens, chances) in zip(
+                batch, self.write(batch, heat), strict=True
+            ):
                 future.set_result(
                     TokenOutput(
                         token_ids=tokens,
@@ -70,8 +74,14 @@ class Server:
     def write(self, batch, heat):
         """Yield the tokens of each response with their log-probabilities."""
         width = max(len(prompt) for prompt, *_ in batch)
-        ids = torch.tensor([[self.pad] * (width - len(prompt)) + list(prompt) for prompt, *_ in batch])
-        hot = {"do_sample": True, "temperature": heat, "top_k": 0} if heat > 0 else {"do_sample": False}
+        ids = torch.tensor(
+            [[self.pad] * (width - len(prompt)) + list(prompt) for prompt, *_ in batch]
+        )
+        hot = (
+            {"do_sample": True, "temperature": heat, "top_k": 0}
+            if heat > 0
+            else {"do_sample": False}
+        )
         made = self.model.generate(
             input_ids=ids, attention_mask=(ids != self.pad).long(), max_new_tokens=self.longest,
             pad_token_id=self.pad, eos_token_id=self.end, return_dict_in_generate=True, output_logits=True, **hot,
@@ -98,7 +108,9 @@ class Replica(RolloutReplica):
     async def launch_servers(self):
         """Start it as an actor with a name, by which the trainer's workers find it."""
         self._server_address = NAME.format(self.replica_rank)
-        actor = ray.remote(Server).options(name=self._server_address, num_cpus=0, max_concurrency=1000)
+        actor = ray.remote(Server).options(
+            name=self._server_address, num_cpus=0, max_concurrency=1000
+        )
         self._server_handle = actor.remote(self.model_config.path, self.config.response_length)
         self.servers = [self._server_handle]
 

@@ -1,7 +1,8 @@
-"""Lets verl 0.6.1 and 0.9.1 train on a CPU: on PYTHONPATH every process loads it, those that Ray starts too.
+"""Lets verl 0.6.1 and 0.9.1 train on a CPU: on PYTHONPATH every process loads it, those that Ray
+starts too.
 
-It replaces devices and the engine that generates. verl's trainer, loggers, dumps, checkpoints and error paths are left
-as they are.
+It replaces devices and the engine that generates. verl's trainer, loggers, dumps, checkpoints and
+error paths are left as they are.
 """
 
 from __future__ import annotations
@@ -25,13 +26,24 @@ def _cpu_like_a_gpu(torch):
     answers = {
         "get_device_name": "CPU",
         "mem_get_info": (16 * _GIB, 32 * _GIB),
-        **dict.fromkeys(("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), 0),
+        **dict.fromkeys(
+            ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"),
+            0,
+        ),
     }
-    for name in ("empty_cache", "set_device", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+    for name in (
+        "empty_cache",
+        "set_device",
+        "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats",
+    ):
         answers[name] = None
     made = {name: lambda *_, _answer=answer, **__: _answer for name, answer in answers.items()}
     made |= {"manual_seed": torch.manual_seed, "manual_seed_all": torch.manual_seed}
-    made |= {"get_rng_state": lambda *_: torch.get_rng_state(), "set_rng_state": lambda s, *_: torch.set_rng_state(s)}
+    made |= {
+        "get_rng_state": lambda *_: torch.get_rng_state(),
+        "set_rng_state": lambda s, *_: torch.set_rng_state(s),
+    }
     for name, function in made.items():
         if not hasattr(torch.cpu, name):
             setattr(torch.cpu, name, function)
@@ -39,7 +51,9 @@ def _cpu_like_a_gpu(torch):
 
 
 def _gloo(distributed):
-    """Let processes talk by gloo whatever is asked for; a gathering of one is a copy, of whatever shape."""
+    """Let processes talk by gloo whatever is asked for; a gathering of one is a copy, of whatever
+    shape.
+    """
     begin, gather = distributed.init_process_group, distributed.all_gather
 
     def all_gather(into, tensor, *args, **options):
@@ -48,7 +62,9 @@ def _gloo(distributed):
         into[0].copy_(tensor.reshape(into[0].shape))
         return None
 
-    distributed.init_process_group = lambda backend=None, **options: begin(backend="gloo", **options)
+    distributed.init_process_group = lambda backend=None, **options: begin(
+        backend="gloo", **options
+    )
     distributed.all_gather = all_gather
 
 
@@ -66,7 +82,9 @@ def _one_rank(utils):
 
 @when_imported("verl.workers.rollout.base")
 def _engines(base):
-    """Register what generates for a rollout called `hf`: within the trainer in 0.6, by a server in 0.9."""
+    """Register what generates for a rollout called `hf`: within the trainer in 0.6, by a server in
+    0.9.
+    """
     base._ROLLOUT_REGISTRY["hf", "sync"] = "cpu_engine.Within"
     base._ROLLOUT_REGISTRY["hf", "async"] = "cpu_server.Client"
 
@@ -79,7 +97,9 @@ def _replicas(replica):
 
 @when_imported("verl.plugin.platform.platform_manager")
 def _platform(manager):
-    """Register a platform of 0.9 that is a CPU in all but its place in Ray, where it stands for a GPU."""
+    """Register a platform of 0.9 that is a CPU in all but its place in Ray, where it stands for a
+    GPU.
+    """
     import torch
 
     class First(str):
@@ -91,7 +111,9 @@ def _platform(manager):
     class Plain(manager.PlatformCUDA):
         device_name = vendor_name = "cpu"
         device_module = torch.cpu
-        set_device = synchronize = set_allocator_settings = empty_cache = profiler_start = profiler_stop = _nothing
+        set_device = synchronize = set_allocator_settings = empty_cache = profiler_start = (
+            profiler_stop
+        ) = _nothing
 
         def is_available(self, *_args, **_options):
             return True

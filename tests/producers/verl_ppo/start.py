@@ -1,6 +1,8 @@
-"""Starts verl's own PPO trainer on the CPU: python start.py TOY [SETTING=VALUE]..., in the run's directory.
+"""Starts verl's own PPO trainer on the CPU: python start.py TOY [SETTING=VALUE]..., in the run's
+directory.
 
-TOY is what `toy.py` wrote. The process becomes the trainer's; the settings are Hydra's, those given here come last.
+TOY is what `toy.py` wrote. The process becomes the trainer's; the settings are Hydra's, those given
+here come last.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ ROLLOUT = "actor_rollout_ref.rollout"
 
 def settings(toy):
     """Return the settings of a run with eight prompts a step, four responses each."""
-    model, actor, ref = "actor_rollout_ref.model", "actor_rollout_ref.actor", "actor_rollout_ref.ref"
+    model, actor, ref = (
+        "actor_rollout_ref.model",
+        "actor_rollout_ref.actor",
+        "actor_rollout_ref.ref",
+    )
     return {
         "algorithm.adv_estimator": "grpo",
         "data.train_files": toy / "train.parquet",
@@ -73,7 +79,8 @@ def of_version(minor):
             f"{ROLLOUT}.val_kwargs.top_k": 0,
             "custom_reward_function.path": HERE / "reward.py",
             "custom_reward_function.name": "compute_score",
-            # The tensors that balancing leaves among the metrics are more than its file logger can write.
+            # The tensors that balancing leaves among the metrics are more than its file logger can
+            # write.
             "trainer.balance_batch": False,
         }
     return {
@@ -88,8 +95,18 @@ def of_version(minor):
 def main(toy, more):
     """Become the trainer."""
     stated = settings(toy) | of_version(int(version("verl").split(".")[1]))
-    quiet = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "OMP_NUM_THREADS": "1", "VERL_FILE_LOGGER_ROOT": "."}
-    command = [sys.executable, "-m", "verl.trainer.main_ppo", *(f"{key}={value}" for key, value in stated.items())]
+    quiet = {
+        "HF_HUB_OFFLINE": "1",
+        "WANDB_MODE": "offline",
+        "OMP_NUM_THREADS": "1",
+        "VERL_FILE_LOGGER_ROOT": ".",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "verl.trainer.main_ppo",
+        *(f"{key}={value}" for key, value in stated.items()),
+    ]
     os.execve(sys.executable, [*command, *more], os.environ | quiet | {"PYTHONPATH": str(HERE)})
 
 

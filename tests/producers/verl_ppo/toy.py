@@ -1,6 +1,8 @@
-"""Writes what a toy run needs: python toy.py HOME makes HOME/model, HOME/train.parquet and HOME/val.parquet.
+"""Writes what a toy run needs: python toy.py HOME makes HOME/model, HOME/train.parquet and
+HOME/val.parquet.
 
-The model is a random Qwen2 of two layers, the tokens are letters; the prompts ask for the letter `a`.
+The model is a random Qwen2 of two layers, the tokens are letters; the prompts ask for the letter
+`a`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ HELD_BACK = 8
 def tokenizer():
     """Return a tokenizer of single letters, in the bytes that Qwen's are made of."""
     tokens = [UNKNOWN, PAD, END, *string.ascii_lowercase, *string.digits, SPACE, NEWLINE]
-    letters = Tokenizer(models.BPE({token: n for n, token in enumerate(tokens)}, [], unk_token=UNKNOWN))
+    letters = Tokenizer(
+        models.BPE({token: n for n, token in enumerate(tokens)}, [], unk_token=UNKNOWN)
+    )
     letters.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     letters.decoder = decoders.ByteLevel()
     special = {"unk_token": UNKNOWN, "pad_token": PAD, "eos_token": END}

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from verl_tui.tui.log.records import told, whole
+from verl_tui.rendering.log.json_records import told, whole
 
 
 def columns(text: str) -> str:
@@ -18,14 +18,29 @@ def columns(text: str) -> str:
 @pytest.mark.parametrize(
     ("record", "tag", "text"),
     [
-        ({"step": 3, "data": {"actor/lr": 1e-6, "critic/score/mean": 0.5}}, "", "step 3  reward 0.5  actor/lr 1e-06"),
         (
-            {"scope": "ppo", "step": 7, "timestamp": 1.7e9, "policy_loss": -0.1, "kl_div": 0.02, "loss": None},
+            {"step": 3, "data": {"actor/lr": 1e-6, "critic/score/mean": 0.5}},
+            "",
+            "step 3  reward 0.5  actor/lr 1e-06",
+        ),
+        (
+            {
+                "scope": "ppo",
+                "step": 7,
+                "timestamp": 1.7e9,
+                "policy_loss": -0.1,
+                "kl_div": 0.02,
+                "loss": None,
+            },
             "ppo",
             "step 7  policy KL 0.02  policy loss -0.1  loss nan",
         ),
         ({"step": 2, "rollout_corr": {"rollout_log_ppl": 0.9}}, "", "step 2  log-probability -0.9"),
-        ({"prompt": "a\nb", "reward": 1.0, "turns": [1, 2]}, "", 'reward 1  prompt "a b"  turns [1, 2]'),
+        (
+            {"prompt": "a\nb", "reward": 1.0, "turns": [1, 2]},
+            "",
+            'reward 1  prompt "a b"  turns [1, 2]',
+        ),
         ({"step": 1, **{f"m{i}": i for i in range(20)}}, "", None),
         ({}, "", None),
     ],
@@ -43,14 +58,22 @@ def test_a_record_in_a_row(record, tag, text):
         assert columns(found.text) == text
 
 
-@pytest.mark.parametrize("line", ["", "step:3 - x:1", "{", "{'loss': 0.5}", "[1]", '{"a": 1} x', "{" * 5000])
+@pytest.mark.parametrize(
+    "line", ["", "step:3 - x:1", "{", "{'loss': 0.5}", "[1]", '{"a": 1} x', "{" * 5000]
+)
 def test_what_is_no_record_is_left_as_it_is(line):
     assert told(line) is None
     assert whole(line) == line
 
 
 def test_what_json_escapes_stays_harmless():
-    line = json.dumps({"step": 1, "te\x1b[2Jxt": "\x1b]0;t\x07a\x00b\u202e\ud800\n" + "y" * 9000, "scope": "s\nx\x9b"})
+    line = json.dumps(
+        {
+            "step": 1,
+            "te\x1b[2Jxt": "\x1b]0;t\x07a\x00b\u202e\ud800\n" + "y" * 9000,
+            "scope": "s\nx\x9b",
+        }
+    )
     found = told(line)
     assert found is not None
     shown = found.tag + found.text
@@ -70,5 +93,7 @@ def test_several_records_on_a_line():
 
 
 def test_records_that_follow_each_other_stand_in_columns():
-    rows = [told(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5})) for step in (1, 12, 123)]
+    rows = [
+        told(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5})) for step in (1, 12, 123)
+    ]
     assert len({row.text.index("reference KL") for row in rows if row is not None}) == 1

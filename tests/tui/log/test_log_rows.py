@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.logtext import Log, LogLine, blocks
-from verl_tui.tui.log import pager as paging
-from verl_tui.tui.log.drawing import drawn
-from verl_tui.tui.log.kinds import Alarms, Kind, StepLine, TextQuery, take_apart
-from verl_tui.tui.log.pager import Line, Look, Pager, Unread
-from verl_tui.tui.log.rows import Row, rows
-from verl_tui.tui.samples.search import Search, needle
+from verl_tui.on_demand.log import Log, LogLine, blocks
+from verl_tui.rendering.log import pager as paging
+from verl_tui.rendering.log.line_kinds import Alarms, Kind, StepLine, TextQuery, take_apart
+from verl_tui.rendering.log.pager import Line, Look, Pager, Unread
+from verl_tui.rendering.log.pieces import drawn
+from verl_tui.rendering.log.rows import Row, rows
+from verl_tui.rendering.text.search import Search, needle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +30,29 @@ TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
     ("line", "tag", "kind"),
     [
         (f"{TASK}step:12 - actor/pg_loss:0.1 - critic/score/mean:0.5", "TaskRunner", Kind.STEP),
-        ("Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]step:12 - a:0.1 - b:2", "", Kind.STEP),
-        (f"{TASK}Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]", "TaskRunner", Kind.PROGRESS),
+        (
+            "Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]step:12 - a:0.1 - b:2",
+            "",
+            Kind.STEP,
+        ),
+        (
+            f"{TASK}Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]",
+            "TaskRunner",
+            Kind.PROGRESS,
+        ),
         ("Traceback (most recent call last):", "", Kind.ERROR),
-        ("(WorkerDict pid=7) RuntimeError: CUDA error: an illegal memory access", "WorkerDict", Kind.ERROR),
+        (
+            "(WorkerDict pid=7) RuntimeError: CUDA error: an illegal memory access",
+            "WorkerDict",
+            Kind.ERROR,
+        ),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "", Kind.ERROR),
         ("Error executing job with overrides: ['a=1']", "", Kind.ERROR),
-        ("[rank0]:[E1213 ProcessGroupNCCL.cpp] Watchdog caught collective operation timeout", "rank0", Kind.ERROR),
+        (
+            "[rank0]:[E1213 ProcessGroupNCCL.cpp] Watchdog caught collective operation timeout",
+            "rank0",
+            Kind.ERROR,
+        ),
         ("ERROR:2025-01-01 10:00:00,000:something failed", "", Kind.ERROR),
         ("(WorkerDict pid=7) ERROR 06-19 16:30:39 [core.py:12] failed", "WorkerDict", Kind.ERROR),
         ("[2025-12-17 10:00:00,123][root][WARNING] - Token mismatch detected!", "", Kind.WARNING),
@@ -78,7 +94,9 @@ def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> 
 
 @given(
     st.text(max_size=60),
-    st.sampled_from(["", "Error: ", "Traceback (most recent call last):", "[WARNING] ", "step:1 - "]),
+    st.sampled_from(
+        ["", "Error: ", "Traceback (most recent call last):", "[WARNING] ", "step:1 - "]
+    ),
 )
 def test_no_alarm_is_passed_over(text: str, start: str) -> None:
     for line in (start + text, text + start, TASK + start + text):
@@ -119,7 +137,13 @@ def test_step_lines_are_found_by_step() -> None:
     for line in (f"{TASK}step:12 - a:1", '{"step": 12, "data": {}}', '{"step":12}'):
         assert query.found(line)
         assert query.worth(line.encode())
-    for line in ("step:123 - a:1", "step:1 - a:12", "global_step:12 - a:1", '{"step": 120}', "val_step:12 - x:1"):
+    for line in (
+        "step:123 - a:1",
+        "step:1 - a:12",
+        "global_step:12 - a:1",
+        '{"step": 120}',
+        "val_step:12 - x:1",
+    ):
         assert not query.found(line)
 
 
@@ -142,7 +166,9 @@ def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
 
 def test_what_repeats_itself_is_counted() -> None:
     assert folded("a 1", "a 2", "a 30", "b", "a 1") == [(3, "a 30"), (1, "b"), (1, "a 1")]
-    assert folded("(W pid=1) hello", "(W pid=2) hello [repeated 7x across cluster]") == [(8, "hello")]
+    assert folded("(W pid=1) hello", "(W pid=2) hello [repeated 7x across cluster]") == [
+        (8, "hello")
+    ]
     assert folded("(W pid=1) hello", "(V pid=2) hello") == [(1, "hello"), (1, "hello")]
     assert folded("Train:  1%|# | 1/9", "Train:  2%|## | 2/9", "Eval: 1%|# |") == [
         (2, "Train:  2%|## | 2/9"),
@@ -190,7 +216,7 @@ def test_pieces_of_a_row() -> None:
     ]
 
 
-# -- which rows are in sight ----------------------------------------------------------------------------------------
+# -- which rows are in sight -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -202,7 +228,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 class Reading:
     """A pager, and what reads for it whenever it needs that."""
 
-    def __init__(self, path: Path, width: int = 10, height: int = 5, *, wrap: bool = False, fold: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        width: int = 10,
+        height: int = 5,
+        *,
+        wrap: bool = False,
+        fold: bool = False,
+    ) -> None:
         self.log = Log(str(path), threading.Condition())
         self._read()
         self.pager = Pager(self.log)
@@ -227,7 +261,9 @@ class Reading:
         return [line.text for line in self.shown()]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.text("abc 1\n训é", min_size=1, max_size=600),
     st.integers(1, 30),
@@ -268,7 +304,9 @@ def test_rows_in_sight_follow_each_other(
     at = len(every) - len(newest)
     for what, by in moves:
         pager.move(by) if what == "row" else pager.page(by)
-        at = min(max(0, at + by * (1 if what == "row" else max(1, height - 1))), len(every) - len(newest))
+        at = min(
+            max(0, at + by * (1 if what == "row" else max(1, height - 1))), len(every) - len(newest)
+        )
         assert list(reading.shown()) == every[at : at + height]
 
 
@@ -310,13 +348,21 @@ def test_a_file_that_begins_anew_is_followed(tmp_path: Path) -> None:
 def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(
-        "".join(f"(Worker pid={n % 3}) line {n // 5} {'x' * n}\n{chr(65 + n % 26) * 3}\n" for n in range(90))
+        "".join(
+            f"(Worker pid={n % 3}) line {n // 5} {'x' * n}\n{chr(65 + n % 26) * 3}\n"
+            for n in range(90)
+        )
     )
     reading = Reading(path, width=20)
     start = reading.log.size // 2
     reading.shown()
     reading.pager.go_to(
-        next(line.start for line in reading.log.block(0).lines if line.start > 1500 and "x" in line.text), 0
+        next(
+            line.start
+            for line in reading.log.block(0).lines
+            if line.start > 1500 and "x" in line.text
+        ),
+        0,
     )  # type: ignore[union-attr]
     start = reading.shown()[0].row.start
     for look in (Look(20, wrap=True), Look(9, wrap=True, fold=False), Look(20)):
@@ -327,7 +373,12 @@ def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
 
 def test_long_names_give_way() -> None:
     row = rows(lines("(AgentLoopWorker pid=3) hello"), fold=True)
-    assert [line.text for line in paging._screen_rows(row[0], Look(30, tag=16))] == ["AgentLoopWorker hello"]
+    assert [line.text for line in paging._screen_rows(row[0], Look(30, tag=16))] == [
+        "AgentLoopWorker hello"
+    ]
     assert [line.text for line in paging._screen_rows(row[0], Look(30, tag=5))] == ["ALW hello"]
     assert [line.text for line in paging._screen_rows(row[0], Look(6, tag=5))] == ["ALW h…"]
-    assert "".join(line.text for line in paging._screen_rows(row[0], Look(5, wrap=True, tag=5))) == "ALWhello"
+    assert (
+        "".join(line.text for line in paging._screen_rows(row[0], Look(5, wrap=True, tag=5)))
+        == "ALWhello"
+    )

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.tui.metrics.filter import HELP, Filter, parse
+from verl_tui.rendering.metrics.filter import HELP, Filter, parse
 
-KEYS = ("actor/kl_loss", "actor/entropy", "critic/kl", "critic/score/max", "critic/score/mean", "timing_s/gen", "Loss")
+KEYS = (
+    "actor/kl_loss",
+    "actor/entropy",
+    "critic/kl",
+    "critic/score/max",
+    "critic/score/mean",
+    "timing_s/gen",
+    "Loss",
+)
 
 
 def found(text: str) -> list[str]:
@@ -47,7 +55,22 @@ def test_what_it_finds(text: str, keys: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["|", "| |", "!", "!!", "kl |", "| kl", "kl !", "kl | !", "kl||", "kl  ", "kl /", "kl /(", "kl !/["]
+    "text",
+    [
+        "|",
+        "| |",
+        "!",
+        "!!",
+        "kl |",
+        "| kl",
+        "kl !",
+        "kl | !",
+        "kl||",
+        "kl  ",
+        "kl /",
+        "kl /(",
+        "kl !/[",
+    ],
 )
 def test_what_is_not_finished_yet_asks_for_nothing(text: str) -> None:
     assert found(text) == (found("kl") if "kl" in text else list(KEYS))

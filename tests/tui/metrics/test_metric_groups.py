@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.tui.metrics.groups import Group, grouped, natural, shelves
+from verl_tui.rendering.metrics.groups import Group, grouped, natural, shelves
 
 KEYS = st.lists(st.text(alphabet="ab/1", max_size=8), unique=True, max_size=60)
 
@@ -35,7 +35,10 @@ def test_figures_of_machines_come_last() -> None:
 
 
 def test_large_groups_are_divided() -> None:
-    keys = [f"val-aux/{data}/score/{n}" for data in ("math", "code") for n in range(15)] + ["val-aux/a/b", "val-aux/c"]
+    keys = [f"val-aux/{data}/score/{n}" for data in ("math", "code") for n in range(15)] + [
+        "val-aux/a/b",
+        "val-aux/c",
+    ]
     names = {group.name: len(group.keys) for group in grouped(keys)}
     assert names == {"val-aux": 2, "val-aux/code": 15, "val-aux/math": 15}
 
@@ -48,7 +51,12 @@ def test_a_large_group_without_further_parts_stays_whole() -> None:
 
 
 def test_numbers_in_names_sort_as_numbers() -> None:
-    assert sorted(["layer10", "layer2", "Layer3", "layer"], key=natural) == ["layer", "layer2", "Layer3", "layer10"]
+    assert sorted(["layer10", "layer2", "Layer3", "layer"], key=natural) == [
+        "layer",
+        "layer2",
+        "Layer3",
+        "layer10",
+    ]
 
 
 @given(KEYS)
@@ -63,6 +71,8 @@ def test_every_key_is_in_one_group(keys: list[str]) -> None:
 def test_shelves_hold_all_in_order(keys: list[str], columns: int) -> None:
     groups = grouped(keys)
     found = shelves(groups, columns)
-    assert [key for shelf in found for key in shelf.keys] == [key for group in groups for key in group.keys]
+    assert [key for shelf in found for key in shelf.keys] == [
+        key for group in groups for key in group.keys
+    ]
     assert all(1 <= len(shelf.keys) <= columns for shelf in found)
     assert all(shelf.keys[0] == shelf.group.keys[shelf.first] for shelf in found)

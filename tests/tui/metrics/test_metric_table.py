@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from verl_tui.rendering.metrics.filter import parse
+from verl_tui.rendering.metrics.listing import ORDERS, Order, listing, movement
+from verl_tui.rendering.metrics.table import heading, layout, row
 from verl_tui.runs.series import Series
-from verl_tui.tui.metrics.filter import parse
-from verl_tui.tui.metrics.listing import ORDERS, Order, listing, movement
-from verl_tui.tui.metrics.table import heading, layout, row
 
 NAN = math.nan
 FLOATS = st.floats() | st.sampled_from([0.0, 1e308, -1e308, 5e-324])
@@ -106,7 +106,9 @@ def test_after_a_restart_the_last_value_is_of_the_newest_segment() -> None:
     values, columns = series(VALUES["a/up"]), layout(80, 20)
     told = text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=10))
     assert told.split() == ["a/up", "1", "→", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
-    assert text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=0)).split()[:2] == ["a/up", "-"]
+    assert text(*row("a/up", values, columns, pinned=False, ascii_only=False, end=0)).split()[
+        :2
+    ] == ["a/up", "-"]
 
 
 def test_broken_values_are_marked() -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.app import App, ComposeResult
 
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
-from verl_tui.runs.devices import DeviceHistory
+from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
-from verl_tui.tui.view import View
+from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.tui.widgets import rows
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def make_view(
     **more: Any,
 ) -> View:
     """Return a view of these runs that shows the first."""
-    guide = SimpleNamespace(rules=[SimpleNamespace(id=rule) for rule in rules], silenced=frozenset())
+    guide = SimpleNamespace(
+        rules=[SimpleNamespace(id=rule) for rule in rules], silenced=frozenset()
+    )
     monitor = SimpleNamespace(
         runs={run.name: run for run in runs},
         verdicts=dict(verdicts or {}),
@@ -117,11 +119,20 @@ def make_view(
         loaded=lambda: 0.45,
     )
     monitor.sentences = (*monitor.problems, *monitor.waiting)
-    return View(**{"monitor": cast("Monitor", monitor), "run": runs[0] if runs else None, "now": NOW, **more})
+    return View(
+        **{
+            "monitor": cast("Monitor", monitor),
+            "run": runs[0] if runs else None,
+            "now": NOW,
+            **more,
+        }
+    )
 
 
 def count_paints(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count from now on how often rows are asked to repaint, and how often a row is painted otherwise than before."""
+    """Count from now on how often rows are asked to repaint, and how often a row is painted
+    otherwise than before.
+    """
     counts: Counter[str] = Counter()
     refresh, render = rows.Rows.refresh, rows.Rows._paint
 

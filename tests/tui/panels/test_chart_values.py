@@ -1,4 +1,6 @@
-"""The numbers behind a chart: what the cursor reads as text, what is in sight as columns of a table."""
+"""The numbers behind a chart: what the cursor reads as text, what is in sight as columns of a
+table.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from watching import NOW
 from verl_tui.config import Config
 from verl_tui.exporters.csv import table
 from verl_tui.monitor import load
-from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
-from verl_tui.tui.panels.chart_values import in_sight, listed, reading
-from verl_tui.tui.panels.span import Span
-from verl_tui.tui.selection import Selection
-from verl_tui.tui.view import View
-from verl_tui.tui.widgets.labels import UNICODE, title_row
+from verl_tui.rendering.charts.labels import UNICODE, title_row
+from verl_tui.rendering.charts.plan import Look, Plan, chart_data, plan
+from verl_tui.rendering.charts.values import in_sight, listed, reading
+from verl_tui.rendering.charts.zoom_window import Span
+from verl_tui.rendering.session.selection import Selection
+from verl_tui.rendering.session.snapshot import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +38,9 @@ def value(step: int, shift: float) -> float:
 
 
 def write(directory: Path, steps: int, shift: float) -> None:
-    """Write a verl run, a step every 10 s from a beginning of its own, validation every fourth step."""
+    """Write a verl run, a step every 10 s from a beginning of its own, validation every fourth
+    step.
+    """
     directory.mkdir()
     records = [
         {
@@ -74,13 +78,15 @@ def chart(view: View, key: str) -> Plan:
     return next(found for found in plan(view.run, ()) if found.key == key)
 
 
-def columns(view: View, look: Look | None = None, key: str = REWARD, right: str | None = None) -> dict[str, Column]:
+def columns(
+    view: View, look: Look | None = None, key: str = REWARD, right: str | None = None
+) -> dict[str, Column]:
     found = in_sight(chart(view, key), chart(view, right) if right else None, view, look or Look())
     assert len({column.key for column in found}) == len(found), "no two columns are called the same"
     return {column.key: column for column in found}
 
 
-# -- what is copied ---------------------------------------------------------------------------------------------------
+# -- what is copied --------------------------------------------------------------------------------
 
 
 def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None:
@@ -93,10 +99,15 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_after_a_restart_the_newest_segments_values_are_copied_and_told(tmp_path: Path, axis: str) -> None:
+def test_after_a_restart_the_newest_segments_values_are_copied_and_told(
+    tmp_path: Path, axis: str
+) -> None:
     write(tmp_path / "run_a", 40, 0.0)
     log = tmp_path / "run_a" / "metrics.jsonl"
-    lines = [{"step": step, "timestamp": NOW - 1000 + 10 * step, REWARD: 0.1, KL: 0.5} for step in (1, 2, 3)]
+    lines = [
+        {"step": step, "timestamp": NOW - 1000 + 10 * step, REWARD: 0.1, KL: 0.5}
+        for step in (1, 2, 3)
+    ]
     log.write_text(log.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
     view = view_of(load([str(tmp_path / "run_a")], Config(), NOW))
     assert reading(chart(view, KL), None, view, Look(axis=axis)) == f"{KL} step 3 0.5"
@@ -128,17 +139,21 @@ def test_of_runs_over_each_other_all_are_copied(monitor: Monitor) -> None:
 
 def test_a_value_that_is_no_number_is_copied_as_such(monitor: Monitor) -> None:
     view = view_of(monitor, 7)
-    assert reading(chart(view, REWARD), None, view, Look()).splitlines()[0] == f"{REWARD} step 7 nan"
+    assert (
+        reading(chart(view, REWARD), None, view, Look()).splitlines()[0] == f"{REWARD} step 7 nan"
+    )
 
 
-# -- what is written --------------------------------------------------------------------------------------------------
+# -- what is written -------------------------------------------------------------------------------
 
 
 def test_all_points_are_written_as_they_were_logged(monitor: Monitor) -> None:
     found = columns(view_of(monitor))
     assert list(found) == ["time", REWARD, VALIDATION]
     assert list(found[REWARD].steps) == list(range(1, 41))
-    assert [repr(one) for one in found[REWARD].values] == [repr(value(step, 0.0)) for step in range(1, 41)]
+    assert [repr(one) for one in found[REWARD].values] == [
+        repr(value(step, 0.0)) for step in range(1, 41)
+    ]
     assert list(found[VALIDATION].steps) == list(range(4, 41, 4))
     assert found["time"].values[:2] == ["2027-01-15T05:13:30Z", "2027-01-15T05:13:40Z"]
 
@@ -155,7 +170,9 @@ def test_only_what_is_in_sight_is_written(monitor: Monitor, axis: str) -> None:
 def test_a_window_that_follows_has_no_end(monitor: Monitor) -> None:
     found = columns(view_of(monitor, None, "run_a", "run_b"), Look(span=Span(20, 10, follows=True)))
     assert list(found[REWARD].steps) == list(range(30, 41))
-    assert list(found[f"{REWARD} (run_b)"].steps) == list(range(30, 61)), "drawn beyond the shown run's end"
+    assert list(found[f"{REWARD} (run_b)"].steps) == list(range(30, 61)), (
+        "drawn beyond the shown run's end"
+    )
 
 
 def test_each_run_and_the_second_axis_have_columns(monitor: Monitor) -> None:
@@ -179,7 +196,7 @@ def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> No
     assert list(found[1].steps) == [5, 6, 7, 8, 9]
 
 
-# -- there and back ---------------------------------------------------------------------------------------------------
+# -- there and back --------------------------------------------------------------------------------
 
 
 def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""The charts panel: which charts a run gets, how many fit, axes, scale, smoothing, and what a repaint costs."""
+"""The charts panel: which charts a run gets, how many fit, axes, scale, smoothing, and what a
+repaint costs.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from textual.geometry import Size
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
-from verl_tui.tui.panels.chart_plan import _GROUPS, Look, chart_data, plan, unknown
+from verl_tui.rendering.charts.axes import fit_window
+from verl_tui.rendering.charts.plan import _GROUPS, Look, chart_data, plan, unknown
+from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.tui.keys.chart_keys import said
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.looking import said
-from verl_tui.tui.panels.time_axis import on_axis
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.plot import Plot
-from verl_tui.tui.widgets.scale import fit_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +31,17 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.pilot import Pilot
 
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.view import View
 
-KEYS = ("actor/ppo_kl", "actor/pg_loss", "actor/entropy", "my/own", "timing_s/gen", "val-core/gsm8k/acc/mean@1")
+KEYS = (
+    "actor/ppo_kl",
+    "actor/pg_loss",
+    "actor/entropy",
+    "my/own",
+    "timing_s/gen",
+    "val-core/gsm8k/acc/mean@1",
+)
 
 
 class Charts(App[None]):
@@ -66,7 +75,9 @@ async def drawn(pilot: Pilot[None]) -> None:
 
 def rich_run(steps: int = 60, **more: Any) -> Run:
     """Return a run with a handful of metrics, validation among them."""
-    return make_run(steps=steps, columns={key: [0.1 + n % 7 for n in range(steps)] for key in KEYS}, **more)
+    return make_run(
+        steps=steps, columns={key: [0.1 + n % 7 for n in range(steps)] for key in KEYS}, **more
+    )
 
 
 def view_of(run: Run | None, **more: Any) -> View:
@@ -80,7 +91,7 @@ def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
     return [found.key for found in plan(run, wanted, filter_)]
 
 
-# -- which charts -----------------------------------------------------------------------------------------------------
+# -- which charts ----------------------------------------------------------------------------------
 
 
 def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
@@ -92,7 +103,9 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
 
 def test_wanted_charts_that_nobody_knows_are_told() -> None:
     run = rich_run()
-    assert list(unknown(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run])) == []
+    assert (
+        list(unknown(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run])) == []
+    )
     (slip, other) = unknown(["entrpy", "[bold]\nxyz"], [run])
     assert slip.endswith("nothing is called entrpy; did you mean entropy?")
     assert other.endswith("nothing is called [bold] xyz")
@@ -100,7 +113,16 @@ def test_wanted_charts_that_nobody_knows_are_told() -> None:
 
 
 def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
-    names = ("count", "acc", "dead_groups", "distinct_2", "read_share", "repetition", "response_chars", "score")
+    names = (
+        "count",
+        "acc",
+        "dead_groups",
+        "distinct_2",
+        "read_share",
+        "repetition",
+        "response_chars",
+        "score",
+    )
     columns = {f"samples/{name}": [0.5] * 9 for name in names} | {"timing_s/ref": [1.0] * 9}
     shown = [key.removeprefix("samples/") for key in keys(make_run(steps=9, columns=columns))[1:]]
     telling, rest = shown[:5], shown[5:]
@@ -109,7 +131,12 @@ def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
 
 
 def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
-    names = ("training/rollout_probs_diff_mean", "training/rollout_probs_diff_max", "my/gap_max", "my/gap_mean")
+    names = (
+        "training/rollout_probs_diff_mean",
+        "training/rollout_probs_diff_max",
+        "my/gap_max",
+        "my/gap_mean",
+    )
     run = make_run(steps=9, columns={name: [0.1] * 9 for name in names})
     plans = plan(run, ())
     assert all(any(found.shows(name) for found in plans) for name in names)
@@ -124,14 +151,19 @@ def test_validation_points_stand_in_the_reward_chart() -> None:
     found = plan(run, ())[0]
     assert found.points == ("val-core/gsm8k/acc/mean@1",)
     assert found.shows("val-core/gsm8k/acc/mean@1")
-    assert [line.kind for line in chart_data(found, view_of(run), Look()).lines] == ["line", "points"]
+    assert [line.kind for line in chart_data(found, view_of(run), Look()).lines] == [
+        "line",
+        "points",
+    ]
 
 
 def test_a_family_is_one_chart_with_an_envelope() -> None:
     parts = {f"my/thing/{part}": [1.0] * 9 for part in ("max", "mean", "min")}
     run = make_run(steps=9, columns=parts)
     found = plan(run, ())
-    assert [(one.key, one.envelope) for one in found[1:]] == [("my/thing/mean", ("my/thing/min", "my/thing/max"))]
+    assert [(one.key, one.envelope) for one in found[1:]] == [
+        ("my/thing/mean", ("my/thing/min", "my/thing/max"))
+    ]
     assert chart_data(found[1], view_of(run), Look()).envelope is not None
 
 
@@ -141,7 +173,9 @@ def test_filter_takes_keys_and_labels_in_any_case() -> None:
     assert keys(rich_run(), filter_="[red]") == []
 
 
-@pytest.mark.parametrize("key", ["[red]", "汉字", "k" * 300, "", "a/b/c/d", "val-x", "fault_tolerance/x", "system/gpu"])
+@pytest.mark.parametrize(
+    "key", ["[red]", "汉字", "k" * 300, "", "a/b/c/d", "val-x", "fault_tolerance/x", "system/gpu"]
+)
 def test_any_key_has_a_place(key: str) -> None:
     assert describe(key).group in _GROUPS
     assert key in keys(make_run(steps=3, columns={key: [1.0, 2.0, 3.0]}))
@@ -159,10 +193,12 @@ def test_marks_stand_where_something_happened() -> None:
     ]
     reward = plan(run, ())[0]
     assert [mark.role for mark in chart_data(reward, view, Look()).marks] == ["checkpoint"]
-    assert [mark.role for mark in chart_data(reward, view, Look(axis="time")).marks] == ["checkpoint"]
+    assert [mark.role for mark in chart_data(reward, view, Look(axis="time")).marks] == [
+        "checkpoint"
+    ]
 
 
-# -- axes -------------------------------------------------------------------------------------------------------------
+# -- axes ------------------------------------------------------------------------------------------
 
 
 def test_axes_of_time() -> None:
@@ -176,7 +212,9 @@ def test_axes_of_time() -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
-def test_ticks_of_time_are_round_where_the_user_lives(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ticks_of_time_are_round_where_the_user_lives(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     run = make_run(steps=0)
@@ -189,7 +227,9 @@ def test_ticks_of_time_are_round_where_the_user_lives(zone: str, monkeypatch: py
     days = [of_day.write(tick) for tick in window.ticks(10, time=True, zero=of_day.zero)]
     assert {"06:00", "12:00", "18:00"} < set(days)
     assert any(day.endswith(" Jan") for day in days), "a day says which it is"
-    assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), "on the second day a time says nothing without its date"
+    assert len(of_day.read(int(NOW))) == len("15 Jan 08:00"), (
+        "on the second day a time says nothing without its date"
+    )
     assert len(of_day.exact(int(NOW))) == len("15 Jan 08:00:00")
     monkeypatch.undo()
     time.tzset()
@@ -198,7 +238,9 @@ def test_ticks_of_time_are_round_where_the_user_lives(zone: str, monkeypatch: py
 @pytest.mark.parametrize("name", ["relative", "time"])
 @pytest.mark.parametrize("pace", [0.1, 1, 7, 61, 400, 3600, 90_000])
 @pytest.mark.parametrize("span", [8, 60, 300])
-def test_ticks_of_time_and_neighbouring_steps_are_told_apart(name: str, pace: float, span: int) -> None:
+def test_ticks_of_time_and_neighbouring_steps_are_told_apart(
+    name: str, pace: float, span: int
+) -> None:
     run = make_run(steps=0)
     for step in range(span):
         add(run, step + 1, time=NOW + step * pace)
@@ -221,7 +263,16 @@ def test_ticks_say_no_more_than_they_need() -> None:
     for step in (1, 2):
         add(run, step, time=NOW + step)
     since = on_axis(run, "relative").axis
-    told = {0: "0s", 30: "30s", 60: "1m", 90: "1m30s", 3600: "1h", 5400: "1h30m", 3630: "1h00m30s", 3 * 86_400: "3d"}
+    told = {
+        0: "0s",
+        30: "30s",
+        60: "1m",
+        90: "1m30s",
+        3600: "1h",
+        5400: "1h30m",
+        3630: "1h00m30s",
+        3 * 86_400: "3d",
+    }
     assert {second: since.write(since.zero + second) for second in told} == told
     assert since.write(since.zero + 3 * 86_400 + 4 * 3600 + 600) == "3d4h10m"
     assert since.exact(since.zero + 297) == "4m 57s"
@@ -237,7 +288,9 @@ def test_times_that_are_counted_back_say_so() -> None:
     status = SourceStatus("/logs/grpo", "verl console", modified=NOW)
     for step in (1, 2, 3):
         rows = Rows(("critic/score/mean",), [step], [[0.5]], [0], [math.nan])
-        run.apply(Batch(run.name, status, (Progress(step, 3, elapsed=step * 60.0), rows), live=False), NOW)
+        run.apply(
+            Batch(run.name, status, (Progress(step, 3, elapsed=step * 60.0), rows), live=False), NOW
+        )
     series = run.series("critic/score/mean")
     assert series is not None
     axis = on_axis(run, "time")
@@ -276,14 +329,18 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
 
 def add(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:
     status = SourceStatus(f"/logs/{run.name}", "verl", modified=NOW)
-    run.apply(Batch(run.name, status, (Rows(("critic/score/mean",), [step], [[value]], [0], [time]),)), NOW)
+    run.apply(
+        Batch(run.name, status, (Rows(("critic/score/mean",), [step], [[value]], [0], [time]),)),
+        NOW,
+    )
 
 
-# -- the panel --------------------------------------------------------------------------------------------------------
+# -- the panel -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("size", "charts"), [((120, 40), 7), ((78, 20), 6), ((78, 14), 4), ((40, 5), 3), ((28, 30), 7), ((1, 1), 1)]
+    ("size", "charts"),
+    [((120, 40), 7), ((78, 20), 6), ((78, 14), 4), ((40, 5), 3), ((28, 30), 7), ((1, 1), 1)],
 )
 async def test_as_many_charts_as_fit(size: tuple[int, int], charts: int) -> None:
     app = Charts()
@@ -341,8 +398,18 @@ async def test_looks() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         app.panel.show(view_of(rich_run()))
         for what, words in [
-            *(("axis", "x: time"), ("axis", "x: relative"), ("axis", ""), ("log", "log y"), ("log", "")),
-            *(("smoother", "smoothing 0.6"), ("smoother", "smoothing 0.9"), ("rougher", "smoothing 0.6")),
+            *(
+                ("axis", "x: time"),
+                ("axis", "x: relative"),
+                ("axis", ""),
+                ("log", "log y"),
+                ("log", ""),
+            ),
+            *(
+                ("smoother", "smoothing 0.6"),
+                ("smoother", "smoothing 0.9"),
+                ("rougher", "smoothing 0.6"),
+            ),
         ]:
             app.panel.change_look(what)
             await drawn(pilot)
@@ -405,9 +472,17 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
     run = rich_run()
     found = tuple(
         Finding(f"rule-{since}", Severity.WARNING, "high", 60, since, key=key)
-        for since, key in ((20, "actor/ppo_kl"), (45, "actor/ppo_kl"), (45, "actor/ppo_kl"), (30, "actor/entropy"))
+        for since, key in (
+            (20, "actor/ppo_kl"),
+            (45, "actor/ppo_kl"),
+            (45, "actor/ppo_kl"),
+            (30, "actor/entropy"),
+        )
     )
-    view = view_of(run, verdicts={run.name: Verdict((*found, Finding("no-key", Severity.WARNING, "high", 60, 50)))})
+    view = view_of(
+        run,
+        verdicts={run.name: Verdict((*found, Finding("no-key", Severity.WARNING, "high", 60, 50)))},
+    )
     view = replace(view, cursor=45)
     kl = next(one for one in plan(run, ()) if one.key == "actor/ppo_kl")
     stepped = chart_data(kl, view, Look())

@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from panel_host import HOSTILE, NOW, SIZES, Host, count_paints, make_run, make_view
 
-from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, Restart, Rows, Settings, SourceStatus
-from verl_tui.runs.devices import COLUMNS, READINGS
+from verl_tui.records import (
+    Batch,
+    Gpu,
+    GpuProcess,
+    GpuReading,
+    Restart,
+    Rows,
+    Settings,
+    SourceStatus,
+)
+from verl_tui.runs.views.devices import COLUMNS, READINGS
 from verl_tui.tui.panels.gpus import GpusPanel
 
 if TYPE_CHECKING:
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.view import View
 
 GIB = 2**30
 GPUS = tuple(
-    Gpu(str(i), "NVIDIA H100 80GB HBM3", 87.0 - i, (62 + i) * GIB, 80 * GIB, 71.0 + i, 512.0, 700.0) for i in range(4)
+    Gpu(str(i), "NVIDIA H100 80GB HBM3", 87.0 - i, (62 + i) * GIB, 80 * GIB, 71.0 + i, 512.0, 700.0)
+    for i in range(4)
 )
 READING = GpuReading(NOW, GPUS)
 LOGGED = {
@@ -42,7 +52,13 @@ async def shown(view: View, size: tuple[int, int]) -> str:
 async def test_any_size_and_any_text(size: tuple[int, int], ascii_only: bool) -> None:
     run = make_run(columns={f"system/{text}": [float("nan"), 1e300, -1.0] * 40 for text in HOSTILE})
     odd = tuple(Gpu(text, text) for text in HOSTILE)
-    for reading in (None, READING, GpuReading(NOW, odd), GpuReading(NOW, (), HOSTILE[0]), GpuReading(NOW)):
+    for reading in (
+        None,
+        READING,
+        GpuReading(NOW, odd),
+        GpuReading(NOW, (), HOSTILE[0]),
+        GpuReading(NOW),
+    ):
         assert await shown(make_view(run, gpus=reading, ascii=ascii_only), size)
 
 
@@ -58,10 +74,14 @@ async def test_a_row_for_each_device(width: int) -> None:
 
 
 async def test_why_there_are_no_devices() -> None:
-    assert "no NVIDIA driver here" in await shown(make_view(gpus=GpuReading(NOW, (), "no NVIDIA driver here")), (40, 8))
+    assert "no NVIDIA driver here" in await shown(
+        make_view(gpus=GpuReading(NOW, (), "no NVIDIA driver here")), (40, 8)
+    )
     assert "no reading yet" in await shown(make_view(), (40, 8))
     assert "no GPU found here" in await shown(make_view(gpus=GpuReading(NOW)), (40, 8))
-    text = await shown(make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer")), (60, 8))
+    text = await shown(
+        make_view(gpus=GpuReading(NOW, GPUS[:1], "1 device does not answer")), (60, 8)
+    )
     assert "87%" in text
     assert "1 device does not answer" in text
 
@@ -84,7 +104,9 @@ async def test_after_a_restart_what_the_run_has_logged_is_of_its_newest_segment(
     run = make_run(columns={key: [40.0] * 200})
     path, *_ = run.paths
     again = Rows((key,), range(1, 10), [[50.0] * 9], range(1000, 1009))
-    run.apply(Batch(run.name, replace(run.sources[path].status), (Restart("steps went back"), again)), NOW)
+    run.apply(
+        Batch(run.name, replace(run.sources[path].status), (Restart("steps went back"), again)), NOW
+    )
     text = await shown(make_view(run), (60, 10))
     assert "50 GiB" in text
     assert "40 GiB" not in text
@@ -97,7 +119,9 @@ async def test_labels_fit_a_small_panel() -> None:
 
 
 async def test_a_share_is_written_as_a_percentage() -> None:
-    assert "62%" in await shown(make_view(make_run(columns={"system/gpu_util": [0.62] * 200})), (60, 10))
+    assert "62%" in await shown(
+        make_view(make_run(columns={"system/gpu_util": [0.62] * 200})), (60, 10)
+    )
 
 
 async def test_a_utilisation_of_zero_means_that_verl_knows_none() -> None:
@@ -138,7 +162,9 @@ async def test_an_old_reading_is_called_old() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 14), (32, 6), (20, 5)])
-async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_new_repaints_nothing(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = Host(GpusPanel())
     view = make_view(make_run(columns=LOGGED), gpus=READING)
     async with app.run_test(size=size) as pilot:
@@ -178,14 +204,19 @@ async def test_wandbs_figures_of_the_host_are_percentages_with_names() -> None:
 
 async def test_names_of_verls_peaks_can_be_read_in_the_panel_of_a_wide_screen() -> None:
     names = ("allocated", "reserved")
-    columns = {f"actor/perf/max_memory_{name}_gb": [40.0] * 200 for name in names} | {"perf/mfu/actor": [0.3] * 200}
+    columns = {f"actor/perf/max_memory_{name}_gb": [40.0] * 200 for name in names} | {
+        "perf/mfu/actor": [0.3] * 200
+    }
     text = await shown(make_view(make_run(columns=columns)), (34, 12))
     assert "peak allocated" in text
     assert "peak reserved" in text
 
 
 def many(count: int, **more: Any) -> GpuReading:
-    gpus = tuple(replace(GPUS[0], index=str(i), utilization=3.0 if i == 2 else 95.0, **more) for i in range(count))
+    gpus = tuple(
+        replace(GPUS[0], index=str(i), utilization=3.0 if i == 2 else 95.0, **more)
+        for i in range(count)
+    )
     return GpuReading(NOW, gpus, host="login")
 
 
@@ -210,7 +241,14 @@ def of_wandb(count: int, nodes: tuple[str, ...] = ("",), host: str = "node1") ->
                 columns[f"system/gpu.{i}.{field}{node and '/l:'}{node}"] = [value] * 200
         columns[f"system/cpu{node and '/l:'}{node}"] = [12.0] * 200
     run = make_run(columns=columns)
-    run.apply(Batch(run.name, SourceStatus("/logs/grpo", "verl"), (Settings({"wandb.host": host}, "w.wandb"),)), NOW)
+    run.apply(
+        Batch(
+            run.name,
+            SourceStatus("/logs/grpo", "verl"),
+            (Settings({"wandb.host": host}, "w.wandb"),),
+        ),
+        NOW,
+    )
     return run
 
 
@@ -222,8 +260,15 @@ async def test_any_number_of_devices_at_any_size(size: tuple[int, int], zoomed: 
     async with app.run_test(size=size) as pilot:
         app.panel.set_class(zoomed, "-zoomed")
         nodes = tuple(f"worker-{n}" for n in range(8))
-        for count, run in ((0, of_wandb(8, nodes)), (1, of_wandb(8)), (8, make_run()), (64, make_run())):
-            reading = many(count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0)
+        for count, run in (
+            (0, of_wandb(8, nodes)),
+            (1, of_wandb(8)),
+            (8, make_run()),
+            (64, make_run()),
+        ):
+            reading = many(
+                count, processes=(process,) * 12, throttle=("thermal",), temperature=90.0
+            )
             app.panel.show(watched(reading, run, times=30, ascii=count % 64 == 0))
             await pilot.pause()
             assert app.lines
@@ -282,7 +327,9 @@ async def test_many_devices_zoomed_are_a_matrix_above_rows() -> None:
 
 
 async def test_logged_devices_are_drawn_like_those_of_this_host() -> None:
-    lines = (await shown(make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16))).split("\n")
+    lines = (
+        await shown(make_view(of_wandb(8), gpus=GpuReading(NOW, (), "no driver")), (60, 16))
+    ).split("\n")
     assert "as logged on node1" in lines[1]
     for i in range(8):
         assert lines[2 + i][1] == str(i)
@@ -326,7 +373,9 @@ async def test_an_ended_run_does_not_use_what_its_host_does_now() -> None:
 
 
 @pytest.mark.parametrize("count", [8, 64])
-async def test_equal_readings_of_a_full_history_repaint_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_equal_readings_of_a_full_history_repaint_nothing(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = Host(GpusPanel())
     view = watched(many(count), make_run(), times=COLUMNS * READINGS)
     async with app.run_test(size=(80, 14)) as pilot:

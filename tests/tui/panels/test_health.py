@@ -12,7 +12,7 @@ from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.session.snapshot import View
 
 COLLAPSE = Finding(
     "policy-collapse",
@@ -25,7 +25,15 @@ COLLAPSE = Finding(
     "verl tutorial",
 )
 KL_HIGH = Finding(
-    "kl-high", Severity.WARNING, "The KL is above 0.02.", 4990, 4700, ("0.031",), "Raise it.", "doc", "kl"
+    "kl-high",
+    Severity.WARNING,
+    "The KL is above 0.02.",
+    4990,
+    4700,
+    ("0.031",),
+    "Raise it.",
+    "doc",
+    "kl",
 )
 LONG = Finding("response-long", Severity.INFO, "Responses grow.", 4990, 4400)
 SKIPPED = tuple(NotJudged(rule, f"the log has no {rule}") for rule in ("kl-low", "gpu-idle"))
@@ -56,7 +64,9 @@ async def test_any_size_and_any_text(size: tuple[int, int], ascii_only: bool) ->
         for i, text in enumerate(HOSTILE)
     ]
     what = view(*findings, skipped=tuple(NotJudged(text, text) for text in HOSTILE))
-    assert await shown(replace(what, ascii=ascii_only), size, "j", "space", "v", "G", "enter", "k", "v", "pagedown")
+    assert await shown(
+        replace(what, ascii=ascii_only), size, "j", "space", "v", "G", "enter", "k", "v", "pagedown"
+    )
     for quiet in (view(), make_view(), replace(view(), loading=True)):
         assert await shown(replace(quiet, ascii=ascii_only), size, "v")
 
@@ -130,7 +140,13 @@ async def test_moving_follows() -> None:
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
         await pilot.press("j", "j", "k", "G", "g")
-        assert app.said == ["policy-collapse", "kl-high", "policy-collapse", "response-long", "policy-collapse"]
+        assert app.said == [
+            "policy-collapse",
+            "kl-high",
+            "policy-collapse",
+            "response-long",
+            "policy-collapse",
+        ]
 
 
 async def test_the_app_can_choose_in_a_circle() -> None:
@@ -222,7 +238,9 @@ async def test_the_edge_counts() -> None:
 
 
 @pytest.mark.parametrize("size", [(120, 20), (40, 12), (36, 5)])
-async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_new_repaints_nothing(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = Host(HealthPanel())
     async with app.run_test(size=size) as pilot:
         await pilot.press("j", "enter")
@@ -247,7 +265,13 @@ async def test_the_scroll_bar_goes_when_it_is_no_longer_needed() -> None:
 
 
 CLIFF = Finding(
-    "reward-cliff", Severity.WARNING, "The reward fell.", 4990, 4930, key="r", consequence_of="policy-collapse"
+    "reward-cliff",
+    Severity.WARNING,
+    "The reward fell.",
+    4990,
+    4930,
+    key="r",
+    consequence_of="policy-collapse",
 )
 FOLLOWS = replace(KL_HIGH, consequence_of="policy-collapse")
 
@@ -259,8 +283,16 @@ async def test_what_only_follows_is_counted_and_unfolds() -> None:
     assert "The KL is above" not in text
     assert "1 critical · 1 info" in text
     unfolded = await shown(what, (60, 30), "j", "space")
-    assert unfolded.index("policy-collapse") < unfolded.index("+2 consequences") < unfolded.index("▲ kl-high")
-    assert unfolded.index("The KL is above") < unfolded.index("▲ reward-cliff") < unfolded.index("response-long")
+    assert (
+        unfolded.index("policy-collapse")
+        < unfolded.index("+2 consequences")
+        < unfolded.index("▲ kl-high")
+    )
+    assert (
+        unfolded.index("The KL is above")
+        < unfolded.index("▲ reward-cliff")
+        < unfolded.index("response-long")
+    )
     assert "1 critical · 1 info" in unfolded
 
 
@@ -277,7 +309,11 @@ async def test_stepping_through_findings_passes_over_what_is_folded() -> None:
         app.panel.show(view(COLLAPSE, FOLLOWS, CLIFF, LONG))
         await pilot.pause()
         steps = [app.panel.choose_next(1) for _ in range(3)]
-        assert [one and one.id for one in steps] == ["policy-collapse", "response-long", "policy-collapse"]
+        assert [one and one.id for one in steps] == [
+            "policy-collapse",
+            "response-long",
+            "policy-collapse",
+        ]
         app.panel.action_unfold()
         await pilot.pause()
         steps = [app.panel.choose_next(1) for _ in range(3)]

@@ -11,19 +11,19 @@ from panel_host import NOW, Host, make_run, make_view
 from textual.app import App
 
 from verl_tui.records import Batch, Rows, SourceStatus
-from verl_tui.tui.panels.chart_plan import Look, chart_data, plan
-from verl_tui.tui.panels.overlaid import counterpart
+from verl_tui.rendering.charts.overlay import counterpart
+from verl_tui.rendering.charts.plan import Look, chart_data, plan
+from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.session.selection import Selection
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.selection import Selection
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from verl_tui.rendering.charts.chart_data import ChartData
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.chart_data import ChartData
 
 
 class Alone(App[None]):
@@ -140,13 +140,18 @@ def test_the_line_of_the_shown_run_is_on_top() -> None:
         view = type(view)(**{name: getattr(view, name) for name in view.__slots__} | {"run": shown})
         found = next(one for one in plan(shown, ()) if one.key == "m")
         drawn = Drawing().rows(chart_data(found, view, Look()), 60, 10)
-        dots = [style for row in drawn[1:] for text, style in row if any("⠁" <= c <= "⣿" for c in text)]
-        assert {style for style in dots if style.startswith("run")} == {f"run-{1 + runs.index(shown)}"}
+        dots = [
+            style for row in drawn[1:] for text, style in row if any("⠁" <= c <= "⣿" for c in text)
+        ]
+        assert {style for style in dots if style.startswith("run")} == {
+            f"run-{1 + runs.index(shown)}"
+        }
 
 
 def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
     one, other = (
-        make_run(n, 80, columns={"m": [(at * 7) % 11 + k for at in range(80)]}) for k, n in ((0, "a"), (90, "b"))
+        make_run(n, 80, columns={"m": [(at * 7) % 11 + k for at in range(80)]})
+        for k, n in ((0, "a"), (90, "b"))
     )
     view = view_of(one, other, selected="a b")
     found = next(plan_ for plan_ in plan(one, ()) if plan_.key == "m")
@@ -169,7 +174,7 @@ async def test_the_large_chart_shows_the_same_letters() -> None:
             assert max(row.count(letter) for row in lines[1:]) >= 4
 
 
-# -- in the list of runs ----------------------------------------------------------------------------------------------
+# -- in the list of runs ---------------------------------------------------------------------------
 
 
 async def test_space_marks_a_run_and_takes_the_mark_away() -> None:
@@ -193,7 +198,10 @@ async def test_space_marks_a_run_and_takes_the_mark_away() -> None:
 
 async def test_a_seventh_run_is_refused() -> None:
     app = Host(RunsPanel())
-    view = view_of(*(make_run(f"run-{n}", 9) for n in range(7)), selected=" ".join(f"run-{n}" for n in range(1, 7)))
+    view = view_of(
+        *(make_run(f"run-{n}", 9) for n in range(7)),
+        selected=" ".join(f"run-{n}" for n in range(1, 7)),
+    )
     async with app.run_test(size=(60, 20)) as pilot:
         app.panel.show(view)
         await pilot.press("space")
@@ -220,17 +228,19 @@ async def test_s_sorts_and_the_cursor_stays_with_its_run() -> None:
         assert app.said == ["c"], "the list is gone through as it is shown"
 
 
-async def test_of_many_runs_only_those_in_sight_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from verl_tui.tui.widgets import run_rows
+async def test_of_many_runs_only_those_in_sight_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from verl_tui.rendering.run_list import entry_rows
 
     written: list[str] = []
-    head = run_rows.head_of
+    head = entry_rows.head_of
 
     def counted(entry: Any, *args: Any, **more: Any) -> Any:
         written.append(entry.name)
         return head(entry, *args, **more)
 
-    monkeypatch.setattr(run_rows, "head_of", counted)
+    monkeypatch.setattr(entry_rows, "head_of", counted)
     app = Host(RunsPanel())
     view = view_of(*(make_run(f"run-{n}", 9) for n in range(200)))
     async with app.run_test(size=(36, 12)) as pilot:
@@ -266,10 +276,21 @@ def test_the_cursor_reads_as_many_runs_as_fit(width: int, told: str) -> None:
 
 def test_where_not_all_fit_the_shown_run_is_among_them() -> None:
     runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
-    view = replace(view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150), run=runs[3])
+    view = replace(
+        view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150), run=runs[3]
+    )
     found = next(one for one in plan(runs[3], ()) if one.key == "m")
     (title, *_) = Drawing().rows(chart_data(found, view, Look()), 20, 8, cursor=150)
-    assert "".join(words for words, _ in title).split() == ["m", "@", "150", "A", "0", "D", "3", "…"]
+    assert "".join(words for words, _ in title).split() == [
+        "m",
+        "@",
+        "150",
+        "A",
+        "0",
+        "D",
+        "3",
+        "…",
+    ]
 
 
 def test_runs_without_times_are_compared_over_steps() -> None:
@@ -278,7 +299,10 @@ def test_runs_without_times_are_compared_over_steps() -> None:
     rows = Rows(("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3)
     untimed.apply(Batch("untimed", SourceStatus("/logs/untimed", "verl"), (rows,)), NOW)
     data = reward(view_of(untimed, timed, selected="x-grpo untimed"), Look(axis="time"))
-    assert [len(line.points.steps) for line in data.lines] == [3, len(timed.series("critic/score/mean") or ())]
+    assert [len(line.points.steps) for line in data.lines] == [
+        3,
+        len(timed.series("critic/score/mean") or ()),
+    ]
     assert data.axis.label == "step"
     turned = reward(view_of(timed, untimed, selected="x-grpo untimed"), Look(axis="time"))
     assert [line.label for line in turned.lines] == ["reward"], "its steps are no times"

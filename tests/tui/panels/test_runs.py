@@ -1,4 +1,6 @@
-"""The list of runs: what it says at each size, how a run is picked, and that a quiet list stays quiet."""
+"""The list of runs: what it says at each size, how a run is picked, and that a quiet list stays
+quiet.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from rich.cells import cell_len
 from watching import check_layout, dashboard, loaded, press, settle, text, write_run
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.runs.state import State
+from verl_tui.rendering.run_list import table as run_table
+from verl_tui.rendering.run_list.entry_rows import RunEntry
+from verl_tui.rendering.run_list.table import Figures, table
+from verl_tui.runs.views.state import State
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.widgets import run_table
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.run_rows import RunEntry
-from verl_tui.tui.widgets.run_table import Figures, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.session.snapshot import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
 CRITICAL = Verdict((Finding("policy-collapse", Severity.CRITICAL, "fell"),))
@@ -46,25 +48,50 @@ async def shown(view: View, size: tuple[int, int], *, narrow: bool = False) -> s
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_any_size_and_any_name(size: tuple[int, int], ascii_only: bool) -> None:
-    view = make_view(*(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)), ascii=ascii_only)
+    view = make_view(
+        *(make_run(name or " ", 30 + i) for i, name in enumerate(HOSTILE)), ascii=ascii_only
+    )
     for loading in (False, True):
         assert await shown(replace(view, loading=loading), size)
 
 
 async def test_one_row_each_where_there_is_room() -> None:
-    runs = make_run("grpo", columns=FIGURES), make_run("ppo", 480), make_run("old", 500, quiet=9000.0)
+    runs = (
+        make_run("grpo", columns=FIGURES),
+        make_run("ppo", 480),
+        make_run("old", 500, quiet=9000.0),
+    )
     worse = (*WARNED.findings, *CRITICAL.findings)
     view = make_view(*runs, verdicts={"grpo": Verdict(worse), "ppo": WARNED, "old": Verdict()})
     heading, first, second, third = (await shown(view, (150, 8))).split("\n")[1:5]
     assert heading[1:-1].split() == [
-        *("run", "state", "step", "done", "reward", "trend", "KL", "throughput", "ETA", "last", "findings"),
+        *(
+            "run",
+            "state",
+            "step",
+            "done",
+            "reward",
+            "trend",
+            "KL",
+            "throughput",
+            "ETA",
+            "last",
+            "findings",
+        ),
     ]
     assert first[1:].split()[:7] == ["1", "✖2", "grpo", "running", "120/500", "█▉", "24%"]
     assert first[1:].split()[7] == "0.865"
     assert first[1:].split()[9:15] == ["0.012", "4.5k", "3h", "10m", "now", "policy-collapse"]
     assert "kl-high" in second
-    for words, value in (("reward", "0.865"), ("KL", "0.012"), ("throughput", "4.5k"), ("last", " now")):
-        assert heading.index(words) + len(words) == first.index(value) + len(value), "numbers stand below their name"
+    for words, value in (
+        ("reward", "0.865"),
+        ("KL", "0.012"),
+        ("throughput", "4.5k"),
+        ("last", " now"),
+    ):
+        assert heading.index(words) + len(words) == first.index(value) + len(value), (
+            "numbers stand below their name"
+        )
     assert second[1:].split()[:2] == ["2", "▲1"]
     assert third[1:].split()[:4] == ["3", "●", "old", "finished"]
     assert "100%" in third
@@ -93,10 +120,16 @@ async def test_columns_that_no_run_has_a_word_on_are_left_out() -> None:
         assert heading not in text
 
 
-async def test_of_a_table_only_rows_that_have_changed_are_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_a_table_only_rows_that_have_changed_are_written_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     written: list[str] = []
     head = run_table.head_of
-    monkeypatch.setattr(run_table, "head_of", lambda entry, *a, **m: written.append(entry.name) or head(entry, *a, **m))
+    monkeypatch.setattr(
+        run_table,
+        "head_of",
+        lambda entry, *a, **m: written.append(entry.name) or head(entry, *a, **m),
+    )
     app = Host(RunsPanel())
     runs = [make_run(f"run-{n}", 20) for n in range(200)]
     view = make_view(*runs)
@@ -114,7 +147,12 @@ async def test_the_panel_over_the_full_screen_is_a_table(tmp_path: Path) -> None
         write_run(tmp_path, f"run-{n:02}", 3)
     app = loaded(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
-        for size, there in (((80, 24), True), ((60, 20), True), ((40, 12), False), ((140, 45), True)):
+        for size, there in (
+            ((80, 24), True),
+            ((60, 20), True),
+            ((40, 12), False),
+            ((140, 45), True),
+        ):
             await pilot.resize_terminal(*size)
             await press(pilot, "f2")
             if not dashboard(app).zoomed:
@@ -176,7 +214,12 @@ async def test_a_long_name_keeps_both_ends() -> None:
         (Verdict(), "●"),
         (WARNED, "▲1"),
         (CRITICAL, "✖1"),
-        (Verdict((), tuple(NotJudged(rule, "why") for rule in ("kl-high", "kl-low", "reward-low"))), "○"),
+        (
+            Verdict(
+                (), tuple(NotJudged(rule, "why") for rule in ("kl-high", "kl-low", "reward-low"))
+            ),
+            "○",
+        ),
     ],
 )
 async def test_badge(verdict: Verdict | None, badge: str) -> None:
@@ -186,7 +229,9 @@ async def test_badge(verdict: Verdict | None, badge: str) -> None:
 
 async def test_what_the_user_knows_of_is_not_counted() -> None:
     worse = (*CRITICAL.findings, *WARNED.findings, Finding("plateau", Severity.INFO, "no progress"))
-    view = make_view(make_run(), make_run("other"), verdicts={"grpo": Verdict(worse), "other": Verdict()})
+    view = make_view(
+        make_run(), make_run("other"), verdicts={"grpo": Verdict(worse), "other": Verdict()}
+    )
     assert "1 ✖2 grpo" in await shown(view, (80, 5)), "what only informs is no trouble"
     view.attention.toggle("grpo", CRITICAL.findings[0])
     text = await shown(view, (80, 5))
@@ -268,14 +313,18 @@ async def test_the_number_stays_that_of_the_key() -> None:
 
 async def test_loading_and_nothing() -> None:
     assert "reading 45 %" in await shown(replace(three(), loading=True), (36, 12))
-    text = await shown(make_view(waiting=("logs: no log yet",), problems=("x: no such file",)), (40, 8))
+    text = await shown(
+        make_view(waiting=("logs: no log yet",), problems=("x: no such file",)), (40, 8)
+    )
     assert "no run yet" in text
     assert "logs: no log yet" in text
     assert "▲ x: no such file" in text
 
 
 @pytest.mark.parametrize("size", [(120, 20), (36, 12), (40, 6)])
-async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_new_repaints_nothing(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = Host(RunsPanel())
     view = three()
     async with app.run_test(size=size) as pilot:
@@ -288,7 +337,9 @@ async def test_nothing_new_repaints_nothing(size: tuple[int, int], monkeypatch: 
         assert not counts
 
 
-async def test_one_new_step_repaints_the_rows_of_its_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_new_step_repaints_the_rows_of_its_run_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     app = Host(RunsPanel())
     view = three()
     async with app.run_test(size=(36, 12)) as pilot:
@@ -344,7 +395,10 @@ async def test_the_chosen_run_can_be_read_in_every_theme(theme: str) -> None:
         await pilot.pause()
         await pilot.pause()
         chosen, other = (app.panel.query_one(Entries).render_line(y) for y in (0, 2))
-        look = [next(segment.style for segment in strip if "po" in segment.text) for strip in (chosen, other)]
+        look = [
+            next(segment.style for segment in strip if "po" in segment.text)
+            for strip in (chosen, other)
+        ]
         assert look[0] != look[1]
         for style in look:
             assert style is not None

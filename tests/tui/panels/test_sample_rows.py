@@ -1,4 +1,6 @@
-"""A sample as rows of text: the header's facts and glyphs, the folded prompt, and that everything fits."""
+"""A sample as rows of text: the header's facts and glyphs, the folded prompt, and that everything
+fits.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.browsing import Browser
+from verl_tui.on_demand.sample_browser import Browser
 from verl_tui.records import Sample
+from verl_tui.rendering.samples.listing import Listing
+from verl_tui.rendering.samples.order import Order
+from verl_tui.rendering.samples.panel_rows import body_rows, header_height, header_rows
+from verl_tui.rendering.samples.query import Query
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
-from verl_tui.tui.panels.sample_rows import body_rows, header_height, header_rows
-from verl_tui.tui.samples.listing import Listing
-from verl_tui.tui.samples.order import Order
-from verl_tui.tui.samples.query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.tui.panels.sample_rows import Row
+    from verl_tui.rendering.samples.panel_rows import Row
 
 HOSTILE = (
     "[red]no[/INST] [/",
@@ -60,14 +62,18 @@ def header(samples: Sequence[Sample], index: int, width: int, rows: int, **more:
 def test_header() -> None:
     group = [sample(120, i, group="a" if i < 4 else "b", validation=True) for i in range(8)]
     (row,) = texts(header(group, 1, 120, 1))
-    assert row.startswith("step 120 · sample 2/8 · ✓ score 1 · 2/4 in its group · validation · step mean 0.5 ")
+    assert row.startswith(
+        "step 120 · sample 2/8 · ✓ score 1 · 2/4 in its group · validation · step mean 0.5 "
+    )
     assert row.endswith(" ✗✓✗✓ ✗✓✗✓")
     assert cell_len(row) == 120
     assert texts(header(group, 1, 38, 2)) == ["step 120 · 2/8 · ✓ 1 · group 2/4 · val", "✗✓✗✓ ✗✓✗✓"]
     assert texts(header(group, 1, 19, 1)) == ["120 · 2/8 · ✓ 1"]
     in_ascii = texts(header(group, 1, 66, 1, ascii=True))[0]
     assert in_ascii == "step 120 | sample 2/8 | + score 1 | 2/4 in its group | validation"
-    assert texts(header(group, 9, 60, 1, count=1000)) == ["step 120 · sample 10/1000 · validation · step mean 0.5"]
+    assert texts(header(group, 9, 60, 1, count=1000)) == [
+        "step 120 · sample 10/1000 · validation · step mean 0.5"
+    ]
 
 
 def test_samples_of_one_prompt_are_a_group_even_if_the_log_names_none() -> None:
@@ -86,7 +92,11 @@ def test_many_glyphs_are_cut_around_the_shown_one() -> None:
 
 def test_body() -> None:
     shown = sample(
-        1, 1, prompt="one\ntwo", ground_truth="42", extras={"acc": 1.0, "format": 0.5, "pred": "41", "no": None}
+        1,
+        1,
+        prompt="one\ntwo",
+        ground_truth="42",
+        extras={"acc": 1.0, "format": 0.5, "pred": "41", "no": None},
     )
     assert texts(body_rows(shown, 80, 10)) == [
         "prompt    one",
@@ -146,14 +156,24 @@ SAMPLES = st.builds(
     score=st.none() | st.floats(),
     ground_truth=st.none() | TEXTS,
     group=st.none() | st.sampled_from("ab"),
-    extras=st.dictionaries(TEXTS, st.none() | st.booleans() | st.floats() | st.integers() | TEXTS, max_size=3),
+    extras=st.dictionaries(
+        TEXTS, st.none() | st.booleans() | st.floats() | st.integers() | TEXTS, max_size=3
+    ),
     validation=st.booleans(),
 )
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(1, 200), st.integers(0, 50), st.booleans(), st.booleans())
-def test_everything_fits(samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool) -> None:
+@given(
+    st.lists(SAMPLES, min_size=1, max_size=6),
+    st.integers(1, 200),
+    st.integers(0, 50),
+    st.booleans(),
+    st.booleans(),
+)
+def test_everything_fits(
+    samples: list[Sample], width: int, height: int, unfolded: bool, ascii: bool
+) -> None:
     wanted = header_height(width, height)
     head = header(samples, len(samples) - 1, width, wanted, ascii=ascii)
     assert len(head) <= wanted

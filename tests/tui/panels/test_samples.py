@@ -1,4 +1,6 @@
-"""The samples panel: which sample it shows, how it looks, and what hostile text does to it: nothing."""
+"""The samples panel: which sample it shows, how it looks, and what hostile text does to it:
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from textual.app import App, ComposeResult
 
-from verl_tui.browsing import Browser
+from verl_tui.on_demand.sample_browser import Browser
 from verl_tui.records import Batch, Restart, Sample, SourceStatus
+from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.text import safe
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.view import View
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -91,7 +93,9 @@ def steps_of_three(*steps: int) -> Run:
 
 
 def view_of(run: Run | None, **more: Any) -> View:
-    monitor = cast("Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=(), unreached=(), passed=()))
+    monitor = cast(
+        "Monitor", SimpleNamespace(verdicts={}, problems=(), waiting=(), unreached=(), passed=())
+    )
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 
@@ -146,7 +150,10 @@ async def test_walks_through_samples_and_steps() -> None:
 
 async def test_best_and_worst() -> None:
     run = Run("grpo")
-    add(run, *(sample(1, i, score) for i, score in enumerate([0.5, 0.1, 0.9, float("nan"), 0.9, 0.1])))
+    add(
+        run,
+        *(sample(1, i, score) for i, score in enumerate([0.5, 0.1, 0.9, float("nan"), 0.9, 0.1])),
+    )
     app = Host(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         seen = []
@@ -320,7 +327,17 @@ async def test_every_size() -> None:
     add(run, sample(30, 0, prompt="汉字" * 200, response="🙂 and words " * 50))
     app = Host(view_of(run))
     async with app.run_test(size=(80, 20)) as pilot:
-        for size in [(1, 1), (2, 2), (3, 3), (5, 2), (10, 4), (40, 8), (200, 12), (140, 45), (20, 1)]:
+        for size in [
+            (1, 1),
+            (2, 2),
+            (3, 3),
+            (5, 2),
+            (10, 4),
+            (40, 8),
+            (200, 12),
+            (140, 45),
+            (20, 1),
+        ]:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert len(app.lines) == size[1]

@@ -10,17 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from panel_host import NOW, make_run
 
-from verl_tui.tui.panels.chart_plan import Look, plan
-from verl_tui.tui.panels.looking import KEYS, changed, following, said, step_at
-from verl_tui.tui.panels.partners import partner
-from verl_tui.tui.panels.span import Span, holding, panned, zoomed
-from verl_tui.tui.panels.time_axis import on_axis
+from verl_tui.rendering.charts.plan import Look, plan
+from verl_tui.rendering.charts.second_axis import partner
+from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.zoom_window import Span, holding, panned, zoomed
+from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
 
 WHOLE = (1, 1000)
-wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
 moves = st.lists(
     st.one_of(
-        st.tuples(st.just("zoom"), st.sampled_from([0.5, 2.0]), st.none() | st.integers(-100, 10**6)),
+        st.tuples(
+            st.just("zoom"), st.sampled_from([0.5, 2.0]), st.none() | st.integers(-100, 10**6)
+        ),
         st.tuples(st.just("pan"), st.sampled_from([-1, 1]), st.none()),
         st.tuples(st.just("hold"), st.just(0), st.integers(-100, 10**6)),
     ),
@@ -29,7 +33,9 @@ moves = st.lists(
 
 
 @given(wholes, wholes, moves)
-def test_whatever_is_pressed_something_of_the_run_is_shown(before: Any, after: Any, pressed: Any) -> None:
+def test_whatever_is_pressed_something_of_the_run_is_shown(
+    before: Any, after: Any, pressed: Any
+) -> None:
     span: Span | None = None
     for number, (what, how, at) in enumerate(pressed):
         whole = before if number < 6 else after  # the run has grown, or is another one
@@ -109,7 +115,7 @@ def test_a_step_out_of_sight_is_brought_into_it() -> None:
     assert holding(None, WHOLE, 300) is None
 
 
-# -- the look ---------------------------------------------------------------------------------------------------------
+# -- the look --------------------------------------------------------------------------------------
 
 
 def test_every_key_changes_the_look_and_has_words_for_it() -> None:
@@ -123,7 +129,8 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     assert changed(past, "later", run) == near
     assert changed(near, "out", run) == Look()
     assert {key.action for key in KEYS} == {
-        f"look('{what}')" for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
+        f"look('{what}')"
+        for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
     }
 
 
@@ -165,7 +172,9 @@ def test_a_position_in_time_is_a_step() -> None:
     for axis in ("time", "relative"):
         along = on_axis(run, axis)
         places = [along.place(series, step) for step in range(1, 61)]
-        assert [along.step(series, place) for place in places if place is not None] == list(range(1, 61))
+        assert [along.step(series, place) for place in places if place is not None] == list(
+            range(1, 61)
+        )
         assert step_at(run, key, Look(axis=axis), int(NOW)) == 60
         assert step_at(run, key, Look(axis=axis), int(NOW) - 10**6) == 1, "nothing is earlier"
         assert along.edge(series, 20) == along.place(series, 20)
@@ -174,15 +183,21 @@ def test_a_position_in_time_is_a_step() -> None:
     assert step_at(None, key, Look(), 7) is None
 
 
-# -- partners ---------------------------------------------------------------------------------------------------------
+# -- partners --------------------------------------------------------------------------------------
 
 
 def test_the_loss_goes_with_the_kl() -> None:
-    run = make_run(steps=3, columns={"actor/pg_loss": [1.0] * 3, "actor/ppo_kl": [0.1] * 3, "my/own": [1.0] * 3})
+    run = make_run(
+        steps=3,
+        columns={"actor/pg_loss": [1.0] * 3, "actor/ppo_kl": [0.1] * 3, "my/own": [1.0] * 3},
+    )
     plans = {found.key: found for found in plan(run, ())}
     every = list(plans.values())
     assert partner(plans["actor/pg_loss"], every) == plans["actor/ppo_kl"]
     assert partner(plans["actor/ppo_kl"], every) == plans["actor/pg_loss"]
     assert partner(plans["my/own"], every) == plans["critic/score/mean"]
     assert partner(plans["actor/pg_loss"], [plans["my/own"]]) is None
-    assert partner(cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every) == plans["critic/score/mean"]
+    assert (
+        partner(cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every)
+        == plans["critic/score/mean"]
+    )

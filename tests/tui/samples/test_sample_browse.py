@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.browsing import Browser
+from verl_tui.on_demand.sample_browser import Browser
 from verl_tui.records import Sample
+from verl_tui.rendering.samples.browse import Browse
+from verl_tui.rendering.samples.chosen import Chosen
+from verl_tui.rendering.samples.query import parse
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.tui.samples.browse import Browse
-from verl_tui.tui.samples.chosen import Chosen
-from verl_tui.tui.samples.query import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.tui.samples.digest import Item
+    from verl_tui.rendering.samples.answer_rows import Item
 
 
 class Reader:
-    """A user of samples in memory: two prompts at each of the steps 1, 2 and 3 with two answers each."""
+    """A user of samples in memory: two prompts at each of the steps 1, 2 and 3 with two answers
+    each.
+    """
 
     def __init__(self) -> None:
         self.samples = Samples()
@@ -32,7 +34,13 @@ class Reader:
 
     def add(self, step: int, *, count: int = 4, validation: bool = False) -> None:
         for index in range(count):
-            one = Sample(step, f"p{index // 2}", f"answer {step}-{index}", float(index % 2), validation=validation)
+            one = Sample(
+                step,
+                f"p{index // 2}",
+                f"answer {step}-{index}",
+                float(index % 2),
+                validation=validation,
+            )
             self.samples.add(one, step)
 
     def settle(self) -> bool:
@@ -130,7 +138,9 @@ def test_answers_over_the_steps(reader: Reader) -> None:
     assert browse.mates is None
     while browse.history is not None and not browse.history.complete:
         reader.settle()
-    assert [item.answer for item in reader.items()] == [f"answer {step}-{i}" for step in (1, 2, 3) for i in (0, 1)]
+    assert [item.answer for item in reader.items()] == [
+        f"answer {step}-{i}" for step in (1, 2, 3) for i in (0, 1)
+    ]
     assert reader.at(browse.to_item(reader.items()[0])) == (1, 0)
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import Sample
+from verl_tui.rendering.samples.document import PARTS, ROLES, Document
+from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.text.wrap import spans, wrap
 from verl_tui.text import safe
-from verl_tui.tui.samples.document import PARTS, ROLES, Document
-from verl_tui.tui.samples.search import Search
-from verl_tui.tui.widgets.wrap import spans, wrap
 
 
 def sample(**more: Any) -> Sample:
@@ -28,7 +28,9 @@ def shown(document: Document) -> list[str]:
 
 
 def test_parts_and_their_headings() -> None:
-    one = sample(score=1.0, ground_truth="42", group="g", extras={"acc": 1.0, "pred": "41", "ok": True})
+    one = sample(
+        score=1.0, ground_truth="42", group="g", extras={"acc": 1.0, "pred": "41", "ok": True}
+    )
     assert shown(Document(one, 60, 30)) == [
         *("▾ 1 prompt  5 characters", "asked", ""),
         *("▾ 2 response  8 characters", "answered", ""),
@@ -55,7 +57,10 @@ def test_folded() -> None:
     assert rows[1:5] == ["… 42 characters above", "line 6", "line 7", "line 8"]
     assert rows[7:10] == ["row 0", "row 1", "row 2"]
     assert rows[10] == "… 36 characters more"
-    assert shown(Document(one, 60, 6, folded=("prompt",)))[1:3] == ["… 56 characters above", "line 8"]
+    assert shown(Document(one, 60, 6, folded=("prompt",)))[1:3] == [
+        "… 56 characters above",
+        "line 8",
+    ]
     assert shown(Document(sample(), 60, 30, folded=PARTS))[1] == "asked"
 
 
@@ -93,15 +98,21 @@ def test_no_more_is_wrapped_than_is_asked_for() -> None:
 
 
 def test_a_hit_far_down_is_wrapped_up_to() -> None:
-    document = Document(sample(response="word " * 30_000 + "needle"), 20, 10, searches=[Search("needle")])
+    document = Document(
+        sample(response="word " * 30_000 + "needle"), 20, 10, searches=[Search("needle")]
+    )
     row = document.row_of(document.hits[0])
     assert ("needle", "hit") in document.row(row)
 
 
-@pytest.mark.parametrize("text", ["汉" * 200_000, "ab " * 66_000, "\n" * 200_000, "x" * 200_000], ids=range(4))
+@pytest.mark.parametrize(
+    "text", ["汉" * 200_000, "ab " * 66_000, "\n" * 200_000, "x" * 200_000], ids=range(4)
+)
 def test_the_first_rows_of_a_long_text_are_there_at_once(text: str) -> None:
     start = time.process_time()
-    document = Document(sample(prompt=text, response=text), 80, 40, folded=("prompt",), searches=[Search("y")])
+    document = Document(
+        sample(prompt=text, response=text), 80, 40, folded=("prompt",), searches=[Search("y")]
+    )
     document.grow(120)
     for at in range(min(40, len(document))):
         document.row(at)
@@ -127,16 +138,24 @@ SAMPLES = st.builds(
     response=TEXTS,
     ground_truth=st.none() | TEXTS,
     group=st.none() | TEXTS,
-    extras=st.dictionaries(TEXTS, st.none() | st.booleans() | st.sampled_from([nan, inf, 1, 0.5]) | TEXTS, max_size=3),
+    extras=st.dictionaries(
+        TEXTS, st.none() | st.booleans() | st.sampled_from([nan, inf, 1, 0.5]) | TEXTS, max_size=3
+    ),
 )
 
 
 @settings(max_examples=100, deadline=None)
-@given(SAMPLES, st.integers(1, 120), st.integers(0, 40), st.sets(st.sampled_from(PARTS)), st.booleans())
-def test_everything_fits(one: Sample, width: int, height: int, folded: set[str], ascii: bool) -> None:
+@given(
+    SAMPLES, st.integers(1, 120), st.integers(0, 40), st.sets(st.sampled_from(PARTS)), st.booleans()
+)
+def test_everything_fits(
+    one: Sample, width: int, height: int, folded: set[str], ascii: bool
+) -> None:
     document = Document(one, width, height, folded=folded, searches=[Search("the|e")], ascii=ascii)
     for row in shown(document):
-        assert cell_len(row) <= max(width, 2)  # a wide character in a single column is cut by the widget
+        assert cell_len(row) <= max(
+            width, 2
+        )  # a wide character in a single column is cut by the widget
         assert "\n" not in row
     for at in range(len(document)):
         assert {role for _, role in document.row(at)} <= {*ROLES, ""}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.browsing import Browser
+from verl_tui.on_demand.sample_browser import Browser
 from verl_tui.records import Sample
+from verl_tui.rendering.samples.answer_rows import Item, opening, row
+from verl_tui.rendering.samples.export import Export, file_name, record
+from verl_tui.rendering.samples.history import History, SamePrompt
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.sources.sample import read_sample
-from verl_tui.tui.samples.digest import Item, opening, row
-from verl_tui.tui.samples.export import Export, file_name, record
-from verl_tui.tui.samples.history import History, SamePrompt
+from verl_tui.sources.fields.sample import read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,9 @@ PLACE = Place(120, validation=False)
 class Page:
     """A page of samples in memory, or of a dump if it has lines."""
 
-    def __init__(self, count: int, place: Place = PLACE, lines: Sequence[bytes | None] | None = None) -> None:
+    def __init__(
+        self, count: int, place: Place = PLACE, lines: Sequence[bytes | None] | None = None
+    ) -> None:
         self.place = place
         self.generation = 0
         self._count = count
@@ -52,7 +54,7 @@ def written(export: Export) -> Export:
     return export
 
 
-# -- export -----------------------------------------------------------------------------------------------------------
+# -- export ----------------------------------------------------------------------------------------
 
 
 def test_writes_samples_as_they_are_kept(tmp_path: Path) -> None:
@@ -60,7 +62,13 @@ def test_writes_samples_as_they_are_kept(tmp_path: Path) -> None:
     assert export.path == tmp_path / "verl-tui-grpo-step-120-3-samples.jsonl"
     lines = [json.loads(line) for line in export.path.read_text().splitlines()]
     assert [line["index"] for line in lines] == [1, 3, 0]
-    assert lines[0] == {"step": 120, "index": 1, "validation": False, "prompt": "p", "response": "answer 1"}
+    assert lines[0] == {
+        "step": 120,
+        "index": 1,
+        "validation": False,
+        "prompt": "p",
+        "response": "answer 1",
+    }
     assert export.words() == f"3 samples in {export.path}, as verl-tui keeps them"
 
 
@@ -68,21 +76,29 @@ def test_writes_rows_of_a_dump_to_the_byte(tmp_path: Path) -> None:
     lines = [b'{"a":1}', b'{ "a" : NaN, "b": "\\ud800\xff" } ', None, b"{}"]
     export = written(Export(page(4, PLACE, lines), [1, 2, 0], "grpo", tmp_path))
     assert export.path.read_bytes() == lines[1] + b"\n" + lines[0] + b"\n"
-    assert export.words() == f"2 samples in {export.path}, as the dump has them; 1 could not be read"
+    assert (
+        export.words() == f"2 samples in {export.path}, as the dump has them; 1 could not be read"
+    )
 
 
 def test_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.tui.samples.export._BUDGET", -1.0)
+    monkeypatch.setattr("verl_tui.rendering.samples.export._BUDGET", -1.0)
     export = Export(page(5), range(5), "grpo", tmp_path)
     for count in range(1, 5):
         assert not export.read_on()
         assert len(export.path.read_text().splitlines()) == count
     assert export.read_on()
-    assert [json.loads(line)["index"] for line in export.path.read_text().splitlines()] == [0, 1, 2, 3, 4]
+    assert [json.loads(line)["index"] for line in export.path.read_text().splitlines()] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_ends_where_it_cannot_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.tui.samples.export._BUDGET", -1.0)
+    monkeypatch.setattr("verl_tui.rendering.samples.export._BUDGET", -1.0)
     source = page(5)
     export = Export(source, range(5), "grpo", tmp_path)
     assert not export.read_on()
@@ -105,7 +121,9 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         Export(page(1), [0], "grpo", tmp_path / "missing")
 
 
-@pytest.mark.parametrize("run", ["../../etc/passwd", "a/b c", "", "汉字", "." * 9, "x" * 500, "a\nb"])
+@pytest.mark.parametrize(
+    "run", ["../../etc/passwd", "a/b c", "", "汉字", "." * 9, "x" * 500, "a\nb"]
+)
 def test_names_are_names(run: str) -> None:
     name = file_name(run, page(1, Place(7, validation=True)), [4])
     assert name.startswith("verl-tui-")
@@ -117,7 +135,9 @@ def test_names_are_names(run: str) -> None:
 
 
 def test_what_is_written_can_be_read_again() -> None:
-    one = Sample(3, "p", "r", 0.5, "42", "g", {"acc": 1.0, "why": "so", "score": 9}, validation=True)
+    one = Sample(
+        3, "p", "r", 0.5, "42", "g", {"acc": 1.0, "why": "so", "score": 9}, validation=True
+    )
     read = read_sample(json.loads(record(one, 3, 0)), validation=True)
     assert read is not None
     assert (read.step, read.prompt, read.response, read.score, read.ground_truth, read.group) == (
@@ -132,7 +152,7 @@ def test_what_is_written_can_be_read_again() -> None:
     assert json.loads(record(Sample(1, "p", "r", nan), 1, 0))["score"] is None
 
 
-# -- the same prompt over steps ---------------------------------------------------------------------------------------
+# -- the same prompt over steps --------------------------------------------------------------------
 
 
 def history_of(samples: Samples, step: int, prompt: str) -> History:
@@ -152,7 +172,9 @@ def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
     samples = Samples()
     for step in (1, 2, 3):
         for text in ("other", "asked", "asked too", "asked"):
-            samples.add(Sample(step, text, f"answer {step}", float(step), "" if step == 2 else None), step)
+            samples.add(
+                Sample(step, text, f"answer {step}", float(step), "" if step == 2 else None), step
+            )
         samples.add(Sample(step, "asked", "validated", validation=True), step)
     samples.add(Sample(9, "unasked", "asked"), 9)  # said, not asked
     history = history_of(samples, 2, "asked")
@@ -180,14 +202,17 @@ def test_a_prompt_is_known_as_it_was_written() -> None:
     assert SamePrompt("a") != "a"
 
 
-# -- side by side -----------------------------------------------------------------------------------------------------
+# -- side by side ----------------------------------------------------------------------------------
 
 
 def test_answers_side_by_side() -> None:
     item = Item(Place(40, validation=False), 3, ("✓ 1", "good"), 1234, "<think>\nSo it is.\nDone.")
     shown = "".join(text for text, _ in row(item, 60, with_step=False))
     assert shown == "    4 ✓ 1       1.23k So it is. Done."
-    assert "".join(text for text, _ in row(item, 30, with_step=True)) == "     40 ✓ 1       So it is. D…"
+    assert (
+        "".join(text for text, _ in row(item, 30, with_step=True))
+        == "     40 ✓ 1       So it is. D…"
+    )
     for width in range(1, 80):
         for with_step in (True, False):
             assert sum(len(text) for text, _ in row(item, width, with_step=with_step)) <= width

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verl_tui.records import Fact
-from verl_tui.tui.samples import order, query
-from verl_tui.tui.samples.order import Fields, Order, choices
-from verl_tui.tui.samples.query import Query, parse
-from verl_tui.tui.samples.search import Search
+from verl_tui.rendering.samples import order, query
+from verl_tui.rendering.samples.order import Fields, Order, choices
+from verl_tui.rendering.samples.query import Query, parse
+from verl_tui.rendering.text.search import Search
 
 
 def fact(index: int = 0, score: float | None = None, **more: Any) -> Fact:
@@ -22,7 +22,7 @@ def fact(index: int = 0, score: float | None = None, **more: Any) -> Fact:
     return Fact(index, score, **known)
 
 
-# -- searches ---------------------------------------------------------------------------------------------------------
+# -- searches --------------------------------------------------------------------------------------
 
 
 def found(expression: str, text: str, **options: bool) -> list[str]:
@@ -45,7 +45,8 @@ def test_capitals_count_where_there_are_some() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["(", "[a", "*a", "a{99999999999999999999}", r"\1", "(?P<a>x)(?P<a>y)", "(?<=a*)b"]
+    "expression",
+    ["(", "[a", "*a", "a{99999999999999999999}", r"\1", "(?P<a>x)(?P<a>y)", "(?<=a*)b"],
 )
 def test_what_is_no_expression_is_said(expression: str) -> None:
     with pytest.raises(ValueError, match="/"):
@@ -54,7 +55,16 @@ def test_what_is_no_expression_is_said(expression: str) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["(a+)+$", "(a|aa)+$", "(?:a*)*b", "(a?){50}", "((a{1,2}){4}){4}", "(.*,){11}P", "a*" * 9 + "b", "a?" * 30],
+    [
+        "(a+)+$",
+        "(a|aa)+$",
+        "(?:a*)*b",
+        "(a?){50}",
+        "((a{1,2}){4}){4}",
+        "(.*,){11}P",
+        "a*" * 9 + "b",
+        "a?" * 30,
+    ],
 )
 def test_what_could_take_for_ever_is_refused(expression: str) -> None:
     with pytest.raises(ValueError, match="could take for ever"):
@@ -78,11 +88,28 @@ def test_what_people_search_for_is_not_refused(expression: str) -> None:
     assert not search.search("~")
 
 
-HARD = ["a" * 40_000, "汉字" * 20_000, "the answer is 42. " * 2000, "x = 1\n" * 6000, " " * 40_000, "ab" * 20_000]
+HARD = [
+    "a" * 40_000,
+    "汉字" * 20_000,
+    "the answer is 42. " * 2000,
+    "x = 1\n" * 6000,
+    " " * 40_000,
+    "ab" * 20_000,
+]
 
 
 @pytest.mark.parametrize(
-    "expression", [".*a.*b", ".*.*.*.*b", r"(.)\1{20,}", "a*a*a*a*a*a*a*a*b", r"(a*)\1\1b", "(?=a*a*a*b)", ".*", r"\S+"]
+    "expression",
+    [
+        ".*a.*b",
+        ".*.*.*.*b",
+        r"(.)\1{20,}",
+        "a*a*a*a*a*a*a*a*b",
+        r"(a*)\1\1b",
+        "(?=a*a*a*b)",
+        ".*",
+        r"\S+",
+    ],
 )
 def test_no_search_hangs(expression: str) -> None:
     search = Search(expression)
@@ -103,7 +130,10 @@ def test_what_is_given_up_is_told() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(alphabet="ab()[]{}|*+?.\\^$0123,:=!<P>i-# \n", max_size=12), st.text(alphabet="ab01 \n", max_size=200))
+@given(
+    st.text(alphabet="ab()[]{}|*+?.\\^$0123,:=!<P>i-# \n", max_size=12),
+    st.text(alphabet="ab01 \n", max_size=200),
+)
 def test_any_expression_is_searched_or_refused(expression: str, text: str) -> None:
     try:
         search = Search(expression)
@@ -113,7 +143,7 @@ def test_any_expression_is_searched_or_refused(expression: str, text: str) -> No
         assert 0 <= start < end <= len(text)
 
 
-# -- filters ----------------------------------------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------
 
 
 def passes(text: str, one: Fact) -> bool:
@@ -199,7 +229,7 @@ def test_the_help_tells_the_truth() -> None:
         assert parse(line)
 
 
-# -- orders -----------------------------------------------------------------------------------------------------------
+# -- orders ----------------------------------------------------------------------------------------
 
 SCORES = [0.5, None, 1.0, nan, 0.5, -inf]
 FACTS = [
@@ -212,7 +242,11 @@ FACTS = [
     ("by", "up", "down"),
     [
         ("file", [0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]),
-        ("score", [5, 0, 4, 2, 1, 3], [2, 0, 4, 5, 1, 3]),  # those without a score last, ties as in the file
+        (
+            "score",
+            [5, 0, 4, 2, 1, 3],
+            [2, 0, 4, 5, 1, 3],
+        ),  # those without a score last, ties as in the file
         ("length", [0, 3, 1, 4, 2, 5], [2, 5, 1, 4, 0, 3]),
         ("group", [0, 2, 4, 1, 3, 5], [1, 3, 5, 0, 2, 4]),
         ("acc", [1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0]),

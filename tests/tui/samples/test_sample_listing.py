@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.browsing import Browser
+from verl_tui.on_demand.sample_browser import Browser
 from verl_tui.records import Fact, Sample
+from verl_tui.rendering.samples import table
+from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.rendering.samples.listing import Listing
+from verl_tui.rendering.samples.order import Order
+from verl_tui.rendering.samples.query import Query, parse
+from verl_tui.rendering.samples.score_summary import standing
 from verl_tui.runs.samples import Place, Samples
-from verl_tui.tui.samples import table
-from verl_tui.tui.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
-from verl_tui.tui.samples.listing import Listing
-from verl_tui.tui.samples.order import Order
-from verl_tui.tui.samples.query import Query, parse
-from verl_tui.tui.samples.standing import standing
 
 
 class Page:
@@ -53,13 +53,17 @@ def listing_of(*facts: Fact, query: Query | None = None, order: Order | None = N
     return listing
 
 
-# -- listing ----------------------------------------------------------------------------------------------------------
+# -- listing ---------------------------------------------------------------------------------------
 
 
 def test_filters_and_sorts() -> None:
     facts = [fact(i, score) for i, score in enumerate([0.5, 1.0, 0.0, 1.0])]
     assert listing_of(*facts).visible == [0, 1, 2, 3]
-    assert listing_of(*facts, query=parse("score>0"), order=Order("score", down=True)).visible == [1, 3, 0]
+    assert listing_of(*facts, query=parse("score>0"), order=Order("score", down=True)).visible == [
+        1,
+        3,
+        0,
+    ]
     listing = listing_of(*facts, query=parse("acc>=2"))
     assert listing.visible == [2, 3]
     assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (1, None, None)
@@ -118,13 +122,15 @@ def test_a_file_written_anew_is_listed_anew() -> None:
 
 
 def test_best_and_worst() -> None:
-    listing = listing_of(*(fact(i, score) for i, score in enumerate([0.5, 0.1, 0.9, nan, 0.9, 0.1, None, inf])))
+    listing = listing_of(
+        *(fact(i, score) for i, score in enumerate([0.5, 0.1, 0.9, nan, 0.9, 0.1, None, inf]))
+    )
     assert [listing.extreme(at, best=True) for at in (None, 2, 4)] == [2, 4, 2]
     assert [listing.extreme(at, best=False) for at in (0, 1, 5)] == [1, 5, 1]
     assert listing_of(fact(0), fact(1, nan)).extreme(None, best=True) is None
 
 
-# -- chosen -----------------------------------------------------------------------------------------------------------
+# -- chosen ----------------------------------------------------------------------------------------
 
 
 def samples_at(*places: tuple[int, bool]) -> Samples:
@@ -165,7 +171,8 @@ def test_the_sample_to_show_while_they_are_read() -> None:
     page = Page(1000).read(fact(0), fact(1))
     page.complete = False
     listing.update(page, Query(), Order())
-    # Which one is asked for can be read before it can be listed; which one is last nobody knows yet.
+    # Which one is asked for can be read before it can be listed; which one is last nobody knows
+    # yet.
     assert index_of(Chosen(place, 500), listing) == 500
     assert index_of(Chosen(place, None), listing) == 0
     assert index_of(Chosen(place, None, last=True), listing) is None
@@ -174,9 +181,16 @@ def test_the_sample_to_show_while_they_are_read() -> None:
 
 
 def test_the_next_sample() -> None:
-    samples, listing = samples_at((1, False), (2, False)), listing_of(fact(0), fact(1), order=Order(down=True))
-    assert next_sample(Place(2, validation=False), 1, listing, samples, 1) == Chosen(Place(2, validation=False), 0)
-    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) == Chosen(Place(1, validation=False), None)
+    samples, listing = (
+        samples_at((1, False), (2, False)),
+        listing_of(fact(0), fact(1), order=Order(down=True)),
+    )
+    assert next_sample(Place(2, validation=False), 1, listing, samples, 1) == Chosen(
+        Place(2, validation=False), 0
+    )
+    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) == Chosen(
+        Place(1, validation=False), None
+    )
     assert next_sample(Place(1, validation=False), 1, listing, samples, -1) == Chosen(
         Place(2, validation=False), None, last=True
     )
@@ -186,7 +200,11 @@ def test_the_next_sample() -> None:
 
 
 def test_the_next_sample_while_they_are_read() -> None:
-    samples, place, newer = samples_at((1, False), (2, False)), Place(1, validation=False), Place(2, validation=False)
+    samples, place, newer = (
+        samples_at((1, False), (2, False)),
+        Place(1, validation=False),
+        Place(2, validation=False),
+    )
     listing, page = Listing(), Page(1000).read(fact(0))
     page.complete = False
     listing.update(page, Query(), Order())
@@ -200,11 +218,13 @@ def test_the_next_sample_while_they_are_read() -> None:
     assert next_sample(place, 0, listing, samples, 1) is None
 
 
-# -- standing ---------------------------------------------------------------------------------------------------------
+# -- standing --------------------------------------------------------------------------------------
 
 
 def test_figures() -> None:
-    stands = standing([fact(0, 1.0), fact(1, 1.0), fact(2, 0.0), fact(3, 1.0), fact(4), fact(5, nan)])
+    stands = standing(
+        [fact(0, 1.0), fact(1, 1.0), fact(2, 0.0), fact(3, 1.0), fact(4), fact(5, nan)]
+    )
     assert (stands.count, stands.scored, stands.mean) == (6, 4, 0.75)
     assert stands.std == pytest.approx(0.4330127)
     assert (stands.groups, stands.dead) == (2, 1)
@@ -231,14 +251,16 @@ def test_marks() -> None:
     assert all(stands.mark(score, ascii=True)[0].isascii() for score in (1.0, 2.0, 1.5, None, nan))
 
 
-# -- rows of the list -------------------------------------------------------------------------------------------------
+# -- rows of the list ------------------------------------------------------------------------------
 
 
 def rows_of(listing: Listing, width: int, order: Order | None = None, **options: Any) -> list[str]:
     order = order or Order()
     shown = table.columns(listing.fields, len(listing.facts), order, width)
     rows = [table.heading(shown, order, **options)]
-    rows += [table.line(one, shown, listing.standing, listing.groups, **options) for one in listing.facts]
+    rows += [
+        table.line(one, shown, listing.standing, listing.groups, **options) for one in listing.facts
+    ]
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
@@ -252,22 +274,37 @@ def test_columns_come_as_there_is_room() -> None:
     ]
     assert rows_of(listing, 14)[1] == " 1 ✓       1"
     # What the list is sorted by is seen before all else.
-    assert rows_of(listing, 22, Order("acc", down=True))[:2] == [" #     score    acc▼", " 1 ✓       1       0"]
+    assert rows_of(listing, 22, Order("acc", down=True))[:2] == [
+        " #     score    acc▼",
+        " 1 ✓       1       0",
+    ]
     assert rows_of(listing, 40, ascii=True)[0].startswith("#^ ")
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)), min_size=1, max_size=5),
-    st.dictionaries(st.sampled_from(["acc", "汉字" * 9, "x" * 300, "file", "score", "a b"]), st.floats(), max_size=5),
+    st.lists(
+        st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)), min_size=1, max_size=5
+    ),
+    st.dictionaries(
+        st.sampled_from(["acc", "汉字" * 9, "x" * 300, "file", "score", "a b"]),
+        st.floats(),
+        max_size=5,
+    ),
     st.integers(12, 200),
     st.sampled_from(["file", "score", "length", "group", "acc", "汉字" * 9]),
     st.booleans(),
 )
 def test_rows_fit(
-    scores: list[tuple[float | None, str | None]], numbers: dict[str, float], width: int, by: str, down: bool
+    scores: list[tuple[float | None, str | None]],
+    numbers: dict[str, float],
+    width: int,
+    by: str,
+    down: bool,
 ) -> None:
-    facts = [fact(i, score, group=group, numbers=numbers) for i, (score, group) in enumerate(scores)]
+    facts = [
+        fact(i, score, group=group, numbers=numbers) for i, (score, group) in enumerate(scores)
+    ]
     for row in rows_of(listing_of(*facts), width, Order(by, down=down)):
         assert cell_len(row) <= max(width, 14)
         assert "\n" not in row

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from verl_tui.rendering.samples import marks
+from verl_tui.rendering.samples.marks import Span, over, pieces, repeated, special
+from verl_tui.rendering.text.search import Search
 from verl_tui.text import safe
-from verl_tui.tui.samples import marks
-from verl_tui.tui.samples.marks import Span, over, pieces, repeated, special
-from verl_tui.tui.samples.search import Search
 
 
 def said(text: str, spans: list[Span]) -> list[str]:
@@ -23,10 +23,24 @@ def test_special_tokens_and_tags() -> None:
     text = "<|im_start|>user <s>[INST] x [/INST]</s><think>y</think><pad><｜end▁of▁sentence｜><tool_call><b>a < b > c"
     found = special(text)
     assert said(text, found) == [
-        *("<|im_start|>", "<s>", "[INST]", "[/INST]", "</s>", "<think>", "</think>", "<pad>", "<｜end▁of▁sentence｜>"),
+        *(
+            "<|im_start|>",
+            "<s>",
+            "[INST]",
+            "[/INST]",
+            "</s>",
+            "<think>",
+            "</think>",
+            "<pad>",
+            "<｜end▁of▁sentence｜>",
+        ),
         "<tool_call>",
     ]
-    assert [text[a:b] for a, b, role in found if role == marks.TAG] == ["<think>", "</think>", "<tool_call>"]
+    assert [text[a:b] for a, b, role in found if role == marks.TAG] == [
+        "<think>",
+        "</think>",
+        "<tool_call>",
+    ]
 
 
 def test_a_loop_is_marked_from_its_second_round_on() -> None:
@@ -97,7 +111,9 @@ def test_linear_in_the_text(text: str) -> None:
 
 
 SPANS = st.lists(st.integers(0, 40), max_size=12).map(
-    lambda ends: [(a, b, "x") for a, b in zip(sorted(set(ends))[::2], sorted(set(ends))[1::2], strict=False)]
+    lambda ends: [
+        (a, b, "x") for a, b in zip(sorted(set(ends))[::2], sorted(set(ends))[1::2], strict=False)
+    ]
 )
 
 
@@ -116,10 +132,15 @@ def test_marks_over_marks(lower: list[Span], upper: list[Span]) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(alphabet="ab <|>/s\n汉", max_size=60).map(safe), st.integers(0, 60), st.integers(0, 60))
+@given(
+    st.text(alphabet="ab <|>/s\n汉", max_size=60).map(safe), st.integers(0, 60), st.integers(0, 60)
+)
 def test_pieces_are_the_text(text: str, start: int, end: int) -> None:
     start, end = sorted((min(start, len(text)), min(end, len(text))))
-    spans = over(over(repeated(text), special(text)), marks.hits(text, [Search("a+"), Search("b", literal=True)]))
+    spans = over(
+        over(repeated(text), special(text)),
+        marks.hits(text, [Search("a+"), Search("b", literal=True)]),
+    )
     row = pieces(text, start, end, spans, "plain")
     assert "".join(words for words, _ in row) == text[start:end]
     roles = {i: role for a, b, role in spans for i in range(a, b)}

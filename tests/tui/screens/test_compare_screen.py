@@ -1,4 +1,6 @@
-"""Runs side by side: figures, differences against the baseline, where they are aligned, and the screen at any size."""
+"""Runs side by side: figures, differences against the baseline, where they are aligned, and the
+screen at any size.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,20 @@ from watching import NOW, check_layout, count_frames, loaded, names, press, sett
 from verl_tui.config import Config
 from verl_tui.health import Finding, Severity, Verdict, load_guide
 from verl_tui.records import Batch, Rows, Settings, SourceStatus
-from verl_tui.runs.alignment import Alignment, Stop, extreme, recent, seconds_per_step, stops, value
+from verl_tui.rendering.compare_figures import sections, where
+from verl_tui.rendering.compare_rows import fit_columns, heading_rows, longest, share, table_rows
+from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
+from verl_tui.runs.views.alignment import (
+    Alignment,
+    Stop,
+    extreme,
+    recent,
+    seconds_per_step,
+    stops,
+    value,
+)
 from verl_tui.tui.screens.compare import ComparePanel, CompareScreen, around
-from verl_tui.tui.screens.compare_figures import sections, where
-from verl_tui.tui.screens.compare_rows import fit_columns, heading_rows, longest, share, table_rows
-from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +53,10 @@ def run_of(
 ) -> Run:
     """Return a run whose steps take so many seconds each; None: nothing tells when they were."""
     run, count = Run(name), len(rewards)
-    columns = {REWARD: list(rewards), **{key.replace("__", "/"): [value] * count for key, value in more.items()}}
+    columns = {
+        REWARD: list(rewards),
+        **{key.replace("__", "/"): [value] * count for key, value in more.items()},
+    }
     times = None if every is None else [NOW - (count - at) * every for at in range(1, count + 1)]
     rows = Rows(tuple(columns), range(1, count + 1), list(columns.values()), range(count), times)
     records = (*([rows] if count else []), Settings(said or {}, "console"))
@@ -52,11 +65,15 @@ def run_of(
 
 
 def view_of(*runs: Run, **more: Any) -> View:
-    monitor: Any = SimpleNamespace(runs={run.name: run for run in runs}, verdicts={}, guide=load_guide())
+    monitor: Any = SimpleNamespace(
+        runs={run.name: run for run in runs}, verdicts={}, guide=load_guide()
+    )
     return View(monitor, runs[0] if runs else None, NOW, **more)
 
 
-def table(view: View, width: int = 110, alignment: Alignment = Alignment.END, current: int = 0) -> list[str]:
+def table(
+    view: View, width: int = 110, alignment: Alignment = Alignment.END, current: int = 0
+) -> list[str]:
     runs = list(view.monitor.runs.values())
     seen = fit_columns(len(runs), width, current).seen
     found = sections(view, runs, alignment, seen)
@@ -74,12 +91,16 @@ def row(rows: list[str], label: str) -> list[str]:
 
 
 def two(**more: Any) -> View:
-    slow = run_of("x-slow", [0.1, 0.5, 0.4], every=60.0, actor__ppo_kl=0.02, said={LR: 1e-6, "data.seed": 1})
-    fast = run_of("x-fast", [0.2, 0.4, 0.6, 0.8, 0.6], actor__ppo_kl=0.05, said={LR: 5e-6, "data.seed": 1})
+    slow = run_of(
+        "x-slow", [0.1, 0.5, 0.4], every=60.0, actor__ppo_kl=0.02, said={LR: 1e-6, "data.seed": 1}
+    )
+    fast = run_of(
+        "x-fast", [0.2, 0.4, 0.6, 0.8, 0.6], actor__ppo_kl=0.05, said={LR: 5e-6, "data.seed": 1}
+    )
     return view_of(slow, fast, **more)
 
 
-# -- up to where runs count -------------------------------------------------------------------------------------------
+# -- up to where runs count ------------------------------------------------------------------------
 
 
 def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
@@ -114,7 +135,10 @@ def test_values_up_to_a_stop() -> None:
         assert seconds_per_step(run, nothing) is None
 
 
-@given(st.lists(st.floats(-1e300, 1e300) | st.just(float("nan")), min_size=1, max_size=60), st.integers(0, 70))
+@given(
+    st.lists(st.floats(-1e300, 1e300) | st.just(float("nan")), min_size=1, max_size=60),
+    st.integers(0, 70),
+)
 def test_the_extreme_is_that_of_the_values_up_to_the_stop(values: list[float], step: int) -> None:
     known = [one for one in values[:step] if not isnan(one)]
     found = extreme(run_of("a", values).series(REWARD), Stop(step, None))
@@ -124,7 +148,7 @@ def test_the_extreme_is_that_of_the_values_up_to_the_stop(values: list[float], s
         assert found.step - 1 == values.index(found.value)
 
 
-# -- the table --------------------------------------------------------------------------------------------------------
+# -- the table -------------------------------------------------------------------------------------
 
 
 def test_figures_against_the_baseline() -> None:
@@ -133,15 +157,22 @@ def test_figures_against_the_baseline() -> None:
     assert rows[1].split() == ["baseline"]
     assert row(rows, "reward, last") == ["0.4", "0.6", "✓", "+0.2", "+50.0%"]
     assert row(rows, "reward, best at step") == ["2", "4"]
-    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"], "both are in the healthy band"
+    assert row(rows, "highest policy KL, nats/token") == ["0.02", "0.05"], (
+        "both are in the healthy band"
+    )
     assert row(rows, "step time, s") == ["60", "30", "✓", "-30", "-50.0%"]
     assert row(rows, "learning rate") == ["1e-06", "5e-06"]
-    assert not any("seed" in line or LR in line for line in rows), "what is the same, or said already, is left out"
+    assert not any("seed" in line or LR in line for line in rows), (
+        "what is the same, or said already, is left out"
+    )
     assert "✓ better, ✗ worse than the baseline; = the same" in rows
 
 
 def test_kl_is_worse_where_it_leaves_its_band() -> None:
-    calm, wild = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02), run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)
+    calm, wild = (
+        run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02),
+        run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3),
+    )
     label = "highest policy KL, nats/token"
     assert row(table(view_of(calm, wild)), label) == ["0.02", "0.3", "✗", "+0.28", ">+999%"]
     assert row(table(view_of(wild, calm)), label) == ["0.3", "0.02", "✓", "-0.28", "-93.3%"]
@@ -155,10 +186,14 @@ def test_rewards_of_different_scales_are_not_held_against_each_other() -> None:
     told = Run("told")
     told.apply(Batch("told", SourceStatus("told", "verl console"), (with_spread,)), NOW)
     assert row(table(view_of(told, open_)), "reward, last") == ["0.5", "3.9"]
-    assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", "nothing tells that scales differ"
+    assert row(table(view_of(binary, open_)), "reward, last")[2] == "✓", (
+        "nothing tells that scales differ"
+    )
 
 
-def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_not_in_silence() -> None:
+def test_validation_that_counts_failed_sessions_is_held_against_none_that_does_not_in_silence() -> (
+    None
+):
     core, successful = "val-core/gsm8k/acc/mean@1", "val-aux/gsm8k/acc_success_only/mean@1"
     new = run_of("new", [0.5] * 3, **{core: 0.4, successful: 0.5})
     old = run_of("old", [0.5] * 3, **{core: 0.5})
@@ -172,9 +207,15 @@ def test_gspo_losses_of_two_scales_are_told() -> None:
     gspo = {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"}
     by_token = {**gspo, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
     both = {"num_turns/mean": 2.0, "training/num_turns/mean": 2.0}
-    new, old = run_of("new", [0.5] * 3, said=by_token, **both), run_of("old", [0.5] * 3, said=by_token)
+    new, old = (
+        run_of("new", [0.5] * 3, said=by_token, **both),
+        run_of("old", [0.5] * 3, said=by_token),
+    )
     said = " ".join(table(view_of(new, old)))
-    assert "GSPO goes by loss_agg_mode since verl 0.9.1, which keys of new show; old may be older" in said
+    assert (
+        "GSPO goes by loss_agg_mode since verl 0.9.1, which keys of new show; old may be older"
+        in said
+    )
     assert "GSPO goes" not in " ".join(table(view_of(new, run_of("usual", [0.5] * 3, said=gspo))))
 
 
@@ -186,7 +227,9 @@ def test_counts_have_no_percentage() -> None:
 
 
 def test_one_run_alone_says_how_to_get_more() -> None:
-    assert "One run alone differs from nothing" in " ".join(table(view_of(run_of("one", [0.1, 0.2]))))
+    assert "One run alone differs from nothing" in " ".join(
+        table(view_of(run_of("one", [0.1, 0.2])))
+    )
 
 
 def test_at_the_same_step_the_later_ones_do_not_count() -> None:
@@ -227,7 +270,9 @@ def test_columns_move_sideways_beside_the_baseline() -> None:
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 299))
-def test_the_current_column_is_always_seen_and_all_that_are_fit(count: int, width: int, current: int) -> None:
+def test_the_current_column_is_always_seen_and_all_that_are_fit(
+    count: int, width: int, current: int
+) -> None:
     current %= count
     columns = fit_columns(count, width, current)
     assert columns.seen[0] == 0
@@ -239,7 +284,13 @@ def test_the_current_column_is_always_seen_and_all_that_are_fit(count: int, widt
 @pytest.mark.parametrize(
     ("change", "base", "said"),
     [
-        *((0.05, 0.5, "+10.0%"), (-0.05, -0.5, "-10.0%"), (1.0, 0.0, ""), (1e9, 1.0, ">+999%"), (-99.0, 1.0, "<-999%")),
+        *(
+            (0.05, 0.5, "+10.0%"),
+            (-0.05, -0.5, "-10.0%"),
+            (1.0, 0.0, ""),
+            (1e9, 1.0, ">+999%"),
+            (-99.0, 1.0, "<-999%"),
+        ),
         *((float("inf"), 1.0, ""), (5.0, 0.5, ">+999%"), (1.0, 0.5, "+200%")),
     ],
 )
@@ -264,14 +315,19 @@ NAMES = st.text(max_size=40)
     st.sampled_from(Alignment),
     st.booleans(),
 )
-def test_any_runs_at_any_width(made: list[Any], width: int, alignment: Alignment, ascii_only: bool) -> None:
-    runs = [run_of(f"{n}{name}", rewards, said={LR: said}) for n, (name, rewards, said) in enumerate(made)]
+def test_any_runs_at_any_width(
+    made: list[Any], width: int, alignment: Alignment, ascii_only: bool
+) -> None:
+    runs = [
+        run_of(f"{n}{name}", rewards, said={LR: said})
+        for n, (name, rewards, said) in enumerate(made)
+    ]
     for current in range(len(runs)):
         rows = table(view_of(*runs, ascii=ascii_only), max(20, width), alignment, current)
         assert not ascii_only or all(line.isascii() for line in rows)
 
 
-# -- on the screen ----------------------------------------------------------------------------------------------------
+# -- on the screen ---------------------------------------------------------------------------------
 
 
 def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
@@ -279,7 +335,14 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
         folder = directory / f"gsm8k-run-{n}"
         folder.mkdir(parents=True)
         lines = (
-            {"step": step, "data": {REWARD: 0.1 * n + step / 100, KL: 0.01 * (n + 1), "timing_s/step": 20.0 + n}}
+            {
+                "step": step,
+                "data": {
+                    REWARD: 0.1 * n + step / 100,
+                    KL: 0.01 * (n + 1),
+                    "timing_s/step": 20.0 + n,
+                },
+            }
             for step in range(1, steps + n)
         )
         (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -289,7 +352,9 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ascii_only", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 5])
-async def test_any_size(tmp_path: Path, size: tuple[int, int], ascii_only: bool, count: int) -> None:
+async def test_any_size(
+    tmp_path: Path, size: tuple[int, int], ascii_only: bool, count: int
+) -> None:
     app = loaded(write(tmp_path, count), ascii_only=ascii_only)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "C", "right", "x", "x", "b", "right", "j", "G")
@@ -331,12 +396,19 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
     app = loaded(write(tmp_path, 30, 2))
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, *["right_square_bracket"] * 9, "C")
-        assert "compare 12 of 30 runs, each at its end · space in the list selects others" in text(app)
+        assert "compare 12 of 30 runs, each at its end · space in the list selects others" in text(
+            app
+        )
         assert isinstance(app.screen, CompareScreen)
         shown = app.screen._view.run
-        assert [run.name for run in app.screen.runs[:2]] == [shown.name, names(app)[names(app).index(shown.name) - 6]]
+        assert [run.name for run in app.screen.runs[:2]] == [
+            shown.name,
+            names(app)[names(app).index(shown.name) - 6],
+        ]
         await press(pilot, "right", "b", "right_square_bracket")
-        assert shown.name not in app.screen.runs[0].name, "what the user holds the others against stays it"
+        assert shown.name not in app.screen.runs[0].name, (
+            "what the user holds the others against stays it"
+        )
         await press(pilot, *["right_square_bracket"] * 15)
         assert app.screen.runs[0] is app.screen._view.run, "as long as it is among them"
 
@@ -348,14 +420,18 @@ def test_around_the_ends_of_a_list_as_many_are_taken() -> None:
     assert around(runs[:3], "2", 12) == runs[:3]
 
 
-async def test_only_rows_and_columns_in_sight_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_rows_and_columns_in_sight_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = write(tmp_path, 12, 2)
     for n, run in enumerate(folder.iterdir()):
         (run / "config.yaml").write_text("".join(f"knob_{at}: {n}\n" for at in range(200)))
     app = loaded(folder)
     made: list[object] = []
     make = ComparePanel.strip
-    monkeypatch.setattr(ComparePanel, "strip", lambda self, row: made.append(row) or make(self, row))
+    monkeypatch.setattr(
+        ComparePanel, "strip", lambda self, row: made.append(row) or make(self, row)
+    )
     async with app.run_test(size=(140, 20)) as pilot:
         await press(pilot, "C")
         made.clear()

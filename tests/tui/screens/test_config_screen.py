@@ -13,9 +13,7 @@ from textual.app import App
 from watching import NOW, check_layout, loaded, press, settle, text
 
 from verl_tui.records import Batch, Rows, Settings, SourceStatus
-from verl_tui.runs.run import Run
-from verl_tui.tui.screens.config import ConfigScreen
-from verl_tui.tui.screens.config_rows import (
+from verl_tui.rendering.config_rows import (
     compared,
     detail_rows,
     difference_page,
@@ -24,16 +22,28 @@ from verl_tui.tui.screens.config_rows import (
     page_rows,
     settings_page,
 )
-from verl_tui.tui.view import View
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.runs.run import Run
+from verl_tui.tui.screens.config import ConfigScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
-    from verl_tui.tui.screens.config_rows import Page
+    from verl_tui.rendering.config_rows import Page
 
-GRPO = {"algorithm.adv_estimator": "grpo", "actor.optim.lr": 1e-06, "data.seed": 1, "trainer.experiment_name": "one"}
-PPO = {"algorithm.adv_estimator": "gae", "actor.optim.lr": "1e-6", "data.seed": 7, "trainer.experiment_name": "two"}
+GRPO = {
+    "algorithm.adv_estimator": "grpo",
+    "actor.optim.lr": 1e-06,
+    "data.seed": 1,
+    "trainer.experiment_name": "one",
+}
+PPO = {
+    "algorithm.adv_estimator": "gae",
+    "actor.optim.lr": "1e-6",
+    "data.seed": 7,
+    "trainer.experiment_name": "two",
+}
 HOSTILE = "[red]x[/] [/INST] \x1b[31m\u202e 数学" * 5
 
 
@@ -74,7 +84,12 @@ def test_narrow_keeps_the_end_of_names_and_drops_where_it_was_read() -> None:
 
 def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
-    run.apply(Batch("grpo", SourceStatus("x", "f"), (Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"),)), NOW)
+    run.apply(
+        Batch(
+            "grpo", SourceStatus("x", "f"), (Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"),)
+        ),
+        NOW,
+    )
     page = settings_page(run, "a.lr")
     (entry,) = page.entries[-1:]
     assert (entry.note, entry.role) == ("console, asked for", "asked")
@@ -83,7 +98,10 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
 
 def test_filter_by_words_of_name_value_and_origin() -> None:
     run = configured("grpo", GRPO)
-    assert [entry.label for entry in settings_page(run, "OPTIM").entries] == ["learning rate", "actor.optim.lr"]
+    assert [entry.label for entry in settings_page(run, "OPTIM").entries] == [
+        "learning rate",
+        "actor.optim.lr",
+    ]
     assert [entry.label for entry in settings_page(run, "grpo algo").entries] == [
         "algorithm",
         "algorithm.adv_estimator",
@@ -145,9 +163,10 @@ def test_the_chosen_one_in_full() -> None:
     assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [True, True]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
-    assert ["".join(t for t, _ in row) for row in detail_rows(both, both.entries[0], 40, 1, ascii_only=False)] == [
-        "n: 1 | true"
-    ]
+    assert [
+        "".join(t for t, _ in row)
+        for row in detail_rows(both, both.entries[0], 40, 1, ascii_only=False)
+    ] == ["n: 1 | true"]
 
 
 @pytest.mark.parametrize(
@@ -165,13 +184,24 @@ def test_origins_in_a_word(origin: str, word: str) -> None:
     assert origin_word(origin) == word
 
 
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.just(HOSTILE)
-SAID = st.dictionaries(st.sampled_from([*GRPO, "x" * 90, "数学.强化"]) | st.text(max_size=20), VALUES, max_size=12)
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=40)
+    | st.just(HOSTILE)
+)
+SAID = st.dictionaries(
+    st.sampled_from([*GRPO, "x" * 90, "数学.强化"]) | st.text(max_size=20), VALUES, max_size=12
+)
 
 
 @settings(deadline=None)
 @given(SAID, SAID, st.integers(1, 160), st.text(max_size=3), st.booleans())
-def test_everything_fits(one: dict[str, Any], two: dict[str, Any], width: int, query: str, ascii_only: bool) -> None:
+def test_everything_fits(
+    one: dict[str, Any], two: dict[str, Any], width: int, query: str, ascii_only: bool
+) -> None:
     runs = [configured("one", one), configured("数学" * 20, two)]
     for page in (settings_page(runs[0], query), difference_page(runs, query)):
         rows, heads = page_rows(page, width, ascii_only=ascii_only)
@@ -182,7 +212,7 @@ def test_everything_fits(one: dict[str, Any], two: dict[str, Any], width: int, q
             assert all(cell_len("".join(text for text, _ in row)) <= width for row in rows)
 
 
-# -- on a screen ------------------------------------------------------------------------------------------------------
+# -- on a screen -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -190,12 +220,18 @@ def runs(tmp_path: Path) -> list[str]:
     for name, lr in (("run_a", 1e-6), ("run_b", 5e-6)):
         directory = tmp_path / name
         directory.mkdir()
-        (directory / "config.yaml").write_text(f"algorithm: ppo\nlearning_rate: {lr}\nseed: 1\ndata: {'x' * 200}\n")
-        (directory / "verl_logs.jsonl").write_text('{"scope": "rollout", "step": 1, "reward_mean": 2.5}\n')
+        (directory / "config.yaml").write_text(
+            f"algorithm: ppo\nlearning_rate: {lr}\nseed: 1\ndata: {'x' * 200}\n"
+        )
+        (directory / "verl_logs.jsonl").write_text(
+            '{"scope": "rollout", "step": 1, "reward_mean": 2.5}\n'
+        )
     return [str(tmp_path / "run_a"), str(tmp_path / "run_b")]
 
 
-async def test_opens_filters_compares_copies_and_closes(runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_opens_filters_compares_copies_and_closes(
+    runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(*runs)
     copied: list[str] = []
     monkeypatch.setattr(type(app), "copy_to_clipboard", lambda _self, words: copied.append(words))
@@ -216,7 +252,9 @@ async def test_opens_filters_compares_copies_and_closes(runs: list[str], monkeyp
         assert not isinstance(app.screen, ConfigScreen)
 
 
-async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(runs: list[str]) -> None:
+async def test_the_cursor_stays_on_its_setting_while_a_filter_comes_and_goes(
+    runs: list[str],
+) -> None:
     app = loaded(*runs)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "c", "G")
@@ -245,7 +283,9 @@ async def test_any_size(runs: list[str], keys: tuple[str, ...]) -> None:
         assert "learning_rate" in text(app) or "seed" in text(app)
 
 
-async def test_new_metrics_leave_it_alone_and_new_settings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_new_metrics_leave_it_alone_and_new_settings_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = configured("grpo", GRPO)
     view = View(cast("Monitor", SimpleNamespace(runs={"grpo": run}, verdicts={})), run, NOW)
     drawn: list[object] = []

@@ -34,7 +34,9 @@ def rows(app: VerlApp) -> list[str]:
     return [row for row in shown if row.strip()]
 
 
-@pytest.mark.parametrize(("size", "whole"), [((140, 45), True), ((120, 40), False), ((200, 50), True)])
+@pytest.mark.parametrize(
+    ("size", "whole"), [((140, 45), True), ((120, 40), False), ((200, 50), True)]
+)
 async def test_no_two_rows_look_alike(sweep: Path, size: tuple[int, int], *, whole: bool) -> None:
     app = loaded(sweep)
     async with app.run_test(size=size) as pilot:
@@ -42,7 +44,9 @@ async def test_no_two_rows_look_alike(sweep: Path, size: tuple[int, int], *, who
         said = [row[4:].split()[0] for row in rows(app)]
         assert len(said) > 20
         assert len(set(said)) == len(said)
-        assert all("ended" not in row or row.split()[-2] in NAMES for row in rows(app)), "the word goes first"
+        assert all("ended" not in row or row.split()[-2] in NAMES for row in rows(app)), (
+            "the word goes first"
+        )
         if whole:
             assert said == NAMES[: len(said)]
         else:

@@ -23,11 +23,11 @@ from watching import (
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Gpu, GpuReading, Rows, SourceStatus
+from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
-from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def shown_run(app: VerlApp) -> str:
     return run.name
 
 
-# -- layouts ----------------------------------------------------------------------------------------------------------
+# -- layouts ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [50, 80, 140])
@@ -76,7 +76,11 @@ async def test_panels_in_sight_have_room_for_something(demo: Monitor, width: int
         for height in range(3, 20):
             await pilot.resize_terminal(width, height)
             await settle(pilot)
-            empty = [name for name in in_sight(app) if not app.screen.query_one(f"#{name}").content_size.area]
+            empty = [
+                name
+                for name in in_sight(app)
+                if not app.screen.query_one(f"#{name}").content_size.area
+            ]
             assert not empty, height
 
 
@@ -129,7 +133,9 @@ async def test_charts_come_back_after_quick_resizing(demo: Monitor) -> None:
         for size in [(80, 24), (120, 40), (40, 12), (120, 40)]:
             app._driver.process_message(_resized(size))  # as fast as a window is dragged
         await settle(pilot)
-        assert len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
+        assert (
+            len([chart for chart in charts.charts if chart.display and chart.region.area]) == before
+        )
 
 
 def _resized(size: tuple[int, int]) -> Any:
@@ -140,15 +146,26 @@ def _resized(size: tuple[int, int]) -> Any:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (40, 12)])
-async def test_hostile_names_and_metrics_break_nothing(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_hostile_names_and_metrics_break_nothing(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     metrics = dict.fromkeys(("[red]", "[/INST]", "汉字" * 60, "k" * 300, "\x1b]0;title\x07"), 1.0)
     for name in HOSTILE:
-        write_run(tmp_path, name, text=sample(30, "\x1b[2J[/red]\x00\u202e" + "汉" * 500), **metrics)
+        write_run(
+            tmp_path, name, text=sample(30, "\x1b[2J[/red]\x00\u202e" + "汉" * 500), **metrics
+        )
     app = loaded(tmp_path)
     seen = ""
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        for keys in (["f3", "z", "G"], ["f6"], ["i"], ["escape", "f2"], ["escape", "enter"], ["escape"]):
+        for keys in (
+            ["f3", "z", "G"],
+            ["f6"],
+            ["i"],
+            ["escape", "f2"],
+            ["escape", "enter"],
+            ["escape"],
+        ):
             await press(pilot, *keys)
             seen += text(app)
         for _ in HOSTILE:
@@ -160,7 +177,7 @@ async def test_hostile_names_and_metrics_break_nothing(tmp_path: Path, size: tup
         assert part in seen
 
 
-# -- focus and zoom ---------------------------------------------------------------------------------------------------
+# -- focus and zoom --------------------------------------------------------------------------------
 
 
 async def test_tab_goes_through_all_panels_and_back(demo: Monitor) -> None:
@@ -181,7 +198,9 @@ async def test_tab_goes_through_all_panels_and_back(demo: Monitor) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])
-async def test_tab_brings_panels_without_room_to_the_full_screen(demo: Monitor, size: tuple[int, int]) -> None:
+async def test_tab_brings_panels_without_room_to_the_full_screen(
+    demo: Monitor, size: tuple[int, int]
+) -> None:
     app = showing(demo)
     said = {"samples": "prompt", "gpus": "no reading yet", "runs": "●", "health": "✓"}
     async with app.run_test(size=size) as pilot:
@@ -252,7 +271,7 @@ async def test_a_zoomed_panel_stays_so_while_the_terminal_is_resized(demo: Monit
         assert "step 300" in text(app)
 
 
-# -- runs -------------------------------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 async def test_runs_are_switched_by_keys(demo: Monitor) -> None:
@@ -261,8 +280,18 @@ async def test_runs_are_switched_by_keys(demo: Monitor) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         for key, name in [
-            *(("right_square_bracket", second), ("right_square_bracket", third), ("right_square_bracket", first)),
-            *(("left_square_bracket", third), ("1", first), ("2", second), ("3", third), ("9", third)),
+            *(
+                ("right_square_bracket", second),
+                ("right_square_bracket", third),
+                ("right_square_bracket", first),
+            ),
+            *(
+                ("left_square_bracket", third),
+                ("1", first),
+                ("2", second),
+                ("3", third),
+                ("9", third),
+            ),
         ]:
             await press(pilot, key)
             assert lines(app)[0].startswith(f" {name} ")
@@ -298,7 +327,7 @@ async def test_twelve_runs(tmp_path: Path) -> None:
         check_layout(app)
 
 
-# -- findings ---------------------------------------------------------------------------------------------------------
+# -- findings --------------------------------------------------------------------------------------
 
 
 async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart: Monitor) -> None:
@@ -311,7 +340,9 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart: Moni
         for finding in [*findings, findings[0]]:
             await press(pilot, "e")
             assert app._cursor == finding.since_step
-            assert {chart.cursor for chart in charts.charts if chart.display} == {finding.since_step}
+            assert {chart.cursor for chart in charts.charts if chart.display} == {
+                finding.since_step
+            }
             assert any(finding.key == chart.data.key for chart in charts.charts if chart.display)
             assert samples.shown is not None
             assert samples.shown[0].step == finding.since_step
@@ -358,7 +389,7 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
         assert {chart.cursor for chart in charts.charts} == {None}
 
 
-# -- filter -----------------------------------------------------------------------------------------------------------
+# -- filter ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])
@@ -374,7 +405,9 @@ async def test_filter(demo: Monitor, size: tuple[int, int]) -> None:
         check_layout(app)
         await press(pilot, "2")
         assert "run_ppo_collapse" in lines(app)[0]
-        assert len([chart for chart in charts.charts if chart.display]) > 1, "what fits no metric leaves all"
+        assert len([chart for chart in charts.charts if chart.display]) > 1, (
+            "what fits no metric leaves all"
+        )
         await press(pilot, "escape", "escape", "slash", *"ppo/entropy")
         assert {chart.data.key for chart in charts.charts if chart.display} == {"ppo/entropy"}
         await press(pilot, "enter", "slash", *"xyz")
@@ -405,7 +438,7 @@ async def test_what_is_typed_into_the_filter_is_no_key(demo: Monitor) -> None:
         assert in_sight(app) == LAYOUTS[120, 40]
 
 
-# -- nothing to show --------------------------------------------------------------------------------------------------
+# -- nothing to show -------------------------------------------------------------------------------
 
 
 def _nothing(directory: Path) -> Path:
@@ -421,7 +454,8 @@ def _not_there(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("path", "size"), [(_nothing, (40, 12)), (_no_match, (120, 40)), (_not_there, (40, 12)), (_not_there, (80, 24))]
+    ("path", "size"),
+    [(_nothing, (40, 12)), (_no_match, (120, 40)), (_not_there, (40, 12)), (_not_there, (80, 24))],
 )
 async def test_says_what_is_waited_for(
     tmp_path: Path, path: Callable[[Path], Path | str], size: tuple[int, int]
@@ -431,12 +465,23 @@ async def test_says_what_is_waited_for(
         await settle(pilot)
         told = (*app._monitor.waiting, *app._monitor.problems)
         assert told
-        begin, end = lines(app)[0].removeprefix(" verl-tui").replace("? help", "").strip().partition("…")[::2]
+        begin, end = (
+            lines(app)[0]
+            .removeprefix(" verl-tui")
+            .replace("? help", "")
+            .strip()
+            .partition("…")[::2]
+        )
         assert told[0].startswith(begin)
         assert told[-1].endswith(end)
         assert len(begin + end) >= min(len(told[0]), size[0] - 25)
         assert "no run yet" in text(app)
-        for keys in (["e", "enter", "z"], ["escape", "right_square_bracket", "1"], ["x", "y", "s", "0"], ["i"]):
+        for keys in (
+            ["e", "enter", "z"],
+            ["escape", "right_square_bracket", "1"],
+            ["x", "y", "s", "0"],
+            ["i"],
+        ):
             await press(pilot, *keys)
             check_layout(app)
 
@@ -444,7 +489,9 @@ async def test_says_what_is_waited_for(
 async def test_a_run_without_steps(tmp_path: Path) -> None:
     directory = tmp_path / "young"
     directory.mkdir()
-    (directory / "verl_logs.jsonl").write_text('{"scope": "rollout", "note": "begun"}\n', encoding="utf-8")
+    (directory / "verl_logs.jsonl").write_text(
+        '{"scope": "rollout", "note": "begun"}\n', encoding="utf-8"
+    )
     app = loaded(directory)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)
@@ -454,7 +501,7 @@ async def test_a_run_without_steps(tmp_path: Path) -> None:
         check_layout(app)
 
 
-# -- where there is hardly anything to show ---------------------------------------------------------------------------
+# -- where there is hardly anything to show --------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [(120, 1), (1, 1), (1, 40)])
@@ -465,7 +512,9 @@ async def test_keys_of_charts_where_none_is_drawn(demo: Monitor, size: tuple[int
         assert app.screen is dashboard(app)
 
 
-async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(demo: Monitor) -> None:
+async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(
+    demo: Monitor,
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "m")
@@ -480,7 +529,13 @@ async def test_charts_behind_a_screen_keep_to_their_run_when_all_is_forgotten(de
 @pytest.mark.parametrize("key", ["f3", "enter"])
 async def test_times_beyond_the_calendar_are_no_times(moment: float, key: str) -> None:
     run = Run("run")
-    rows = Rows(("actor/entropy",), range(1, 11), ([0.5] * 10,), range(10), [moment + at for at in range(10)])
+    rows = Rows(
+        ("actor/entropy",),
+        range(1, 11),
+        ([0.5] * 10,),
+        range(10),
+        [moment + at for at in range(10)],
+    )
     run.apply(Batch("run", SourceStatus("log", "jsonl"), (rows,)), NOW)
     monitor = Monitor(Config())
     monitor.runs["run"] = run

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import NOW, check_layout, dashboard, lines, loaded, press, settle, showing, text, write_run
+from watching import (
+    NOW,
+    check_layout,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    settle,
+    showing,
+    text,
+    write_run,
+)
 
 from verl_tui.health import Finding, Severity, Verdict
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -32,7 +43,9 @@ def told(app: VerlApp) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_every_finding_is_reached_in_every_layout(apart: Monitor, size: tuple[int, int]) -> None:
+async def test_every_finding_is_reached_in_every_layout(
+    apart: Monitor, size: tuple[int, int]
+) -> None:
     app = showing(apart)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
@@ -42,12 +55,16 @@ async def test_every_finding_is_reached_in_every_layout(apart: Monitor, size: tu
             assert finding.key in shown(app)
             chart = next(one for one in dashboard(app).query(Chart) if one.data.key == finding.key)
             assert chart.cursor == app._cursor == finding.since_step
-            assert finding.since_step in {mark.step for mark in chart.data.marks if mark.role == "breach"}
+            assert finding.since_step in {
+                mark.step for mark in chart.data.marks if mark.role == "breach"
+            }
             if samples.display:
                 assert samples.shown is not None
                 assert samples.shown[0].step == finding.since_step
             assert len(told(app)) <= 1, "they do not heap up"
-            assert finding.message[:12] in text(app) or told(app)[0].startswith(f"{finding.id}: "), "it is named"
+            assert finding.message[:12] in text(app) or told(app)[0].startswith(
+                f"{finding.id}: "
+            ), "it is named"
             check_layout(app)
         await press(pilot, "f6")
         assert samples.shown is not None
@@ -55,7 +72,9 @@ async def test_every_finding_is_reached_in_every_layout(apart: Monitor, size: tu
 
 
 @pytest.mark.parametrize("size", [(140, 45), (40, 12)])
-async def test_a_filter_gives_way_to_a_finding_beyond_it(collapse: Monitor, size: tuple[int, int]) -> None:
+async def test_a_filter_gives_way_to_a_finding_beyond_it(
+    collapse: Monitor, size: tuple[int, int]
+) -> None:
     app = showing(collapse)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "slash", *"entropy", "enter", "escape")
@@ -86,7 +105,9 @@ async def test_health_out_of_sight_knows_the_run_that_is_shown(tmp_path: Path) -
         await press(pilot, "1", "a")
         assert told(app) == ["acknowledged: circuit-breaker-kl"]
         await press(pilot, "f4", "z", "e")
-        assert "rollout/kl_div" in shown(app), "the charts were out of sight, and those of the other run"
+        assert "rollout/kl_div" in shown(app), (
+            "the charts were out of sight, and those of the other run"
+        )
 
 
 @pytest.fixture

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import NOW, check_layout, dashboard, in_sight, lines, loaded, press, showing, text, write_run
+from watching import (
+    NOW,
+    check_layout,
+    dashboard,
+    in_sight,
+    lines,
+    loaded,
+    press,
+    showing,
+    text,
+    write_run,
+)
 
 from verl_tui.config import Config
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -13,7 +24,7 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +48,7 @@ def focused_panel(app: VerlApp) -> str | None:
     return panel.id if panel is not None else None
 
 
-# -- the last row -----------------------------------------------------------------------------------------------------
+# -- the last row ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -50,7 +61,9 @@ def focused_panel(app: VerlApp) -> str | None:
         ("f6", "n Next sample"),
     ],
 )
-async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Monitor, key: str, begins: str) -> None:
+async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(
+    demo: Monitor, key: str, begins: str
+) -> None:
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot)
@@ -64,7 +77,9 @@ async def test_the_last_row_begins_with_the_keys_of_the_focused_panel(demo: Moni
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
-async def test_the_key_that_names_all_others_has_room_in_the_last_row(demo: Monitor, width: int) -> None:
+async def test_the_key_that_names_all_others_has_room_in_the_last_row(
+    demo: Monitor, width: int
+) -> None:
     app = showing(demo)
     async with app.run_test(size=(width, 30)) as pilot:
         for key in ("f6", "f2", "f3"):
@@ -73,7 +88,9 @@ async def test_the_key_that_names_all_others_has_room_in_the_last_row(demo: Moni
             check_layout(app)
 
 
-async def test_the_last_row_names_keys_as_the_user_has_set_them(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_row_names_keys_as_the_user_has_set_them(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(demo, "config", Config(keys={"runs.select": "f9", "compare": "f10"}))
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
@@ -81,7 +98,7 @@ async def test_the_last_row_names_keys_as_the_user_has_set_them(demo: Monitor, m
         assert lines(app)[-1].startswith("f9 Select s Sort f10 Compare")
 
 
-# -- enter ------------------------------------------------------------------------------------------------------------
+# -- enter -----------------------------------------------------------------------------------------
 
 
 async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
@@ -106,14 +123,18 @@ async def test_enter_after_a_finding_opens_its_chart(apart: Monitor) -> None:
         await press(pilot, *["e"] * (other + 1), "enter")
         assert zoomed(app) == findings[other].key
         await press(pilot, "escape", "escape", "0", "enter")
-        assert zoomed(app) == dashboard(app).query_one(ChartsPanel).charts[0].data.key, "nothing is looked at any more"
+        assert zoomed(app) == dashboard(app).query_one(ChartsPanel).charts[0].data.key, (
+            "nothing is looked at any more"
+        )
 
 
 async def test_the_focus_among_charts_follows_a_finding(collapse: Monitor) -> None:
     app = showing(collapse)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot, "f3", "j", "e")
-        (focused,) = [chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.has_focus]
+        (focused,) = [
+            chart for chart in dashboard(app).query_one(ChartsPanel).charts if chart.has_focus
+        ]
         assert focused.data.key == app._view(NOW).verdict.findings[0].key
 
 
@@ -125,12 +146,14 @@ async def test_enter_unfolds_the_chosen_finding(collapse: Monitor) -> None:
         assert "▾" in text(app)
 
 
-# -- the filter -------------------------------------------------------------------------------------------------------
+# -- the filter ------------------------------------------------------------------------------------
 
 
 def charted(app: VerlApp) -> set[str]:
     """Return the metrics that are drawn."""
-    return {chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts if chart.display}
+    return {
+        chart.data.key for chart in dashboard(app).query_one(ChartsPanel).charts if chart.display
+    }
 
 
 def listed(app: VerlApp) -> list[str]:
@@ -181,7 +204,7 @@ async def test_without_the_focus_a_word_filters_what_it_is_meant_for(demo: Monit
         assert (charted(app), listed(app)) == (every, ["run_grpo_gsm8k"])
 
 
-# -- a chart over the full screen -------------------------------------------------------------------------------------
+# -- a chart over the full screen ------------------------------------------------------------------
 
 
 async def test_a_zoomed_chart_goes_from_run_to_run(demo: Monitor) -> None:
@@ -239,7 +262,7 @@ async def test_a_chart_zoomed_in_all_metrics_goes_through_those_listed(demo: Mon
         assert zoomed(app) == first
 
 
-# -- the help ---------------------------------------------------------------------------------------------------------
+# -- the help --------------------------------------------------------------------------------------
 
 
 async def told(app: VerlApp, *keys: str) -> dict[str, str]:
@@ -259,7 +282,11 @@ async def test_the_help_names_keys_as_they_are_typed(demo: Monitor) -> None:
 async def test_over_a_zoomed_chart_the_help_has_what_holds_there(demo: Monitor) -> None:
     said = await told(showing(demo), "enter")
     first, signs, everywhere = list(said)[:3]
-    assert (first, signs, everywhere) == ("a chart over the full screen", "signs in charts", "everywhere")
+    assert (first, signs, everywhere) == (
+        "a chart over the full screen",
+        "signs in charts",
+        "everywhere",
+    )
     for words in ("Read left", "Next metric", "Same metric, next run", "esc enter z q"):
         assert words in said[first]
     for words in ("Quit", "Zoom panel", "Filter"):

@@ -13,13 +13,13 @@ from watching import NOW, check_layout, in_sight, lines, press, settle, showing,
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
-from verl_tui.tui.screens.glance import Form, fitting, glance
+from verl_tui.rendering.one_row import Form, fitting, glance
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.widgets.line import Piece
 
 GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0), Gpu("1", "H100", 91.0)))
@@ -51,18 +51,41 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
         (20, ("run", "8400", "✖1")),
         (50, ("8400", "✖ policy-collapse")),
         (80, ("run_ppo_collapse", "8400/8400", "0.0631", "KL 0.315", "✖ policy-collapse")),
-        (120, ("run_ppo_collapse", "reward 0.0631 →", "KL 0.315 →", "✖ policy-collapse since 5000", "2 GPUs 94%")),
-        (200, ("step 8400/8400 100%", "reward ▅▆▇", "KL ▁▁▁", "since 5000", "2 GPUs 94%", "sources ok")),
+        (
+            120,
+            (
+                "run_ppo_collapse",
+                "reward 0.0631 →",
+                "KL 0.315 →",
+                "✖ policy-collapse since 5000",
+                "2 GPUs 94%",
+            ),
+        ),
+        (
+            200,
+            (
+                "step 8400/8400 100%",
+                "reward ▅▆▇",
+                "KL ▁▁▁",
+                "since 5000",
+                "2 GPUs 94%",
+                "sources ok",
+            ),
+        ),
     ],
 )
-def test_the_most_important_is_said_at_every_width(view: View, width: int, expected: tuple[str, ...]) -> None:
+def test_the_most_important_is_said_at_every_width(
+    view: View, width: int, expected: tuple[str, ...]
+) -> None:
     row = words(glance(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
 
 
 def test_after_a_restart_the_value_is_of_the_newest_segment(tmp_path: Path) -> None:
     lines = [(step, 0.25) for step in range(1, 40)] + [(step, 0.75) for step in range(1, 5)]
-    text = "".join(f'{{"step":{step},"data":{{"critic/score/mean":{value}}}}}\n' for step, value in lines)
+    text = "".join(
+        f'{{"step":{step},"data":{{"critic/score/mean":{value}}}}}\n' for step, value in lines
+    )
     (tmp_path / "m.jsonl").write_text(text)
     row = words(glance(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 200, alone=True))
     assert "reward ▄▄▄▄ 0.75 →" in row, "nothing of what was before"
@@ -74,13 +97,19 @@ def test_where_charts_are_in_sight_their_values_are_not_said_twice(view: View) -
 
 @given(
     st.lists(
-        st.lists(st.tuples(st.integers(0, 9), st.integers(1, 30)), min_size=1, max_size=4), min_size=1, max_size=6
+        st.lists(st.tuples(st.integers(0, 9), st.integers(1, 30)), min_size=1, max_size=4),
+        min_size=1,
+        max_size=6,
     ),
     st.integers(30, 120),
 )
 def test_a_row_is_as_long_as_it_may_be(parts: list[list[tuple[int, int]]], width: int) -> None:
     made = [
-        [Form(worth, (("x" * cells, ""),)) for worth, cells in sorted(part, key=lambda one: -one[1])] for part in parts
+        [
+            Form(worth, (("x" * cells, ""),))
+            for worth, cells in sorted(part, key=lambda one: -one[1])
+        ]
+        for part in parts
     ]
     row = words(fitting(made, width))
     assert 0 < len(row) <= width
@@ -88,7 +117,9 @@ def test_a_row_is_as_long_as_it_may_be(parts: list[list[tuple[int, int]]], width
     assert len(row) == whole or whole > width, "nothing is left out where all of it fits"
 
 
-@pytest.mark.parametrize("size", [(20, 1), (60, 1), (220, 1), (40, 2), (20, 3), (120, 3), (80, 6), (20, 6), (40, 12)])
+@pytest.mark.parametrize(
+    "size", [(20, 1), (60, 1), (220, 1), (40, 2), (20, 3), (120, 3), (80, 6), (20, 6), (40, 12)]
+)
 async def test_few_rows_look_designed(collapse: Monitor, size: tuple[int, int]) -> None:
     app = showing(collapse)
     async with app.run_test(size=size) as pilot:
@@ -122,7 +153,9 @@ async def test_in_a_single_row_tab_goes_through_the_panels(collapse: Monitor) ->
 
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("key", ["enter", "c", "t", "i", "C", "A", "question_mark"])
-async def test_what_is_opened_in_few_rows_says_something(collapse: Monitor, rows: int, key: str) -> None:
+async def test_what_is_opened_in_few_rows_says_something(
+    collapse: Monitor, rows: int, key: str
+) -> None:
     app = showing(collapse)
     async with app.run_test(size=(60, rows)) as pilot:
         await press(pilot, "f3", key)

@@ -6,7 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import NOW, check_layout, dashboard, loaded, press, records, settle, showing, text, write_run
+from watching import (
+    NOW,
+    check_layout,
+    dashboard,
+    loaded,
+    press,
+    records,
+    settle,
+    showing,
+    text,
+    write_run,
+)
 
 from verl_tui.config import Config
 from verl_tui.health import Episode, Severity
@@ -20,7 +31,9 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("size", [(140, 45), (80, 24), (40, 12)])
-async def test_history_lists_what_was_raised_newest_first(collapse: Monitor, size: tuple[int, int]) -> None:
+async def test_history_lists_what_was_raised_newest_first(
+    collapse: Monitor, size: tuple[int, int]
+) -> None:
     app = showing(collapse)
     async with app.run_test(size=size) as pilot:
         await press(pilot, "A")
@@ -79,7 +92,9 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
         await press(pilot, "a")
         assert "1 ▲1 run" in text(app)
         await press(pilot, "f4", "g", "a")
-        assert "1 ✖2 run" in text(app) or "1 ● run" in text(app), "the same key where the panel has the focus"
+        assert "1 ✖2 run" in text(app) or "1 ● run" in text(app), (
+            "the same key where the panel has the focus"
+        )
 
 
 async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> None:
@@ -94,7 +109,9 @@ async def test_what_is_acknowledged_is_marked_in_the_history(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("size", [(100, 30), (40, 12)])
-async def test_acknowledging_is_told_where_health_is_out_of_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_acknowledging_is_told_where_health_is_out_of_sight(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     app = loaded(write_run(tmp_path, "run", 40, kl_div=0.3))
     async with app.run_test(size=size, notifications=True) as pilot:
         await press(pilot, "z", "a")
@@ -115,7 +132,9 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
         assert chosen is not None
         verdict = app._view(NOW).verdict
         newer = Episode("brand-new", Severity.CRITICAL, 8400, 8400, message="just now")
-        over = tuple(replace(one, cleared_step=8400) if one == chosen else one for one in verdict.history)
+        over = tuple(
+            replace(one, cleared_step=8400) if one == chosen else one for one in verdict.history
+        )
         collapse.verdicts["run_ppo_collapse"] = replace(verdict, history=(*over, newer))
         try:
             screen.show(app._view(NOW))
@@ -129,7 +148,9 @@ async def test_the_chosen_episode_stays_chosen_when_newer_ones_come(collapse: Mo
             collapse.verdicts["run_ppo_collapse"] = verdict
 
 
-async def test_an_episode_of_a_diagnosis_leads_to_its_chart_while_it_lasts(collapse: Monitor) -> None:
+async def test_an_episode_of_a_diagnosis_leads_to_its_chart_while_it_lasts(
+    collapse: Monitor,
+) -> None:
     app = showing(collapse)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "A", "G")
@@ -143,7 +164,9 @@ async def test_an_episode_of_a_diagnosis_leads_to_its_chart_while_it_lasts(colla
 
 
 @pytest.mark.parametrize("size", [(140, 45), (80, 24)])
-async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_a_target_is_drawn_and_says_when_it_was_reached(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     log = write_run(tmp_path, "run", 40)
     config = Config(targets={"reward": 2.51, "kl_div": 0.5}, charts=("reward", "policy_kl"))
     app = loaded(log, config=config)

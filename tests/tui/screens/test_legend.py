@@ -1,4 +1,6 @@
-"""What the help says of the signs in charts and in the run list: those that are drawn, with and without Unicode."""
+"""What the help says of the signs in charts and in the run list: those that are drawn, with and
+without Unicode.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ import pytest
 from textual.app import App
 from watching import press, showing
 
+from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
+from verl_tui.rendering.charts.labels import Symbols
+from verl_tui.rendering.charts.legend import SIGNS, legend
+from verl_tui.rendering.charts.line_styles import STROKES
+from verl_tui.rendering.charts.renderer import Drawing
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.labels import Symbols
-from verl_tui.tui.widgets.legend import SIGNS, legend
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.strokes import STROKES
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -33,7 +35,11 @@ class Ramp:
 
 
 DATA = ChartData(
-    "k", lines=(Line(Ramp()),), band=(10.4, None), target=30.3, marks=(Mark(3, "checkpoint"), Mark(20, "restart"))
+    "k",
+    lines=(Line(Ramp()),),
+    band=(10.4, None),
+    target=30.3,
+    marks=(Mark(3, "checkpoint"), Mark(20, "restart")),
 )
 
 
@@ -51,13 +57,23 @@ def test_every_sign_of_a_chart_is_explained() -> None:
 def test_lines_look_as_they_are_drawn(ascii_only: bool) -> None:
     signs = {entry.means: entry.sign for entry in legend(ascii_only=ascii_only)}
     rows = Drawing(ascii_only=ascii_only).rows(DATA, 60, 14)
-    for role, means in (("band", "where the healthy range ends"), ("target", "a target of the configuration")):
-        drawn = next("".join(text for text, _ in row) for row in rows if role in {style for _, style in row})
+    for role, means in (
+        ("band", "where the healthy range ends"),
+        ("target", "a target of the configuration"),
+    ):
+        drawn = next(
+            "".join(text for text, _ in row) for row in rows if role in {style for _, style in row}
+        )
         shown = signs[means].split(" ═")[0].split(" ━")[0]
         assert _dashes(shown) in _dashes(drawn), role
         assert not ascii_only or shown.isascii()
-    assert len({_dashes(signs[means]) for means in signs if "range" in means or "target of" in means}) == 2
-    assert any(signs["checkpoint"] in text for row in rows for text, style in row if style == "checkpoint")
+    assert (
+        len({_dashes(signs[means]) for means in signs if "range" in means or "target of" in means})
+        == 2
+    )
+    assert any(
+        signs["checkpoint"] in text for row in rows for text, style in row if style == "checkpoint"
+    )
 
 
 def _dashes(line: str) -> str:
@@ -77,7 +93,9 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
 
 @pytest.mark.parametrize("keys", ["", "enter", "m"])
 @pytest.mark.parametrize("ascii_only", [False, True])
-async def test_the_help_has_them_once_where_charts_are(demo: Monitor, keys: str, ascii_only: bool) -> None:
+async def test_the_help_has_them_once_where_charts_are(
+    demo: Monitor, keys: str, ascii_only: bool
+) -> None:
     app = showing(demo, ascii_only=ascii_only)
     async with app.run_test(size=(100, 30)) as pilot:
         rows = await told(pilot, *keys.split())
@@ -85,11 +103,17 @@ async def test_the_help_has_them_once_where_charts_are(demo: Monitor, keys: str,
     heads = [row for row in rows if row and not row.startswith(" ")]
     assert heads.index("signs in charts") == (2 if not keys else 1)
     for entry in legend(ascii_only=ascii_only):
-        assert any(row.split("  ")[1:2] == [entry.sign] and row.endswith(entry.means) for row in rows), entry
+        assert any(
+            row.split("  ")[1:2] == [entry.sign] and row.endswith(entry.means) for row in rows
+        ), entry
 
 
-@pytest.mark.parametrize(("ascii_only", "said"), [(False, "✓ finished, † crashed"), (True, "+ finished, # crashed")])
-async def test_states_of_runs_have_the_signs_of_the_run_list(demo: Monitor, ascii_only: bool, said: str) -> None:
+@pytest.mark.parametrize(
+    ("ascii_only", "said"), [(False, "✓ finished, † crashed"), (True, "+ finished, # crashed")]
+)
+async def test_states_of_runs_have_the_signs_of_the_run_list(
+    demo: Monitor, ascii_only: bool, said: str
+) -> None:
     app = showing(demo, ascii_only=ascii_only)
     async with app.run_test(size=(100, 30)) as pilot:
         rows = await told(pilot)

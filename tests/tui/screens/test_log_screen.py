@@ -1,18 +1,30 @@
-"""The log over the full screen: at every size, on hostile text, followed, searched, from a finding to its line."""
+"""The log over the full screen: at every size, on hostile text, followed, searched, from a finding
+to its line.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from watching import check_layout, count_frames, dashboard, lines, loaded, press, settle, text, until
+from watching import (
+    check_layout,
+    count_frames,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    settle,
+    text,
+    until,
+)
 
-from verl_tui import worker
-from verl_tui.tui.log.window import LogRows
+from verl_tui.on_demand import worker
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log import _KEYS as KEYS
 from verl_tui.tui.screens.log import LogScreen
 from verl_tui.tui.screens.log_line import LineScreen
+from verl_tui.tui.widgets.log_rows import LogRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +108,17 @@ async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) ->
     app = loaded(log.parent, ascii_only=ascii_only)
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
-        for keys in ((), ("w",), ("u",), ("g",), ("G", "w"), ("E",), ("slash", *"score", "enter"), ("N",), ("slash",)):
+        for keys in (
+            (),
+            ("w",),
+            ("u",),
+            ("g",),
+            ("G", "w"),
+            ("E",),
+            ("slash", *"score", "enter"),
+            ("N",),
+            ("slash",),
+        ):
             await pilot.press(*keys)
             await quiet(pilot)
             check_layout(app)
@@ -107,8 +129,12 @@ async def test_every_size(log: Path, size: tuple[int, int], ascii_only: bool) ->
         check_layout(app)
 
 
-@pytest.mark.parametrize("sizes", [((140, 45), (60, 20)), ((60, 20), (60, 9)), ((60, 9), (140, 45))])
-async def test_another_size_is_filled_to_the_newest_line(log: Path, sizes: tuple[tuple[int, int], ...]) -> None:
+@pytest.mark.parametrize(
+    "sizes", [((140, 45), (60, 20)), ((60, 20), (60, 9)), ((60, 9), (140, 45))]
+)
+async def test_another_size_is_filled_to_the_newest_line(
+    log: Path, sizes: tuple[tuple[int, int], ...]
+) -> None:
     app = loaded(log.parent)
     async with app.run_test(size=sizes[0]) as pilot:
         await opened(pilot)
@@ -133,7 +159,9 @@ async def test_the_newest_lines_folded(log: Path) -> None:
         assert "following" in lines(app)[0]
         await pilot.press("u")
         await settle(pilot)
-        assert "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]" in rows(pilot)
+        assert "   403 (WorkerDict pid=101) loading shard 101 [repeated 7x across cluster]" in rows(
+            pilot
+        )
         await pilot.press("escape")
         await settle(pilot)
         assert app.screen is dashboard(app)
@@ -186,7 +214,9 @@ async def test_search(log: Path) -> None:
         assert app.screen._seeker.query is None
 
 
-async def test_follows_and_writes_only_what_is_new(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_follows_and_writes_only_what_is_new(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(log.parent)
     async with app.run_test(size=(100, 20)) as pilot:
         screen = await opened(pilot)
@@ -206,7 +236,10 @@ async def test_follows_and_writes_only_what_is_new(log: Path, monkeypatch: pytes
         monkeypatch.setattr(
             LogRows,
             "refresh",
-            lambda rows, *regions, **more: (refreshed.extend(regions), refresh(rows, *regions, **more))[1],
+            lambda rows, *regions, **more: (
+                refreshed.extend(regions),
+                refresh(rows, *regions, **more),
+            )[1],
         )
         before = rows(pilot)
         with log.open("a") as file:
@@ -214,7 +247,9 @@ async def test_follows_and_writes_only_what_is_new(log: Path, monkeypatch: pytes
         screen._look()
         await quiet(pilot)
         after = rows(pilot)
-        changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        changed = [
+            at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new
+        ]
         assert [after[at].split(maxsplit=1)[1] for at in changed] == ["a new line"]
         assert [region.y for region in refreshed] == changed
 
@@ -292,7 +327,8 @@ async def test_hostile_text(log: Path, size: tuple[int, int]) -> None:
             await quiet(pilot)
             check_layout(app)
             assert not any(
-                sign < " " or "\x7f" <= sign < "\xa0" or sign in "\u202e\u200d" for sign in "".join(lines(app))
+                sign < " " or "\x7f" <= sign < "\xa0" or sign in "\u202e\u200d"
+                for sign in "".join(lines(app))
             )
 
 
@@ -410,7 +446,9 @@ async def test_records_are_told_and_a_line_is_shown_in_full(log: Path) -> None:
         assert '{"step": 1, "data"' in rows(pilot)[0], "unfolded as it was printed"
         await pilot.press("u", "slash", *"ppo_kl", "enter")
         await quiet(pilot)
-        assert '"actor/ppo_kl": 0.0213' in marked(pilot), "where a hit is, the line as it was printed"
+        assert '"actor/ppo_kl": 0.0213' in marked(pilot), (
+            "where a hit is, the line as it was printed"
+        )
         await pilot.press("enter")
         await settle(pilot)
         assert isinstance(app.screen, LineScreen)
@@ -428,7 +466,13 @@ async def test_a_whole_line_at_every_size(log: Path, size: tuple[int, int]) -> N
     app = loaded(log.parent)
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
-        for keys in (("enter", "enter"), ("slash", *"xxx", "enter"), ("enter",), ("G",), ("right_square_bracket",)):
+        for keys in (
+            ("enter", "enter"),
+            ("slash", *"xxx", "enter"),
+            ("enter",),
+            ("G",),
+            ("right_square_bracket",),
+        ):
             await pilot.press(*keys)
             await settle(pilot)
             check_layout(app)

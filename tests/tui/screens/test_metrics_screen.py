@@ -24,11 +24,11 @@ from watching import (
 )
 
 from verl_tui.records import Batch, Rows, SourceStatus
+from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.metric_grid import MetricGrid, Tile
 from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.state_file import StateFile, UserState
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
@@ -37,19 +37,26 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.monitor import Monitor
+    from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.widgets.chart_data import ChartData
 
 SIZES = [(140, 45), (80, 24), (40, 12), (20, 6)]
-KEYS = tuple(f"{prefix}/m{n}" for prefix in ("actor", "critic", "val-core/gsm8k") for n in range(12))
+KEYS = tuple(
+    f"{prefix}/m{n}" for prefix in ("actor", "critic", "val-core/gsm8k") for n in range(12)
+)
 
 
-def write_metrics(directory: Path, name: str = "run", steps: int = 20, keys: tuple[str, ...] = KEYS) -> Path:
+def write_metrics(
+    directory: Path, name: str = "run", steps: int = 20, keys: tuple[str, ...] = KEYS
+) -> Path:
     log = directory / name / "log.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text(
         "".join(
-            json.dumps({"step": step, "data": {key: float(step * n % 17) for n, key in enumerate(keys)}}) + "\n"
+            json.dumps(
+                {"step": step, "data": {key: float(step * n % 17) for n, key in enumerate(keys)}}
+            )
+            + "\n"
             for step in range(1, steps + 1)
         )
     )
@@ -63,7 +70,9 @@ def screen(app: VerlApp) -> MetricsScreen:
 
 def tiles(app: VerlApp) -> list[str]:
     """Return the keys of the charts on the page, in order."""
-    return [tile.drawn[1] for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display]
+    return [
+        tile.drawn[1] for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display
+    ]
 
 
 async def opened(pilot: Pilot[Any], *keys: str) -> None:
@@ -130,7 +139,11 @@ async def test_groups_begin_shelves(tmp_path: Path) -> None:
     app = loaded(write_metrics(tmp_path, keys=(*KEYS, "alone", "odd/one")))
     async with app.run_test(size=(140, 60)) as pilot:
         await opened(pilot)
-        heads = [line.strip() for line in lines(app) if line.startswith(("actor  ", "critic  ", "val-core/gsm8k  "))]
+        heads = [
+            line.strip()
+            for line in lines(app)
+            if line.startswith(("actor  ", "critic  ", "val-core/gsm8k  "))
+        ]
         assert heads[:2] == ["actor  1–3 of 12", "actor  4–6 of 12"]
         await press(pilot, "G")
         assert any(line.startswith("other  2") for line in lines(app))
@@ -228,7 +241,11 @@ async def test_sorting(tmp_path: Path) -> None:
         await press(pilot, "s")
         await drawn(pilot)
         assert "last▼" in lines(app)[1]
-        assert [line.split()[:2] for line in lines(app)[2:5]] == [["c", "6"], ["a", "3"], ["b", "0"]]
+        assert [line.split()[:2] for line in lines(app)[2:5]] == [
+            ["c", "6"],
+            ["a", "3"],
+            ["b", "0"],
+        ]
         await press(pilot, "S")
         await drawn(pilot)
         assert [line.split()[0] for line in lines(app)[2:5]] == ["b", "a", "c"]
@@ -309,7 +326,9 @@ async def test_follows_the_shown_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("view", ["", "v"])
-async def test_nothing_new_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str) -> None:
+async def test_nothing_new_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, *view)
@@ -326,7 +345,11 @@ async def test_a_new_step_shows(tmp_path: Path, view: str) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, *view)
         assert "-777" not in text(app)
-        batch = Batch("run", SourceStatus("more.jsonl", "verl file logger"), (Rows(KEYS, [21], [[-777.0]] * 36, [99]),))
+        batch = Batch(
+            "run",
+            SourceStatus("more.jsonl", "verl file logger"),
+            (Rows(KEYS, [21], [[-777.0]] * 36, [99]),),
+        )
         app._monitor.apply(batch, NOW)
         app._paint()
         await settle(pilot)
@@ -360,7 +383,13 @@ async def test_a_click_chooses(tmp_path: Path) -> None:
 
 
 async def test_hostile_names(tmp_path: Path) -> None:
-    hostile = ("[red]not red[/red] [/", "数学/强化学习" * 12, "n" * 200, "a\tb\x1b[31m\u202e", "x/y/" * 20)
+    hostile = (
+        "[red]not red[/red] [/",
+        "数学/强化学习" * 12,
+        "n" * 200,
+        "a\tb\x1b[31m\u202e",
+        "x/y/" * 20,
+    )
     app = loaded(write_metrics(tmp_path, keys=hostile))
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(pilot)
@@ -389,11 +418,13 @@ async def test_looks_are_those_of_all_charts(tmp_path: Path) -> None:
         assert dashboard(app).query_one(ChartsPanel).look.log_y
 
 
-# -- one cursor and one window, as on the dashboard -------------------------------------------------------------------
+# -- one cursor and one window, as on the dashboard ------------------------------------------------
 
 
 def cursors(app: VerlApp) -> set[int | None]:
-    return {tile.cursor for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display}
+    return {
+        tile.cursor for tile in app.screen.query(Tile) if tile.drawn is not None and tile.display
+    }
 
 
 async def test_one_cursor_reads_all_charts(tmp_path: Path) -> None:
@@ -421,7 +452,11 @@ async def test_one_window_for_all_charts(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, "plus", "plus", "H")
         await drawn(pilot)
-        ends = {(tile.data.first_step, tile.data.last_step) for tile in app.screen.query(Tile) if tile.drawn}
+        ends = {
+            (tile.data.first_step, tile.data.last_step)
+            for tile in app.screen.query(Tile)
+            if tile.drawn
+        }
         ((first, last),) = ends
         assert first is not None
         assert last == first + 100
@@ -447,7 +482,9 @@ async def test_times_nobody_knows_are_said_once(tmp_path: Path) -> None:
         for keys in ([], ["m"]):
             await press(pilot, *keys, "x")
             await settle(pilot)
-            assert sum("no times" in notification.message for notification in app._notifications) == 1
+            assert (
+                sum("no times" in notification.message for notification in app._notifications) == 1
+            )
             app.clear_notifications()
             await pilot.pause(0.4)
             assert text(app).count("no times are known") <= 1

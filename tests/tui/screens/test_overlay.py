@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("key", ["C", "c", "t", "i", "A"])
-async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(tmp_path: Path, key: str) -> None:
+async def test_an_overlay_fills_the_screen_unless_that_is_far_wider(
+    tmp_path: Path, key: str
+) -> None:
     app = loaded(write_run(tmp_path, "run", 3))
     async with app.run_test(size=(60, 20)) as pilot:
         await press(pilot, key)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual.widgets import Input
-from tui.watching import NOW, check_layout, count_frames, dashboard, lines, loaded, press, settle, text, until
+from tui.watching import (
+    NOW,
+    check_layout,
+    count_frames,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    settle,
+    text,
+    until,
+)
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -18,7 +29,7 @@ from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.document_rows import DocumentRows
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,20 +76,29 @@ def row(step: int, index: int, **more: Any) -> dict[str, Any]:
 
 def write(directory: Path, step: int, rows: Sequence[dict[str, Any]]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{step}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    (directory / f"{step}.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8"
+    )
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run with training dumps of steps 1 to 4 and validation dumps of steps 2 and 4."""
-    values = "".join(json.dumps({"step": step, "data": {"critic/score/mean": 0.5}}) + "\n" for step in range(1, 5))
+    values = "".join(
+        json.dumps({"step": step, "data": {"critic/score/mean": 0.5}}) + "\n"
+        for step in range(1, 5)
+    )
     folder = tmp_path / "grpo"
     folder.mkdir()
     (folder / "verl.jsonl").write_text(values)
     for step in range(1, 5):
         write(folder / "rollouts", step, [row(step, index) for index in range(6)])
     for step in (2, 4):
-        write(folder / "validation", step, [row(step, index, output=f"validated {step}-{index}") for index in range(3)])
+        write(
+            folder / "validation",
+            step,
+            [row(step, index, output=f"validated {step}-{index}") for index in range(3)],
+        )
     return folder
 
 
@@ -110,7 +130,7 @@ async def type_filter(pilot: Pilot[Any], words: str) -> None:
     await settle(pilot)
 
 
-# -- opening -----------------------------------------------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -119,7 +139,21 @@ async def test_every_size(run: Path, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await press(pilot, "o")
         await until(pilot, lambda: screen(app).browse.listing.complete)
-        for keys in ("n", "tab", "n", "tab", "a", "escape", "h", "escape", "slash", "escape", "G", "s", "v"):
+        for keys in (
+            "n",
+            "tab",
+            "n",
+            "tab",
+            "a",
+            "escape",
+            "h",
+            "escape",
+            "slash",
+            "escape",
+            "G",
+            "s",
+            "v",
+        ):
             await pilot.press(keys)
             await settle(pilot)
             check_layout(app)
@@ -137,7 +171,15 @@ async def test_what_is_seen(run: Path) -> None:
         assert "6 rows · score 0.5 ± 0.5 · dead groups 0%" in shown[1]
         assert "group 1: 1/3" in shown[2]
         assert "acc" in shown[2]
-        for words in ("1 prompt", "question 0", "2 response", "answer 4-0", "3 ground truth", "42", "acc  0"):
+        for words in (
+            "1 prompt",
+            "question 0",
+            "2 response",
+            "answer 4-0",
+            "3 ground truth",
+            "42",
+            "acc  0",
+        ):
             assert words in text(app)
 
 
@@ -163,7 +205,9 @@ async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(run: Pat
         panel.go_to(2)
         await until(pilot, lambda: "answer 2-0" in text(app))
         await press(pilot, "n", "enter")
-        await until(pilot, lambda: isinstance(app.screen, SamplesScreen) and at(app) == (2, False, 1))
+        await until(
+            pilot, lambda: isinstance(app.screen, SamplesScreen) and at(app) == (2, False, 1)
+        )
         await press(pilot, "N", "n", "o", "q")
         assert app.screen is dashboard(app)
         assert panel.shown is not None
@@ -202,7 +246,7 @@ async def test_no_samples(tmp_path: Path) -> None:
         assert app.screen is dashboard(app)
 
 
-# -- moving ------------------------------------------------------------------------------------------------------------
+# -- moving ----------------------------------------------------------------------------------------
 
 
 async def test_walks_through_samples_and_steps(run: Path) -> None:
@@ -210,9 +254,24 @@ async def test_walks_through_samples_and_steps(run: Path) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app)
         for key, place in [
-            *(("n", (4, False, 1)), ("p", (4, False, 0)), ("N", (3, False, 0)), ("b", (3, False, 1))),
-            *(("b", (3, False, 3)), ("w", (3, False, 4)), ("N", (2, False, 4)), ("P", (3, False, 4))),
-            *(("n", (3, False, 5)), ("n", (2, False, 0)), ("p", (3, False, 5)), ("v", (4, True, 0))),
+            *(
+                ("n", (4, False, 1)),
+                ("p", (4, False, 0)),
+                ("N", (3, False, 0)),
+                ("b", (3, False, 1)),
+            ),
+            *(
+                ("b", (3, False, 3)),
+                ("w", (3, False, 4)),
+                ("N", (2, False, 4)),
+                ("P", (3, False, 4)),
+            ),
+            *(
+                ("n", (3, False, 5)),
+                ("n", (2, False, 0)),
+                ("p", (3, False, 5)),
+                ("v", (4, True, 0)),
+            ),
             *(("N", (2, True, 0)), ("N", (2, True, 0)), ("v", (2, False, 0)), ("f", (4, False, 0))),
         ]:
             await pilot.press(key)
@@ -231,7 +290,9 @@ async def test_follows_the_newest_step_until_the_user_moves(run: Path) -> None:
         def grow(step: int) -> None:
             write(run / "rollouts", step, [row(step, index) for index in range(2)])
             path = run / "rollouts" / f"{step}.jsonl"
-            samples.add_dump(type(dump)(step, str(path), validation=False, size=path.stat().st_size))
+            samples.add_dump(
+                type(dump)(step, str(path), validation=False, size=path.stat().st_size)
+            )
             app._paint()
 
         grow(5)
@@ -269,7 +330,11 @@ async def test_ends_while_samples_are_read(run: Path) -> None:
 
 
 async def test_scrolls_long_texts_to_their_end(run: Path) -> None:
-    write(run / "rollouts", 4, [row(4, 0, output="answer 4-0 " + " ".join(map(str, range(30_000))) + " the end")])
+    write(
+        run / "rollouts",
+        4,
+        [row(4, 0, output="answer 4-0 " + " ".join(map(str, range(30_000))) + " the end")],
+    )
     app = loaded(run)
     async with app.run_test(size=(100, 30)) as pilot:
         await start(pilot, app)
@@ -285,7 +350,7 @@ async def test_scrolls_long_texts_to_their_end(run: Path) -> None:
         await until(pilot, lambda: "answer 4-0" in text(app))
 
 
-# -- filter, search, order ---------------------------------------------------------------------------------------------
+# -- filter, search, order -------------------------------------------------------------------------
 
 
 async def test_filters_by_numbers_and_texts(run: Path) -> None:
@@ -299,21 +364,32 @@ async def test_filters_by_numbers_and_texts(run: Path) -> None:
         await type_filter(pilot, "4-[23]")
         await until(pilot, lambda: screen(app).browse.listing.visible == [2, 3])
         await press(pilot, "N")
-        await until(pilot, lambda: screen(app).browse.listing.complete and screen(app).browse.listing.visible == [])
+        await until(
+            pilot,
+            lambda: (
+                screen(app).browse.listing.complete and screen(app).browse.listing.visible == []
+            ),
+        )
         assert "nothing matches" in text(app)
         await press(pilot, "escape")
         await until(pilot, lambda: len(screen(app).browse.listing.visible) == 6)
 
 
 async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
-    write(run / "rollouts", 4, [row(4, 0, input="needle\n" + "x\n" * 30, output="answer 4-0\n" * 200 + "a Needle")])
+    write(
+        run / "rollouts",
+        4,
+        [row(4, 0, input="needle\n" + "x\n" * 30, output="answer 4-0\n" * 200 + "a Needle")],
+    )
     app = loaded(run)
     async with app.run_test(size=(100, 30)) as pilot:
         await start(pilot, app)
         await type_filter(pilot, "needle")
         await until(pilot, lambda: screen(app).browse.listing.complete)
         await press(pilot, "full_stop")
-        await until(pilot, lambda: "hit 1/2" in text(app) and "needle" in text(app).split("1 prompt")[1])
+        await until(
+            pilot, lambda: "hit 1/2" in text(app) and "needle" in text(app).split("1 prompt")[1]
+        )
         await press(pilot, "full_stop")
         await until(pilot, lambda: "hit 2/2" in text(app) and "a Needle" in text(app))
         await pilot.resize_terminal(90, 28)
@@ -332,7 +408,9 @@ async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
         ("acc>x", "number"),
     ],
 )
-async def test_what_cannot_be_understood_is_said_and_asked_again(run: Path, words: str, said: str) -> None:
+async def test_what_cannot_be_understood_is_said_and_asked_again(
+    run: Path, words: str, said: str
+) -> None:
     app = loaded(run)
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await start(pilot, app)
@@ -358,7 +436,7 @@ async def test_sorts_by_any_field(run: Path) -> None:
         assert at(app) == (4, False, 4)
 
 
-# -- one prompt --------------------------------------------------------------------------------------------------------
+# -- one prompt ------------------------------------------------------------------------------------
 
 
 async def test_all_answers_to_a_prompt(run: Path) -> None:
@@ -391,7 +469,7 @@ async def test_the_same_prompt_at_other_steps(run: Path) -> None:
         await until(pilot, lambda: at(app) == (2, True, 0))
 
 
-# -- folding -----------------------------------------------------------------------------------------------------------
+# -- folding ---------------------------------------------------------------------------------------
 
 
 async def test_folds(run: Path) -> None:
@@ -399,7 +477,12 @@ async def test_folds(run: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app)
         assert "▸ 1 prompt" in text(app)
-        for key, part in [("1", "prompt"), ("2", "response"), ("3", "ground truth"), ("4", "fields")]:
+        for key, part in [
+            ("1", "prompt"),
+            ("2", "response"),
+            ("3", "ground truth"),
+            ("4", "fields"),
+        ]:
             was = f"▸ {key} {part}" in text(app)
             await press(pilot, key)
             assert (f"▸ {key} {part}" in text(app)) is not was
@@ -407,7 +490,7 @@ async def test_folds(run: Path) -> None:
         assert "▸ 1 prompt" in text(app)
 
 
-# -- out of here -------------------------------------------------------------------------------------------------------
+# -- out of here -----------------------------------------------------------------------------------
 
 
 async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,7 +502,10 @@ async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert app.clipboard == "system words\n\nquestion 0\n\nanswer 4-0"
         await press(pilot, "Y")
         assert app.clipboard == "answer 4-0"
-        assert any("copied answer 4-0; tmux needs set-clipboard on" in note.message for note in app._notifications)
+        assert any(
+            "copied answer 4-0; tmux needs set-clipboard on" in note.message
+            for note in app._notifications
+        )
         await press(pilot, "n")
         await until(pilot, lambda: "汉" in text(app))
         await press(pilot, "Y")
@@ -435,27 +521,38 @@ async def test_exports(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     app = loaded(run, out)
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app, "x")
-        await until(pilot, lambda: any("1 sample in " in note.message for note in app._notifications))
+        await until(
+            pilot, lambda: any("1 sample in " in note.message for note in app._notifications)
+        )
         await type_filter(pilot, "score=1")
         await press(pilot, "X")
-        await until(pilot, lambda: any("3 samples in " in note.message for note in app._notifications))
+        await until(
+            pilot, lambda: any("3 samples in " in note.message for note in app._notifications)
+        )
     names = sorted(path.name for path in out.iterdir())
     assert [name.split("step-4-")[1] for name in names] == ["3-samples.jsonl", "sample-1.jsonl"]
     rows = [json.loads(line) for line in (out / names[0]).read_text().splitlines()]
     assert rows == [row(4, index) for index in (1, 3, 5)]  # as the dump has them
-    assert list(load([str(out)], Config(), NOW).runs) == []  # no log of a run, though it lies in its directory
+    assert (
+        list(load([str(out)], Config(), NOW).runs) == []
+    )  # no log of a run, though it lies in its directory
     assert len(load([str(out / names[0])], Config(), NOW).runs) == 1  # but it can be looked at
 
 
-async def test_where_nothing_can_be_written(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verl_tui.tui.samples.export.Path.cwd", lambda: tmp_path / "missing")
+async def test_where_nothing_can_be_written(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("verl_tui.rendering.samples.export.Path.cwd", lambda: tmp_path / "missing")
     app = loaded(run)
     async with app.run_test(size=(120, 40)) as pilot:
         await start(pilot, app, "x")
-        assert any(f"cannot write to {tmp_path}/missing: No such" in note.message for note in app._notifications)
+        assert any(
+            f"cannot write to {tmp_path}/missing: No such" in note.message
+            for note in app._notifications
+        )
 
 
-# -- robust ------------------------------------------------------------------------------------------------------------
+# -- robust ----------------------------------------------------------------------------------------
 
 
 async def test_what_has_not_changed_is_not_sent(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -475,13 +572,34 @@ async def test_what_has_not_changed_is_not_sent(run: Path, monkeypatch: pytest.M
 async def test_hostile_texts(run: Path, words: str) -> None:
     fields = {f"{words[:40]} {index}": index if index % 2 else words[:300] for index in range(200)}
     odd = {"score": float("nan"), "acc": float("inf")}
-    rows = [row(4, 0), row(4, 1, input=words, output=words, gts=words, uid=words[:50], **fields, **odd)]
+    rows = [
+        row(4, 0),
+        row(4, 1, input=words, output=words, gts=words, uid=words[:50], **fields, **odd),
+    ]
     write(run / "rollouts", 4, rows)
     app = loaded(run, now=NOW)
     async with app.run_test(size=(90, 24)) as pilot:
         await start(pilot, app, "n")
         await until(pilot, lambda: at(app) == (4, False, 1))
-        for keys in ("u", "G", "a", "enter", "h", "escape", "s", "s", "s", "s", "s", "2", "b", "w", "tab", "G", "y"):
+        for keys in (
+            "u",
+            "G",
+            "a",
+            "enter",
+            "h",
+            "escape",
+            "s",
+            "s",
+            "s",
+            "s",
+            "s",
+            "2",
+            "b",
+            "w",
+            "tab",
+            "G",
+            "y",
+        ):
             await pilot.press(keys)
             await settle(pilot)
             check_layout(app)
@@ -493,7 +611,9 @@ async def test_hostile_texts(run: Path, words: str) -> None:
 async def test_a_broken_dump_breaks_nothing(run: Path) -> None:
     path = run / "rollouts" / "4.jsonl"
     good = json.dumps(row(4, 0))
-    path.write_bytes(f"{good}\n{{broken\n[1, 2]\n{good[:50]}\n".encode() + b"\xff\xfe\n" + good.encode())
+    path.write_bytes(
+        f"{good}\n{{broken\n[1, 2]\n{good[:50]}\n".encode() + b"\xff\xfe\n" + good.encode()
+    )
     app = loaded(run)
     async with app.run_test(size=(100, 30)) as pilot:
         await start(pilot, app)

@@ -13,19 +13,32 @@ from rich.cells import cell_len
 from textual.app import App
 
 from verl_tui.records import Batch, Rows, SourceStatus, Unreadable
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.session.source_status import not_reached, passed_over
 from verl_tui.runs.run import Run
-from verl_tui.sources.addresses import Unreached
-from verl_tui.sources.passed import PassedOver
+from verl_tui.sources.discovery.passed_over import PassedOver
+from verl_tui.sources.http.addresses import Unreached
 from verl_tui.tui.screens.sources import SourcesScreen, source_rows
-from verl_tui.tui.view import View
-from verl_tui.tui.why import not_reached, passed_over
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
 
 NOW = 10_000.0
-LOG = SourceStatus("/data/runs/grpo/train.log", "verl console", 2, 0, 12_345, 2, 98_700_000, 123_400_000, NOW - 70)
-DOWN = SourceStatus("/data/runs/grpo/m.jsonl", "verl file logger", 3, 1, 120, 0, 3400, 3400, NOW - 900, "no permission")
+LOG = SourceStatus(
+    "/data/runs/grpo/train.log", "verl console", 2, 0, 12_345, 2, 98_700_000, 123_400_000, NOW - 70
+)
+DOWN = SourceStatus(
+    "/data/runs/grpo/m.jsonl",
+    "verl file logger",
+    3,
+    1,
+    120,
+    0,
+    3400,
+    3400,
+    NOW - 900,
+    "no permission",
+)
 HOSTILE = "[red]x[/INST] [@click=app.quit] \x1b[2J\x9b \u202e 汉字👨\u200d👩\u200d👧 "
 
 
@@ -35,7 +48,12 @@ def add(run: Run, status: SourceStatus, *lines: Unreadable) -> None:
 
 def grpo() -> Run:
     run = Run("grpo")
-    add(run, LOG, Unreadable(812, "not JSON", '{"step": 12'), Unreadable(91_234, "no number", "[red] step:12 - x:y"))
+    add(
+        run,
+        LOG,
+        Unreadable(812, "not JSON", '{"step": 12'),
+        Unreadable(91_234, "no number", "[red] step:12 - x:y"),
+    )
     add(run, DOWN)
     return run
 
@@ -55,7 +73,10 @@ def view_of(
 
 
 def test_what_is_passed_over_is_listed_with_its_reason() -> None:
-    passed = (PassedOver("/data/runs/b.log", "of no known format"), PassedOver("/data/runs/c", "no log in it"))
+    passed = (
+        PassedOver("/data/runs/b.log", "of no known format"),
+        PassedOver("/data/runs/c", "no log in it"),
+    )
     assert texts(view_of(grpo(), passed=passed), 60)[:4] == [
         "passed over: 2",
         "/data/runs/b.log  of no known format",
@@ -137,10 +158,23 @@ def test_narrow() -> None:
 def test_many_files_of_one_kind_share_a_row_unless_something_is_wrong() -> None:
     run = Run("grpo")
     for step in range(300):
-        add(run, SourceStatus(f"/data/rollouts/{step}.jsonl", "rollout dump", 4, 0, 64, 0, 1000, 1000, NOW - step))
-    add(run, SourceStatus("/data/rollouts/300.jsonl", "rollout dump", 4, 0, 0, 0, 0, 1000, NOW, "vanished"))
+        add(
+            run,
+            SourceStatus(
+                f"/data/rollouts/{step}.jsonl", "rollout dump", 4, 0, 64, 0, 1000, 1000, NOW - step
+            ),
+        )
+    add(
+        run,
+        SourceStatus(
+            "/data/rollouts/300.jsonl", "rollout dump", 4, 0, 0, 0, 0, 1000, NOW, "vanished"
+        ),
+    )
     shown = texts(view_of(run), 120)
-    assert [line.split()[0] for line in shown[2:4]] == ["/data/rollouts/*.jsonl", "/data/rollouts/300.jsonl"]
+    assert [line.split()[0] for line in shown[2:4]] == [
+        "/data/rollouts/*.jsonl",
+        "/data/rollouts/300.jsonl",
+    ]
     assert "(300 files)" in shown[2]
     assert "19,200" in shown[2]
     assert "300 kB" in shown[2]
@@ -164,13 +198,20 @@ def test_says_so_where_there_is_nothing() -> None:
 
 def test_problems_and_what_is_waited_for() -> None:
     view = view_of(None, problems=("/none: no such file",), waiting=("/later: no log yet",))
-    assert texts(view, 80)[:5] == ["problems", "/none: no such file", "", "waiting for", "/later: no log yet"]
+    assert texts(view, 80)[:5] == [
+        "problems",
+        "/none: no such file",
+        "",
+        "waiting for",
+        "/later: no log yet",
+    ]
     assert roles(view, 80)["/none: no such file"] == "down"
 
 
 STATUS = st.builds(
     SourceStatus,
-    path=st.sampled_from(["/a/1.jsonl", "/a/2.jsonl", f"/{HOSTILE}/3", "/" + "汉" * 90]) | st.text(),
+    path=st.sampled_from(["/a/1.jsonl", "/a/2.jsonl", f"/{HOSTILE}/3", "/" + "汉" * 90])
+    | st.text(),
     format=st.sampled_from(["verl console", "samples"]),
     records=st.integers(0, 10**12),
     unreadable=st.integers(0, 10**6),
@@ -179,12 +220,20 @@ STATUS = st.builds(
     modified=st.none() | st.floats(-1e10, 1e10),
     problem=st.none() | st.just(HOSTILE) | st.text(),
 )
-UNREADABLE = st.builds(Unreadable, st.integers(1, 10**9), st.text() | st.just(HOSTILE), st.text() | st.just(HOSTILE))
+UNREADABLE = st.builds(
+    Unreadable, st.integers(1, 10**9), st.text() | st.just(HOSTILE), st.text() | st.just(HOSTILE)
+)
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(STATUS, st.lists(UNREADABLE, max_size=3)), max_size=8), st.integers(1, 200), st.booleans())
-def test_everything_fits(sources: list[tuple[SourceStatus, list[Unreadable]]], width: int, ascii: bool) -> None:
+@given(
+    st.lists(st.tuples(STATUS, st.lists(UNREADABLE, max_size=3)), max_size=8),
+    st.integers(1, 200),
+    st.booleans(),
+)
+def test_everything_fits(
+    sources: list[tuple[SourceStatus, list[Unreadable]]], width: int, ascii: bool
+) -> None:
     run = Run("grpo")
     for status, lines in sources:
         add(run, status, *lines)

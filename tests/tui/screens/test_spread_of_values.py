@@ -1,4 +1,6 @@
-"""Distributions on the screen: one chart with a band, the histogram at the cursor, one metric among all."""
+"""Distributions on the screen: one chart with a band, the histogram at the cursor, one metric among
+all.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ import pytest
 from watching import check_layout, dashboard, loaded, press, settle, text
 
 from verl_tui.distributions import QUANTILES
+from verl_tui.rendering.charts.renderer import Drawing
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.reading import ReadOut
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.read_out import ReadOut
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +48,15 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)
-        data = {chart.data.key: chart.data for chart in dashboard(app).query_one(ChartsPanel).charts}
-        assert list(data) == ["rewards/mean", "actor/pg_loss", "response_lengths/p50", "correct/mean"]
+        data = {
+            chart.data.key: chart.data for chart in dashboard(app).query_one(ChartsPanel).charts
+        }
+        assert list(data) == [
+            "rewards/mean",
+            "actor/pg_loss",
+            "response_lengths/p50",
+            "correct/mean",
+        ]
         assert [len(one.spread) for one in data.values()] == [5, 0, 5, 5]
         assert data["rewards/mean"].title == "reward"
         middle = data["rewards/mean"].spread[2]
@@ -89,7 +98,9 @@ async def test_quantiles_of_zeros_and_ones_are_not_shaded(log: Path) -> None:
         for chart in dashboard(app).query_one(ChartsPanel).charts:
             rows = Drawing().rows(chart.data, 60, 12)
             shaded = "quartiles" in {role for row in rows for _, role in row}
-            assert shaded is (chart.data.key in ("rewards/mean", "response_lengths/p50")), chart.data.key
+            assert shaded is (chart.data.key in ("rewards/mean", "response_lengths/p50")), (
+                chart.data.key
+            )
 
 
 async def test_all_metrics_list_a_distribution_once(log: Path) -> None:
@@ -100,4 +111,8 @@ async def test_all_metrics_list_a_distribution_once(log: Path) -> None:
         await press(pilot, "v")
         for key in ("rewards/mean", "response_lengths/p50", "correct/mean", "actor/pg_loss"):
             assert key in text(app)
-        assert not [name for name in (*QUANTILES, "min", "max") if name != "p50" and f"/{name} " in text(app)]
+        assert not [
+            name
+            for name in (*QUANTILES, "min", "max")
+            if name != "p50" and f"/{name} " in text(app)
+        ]

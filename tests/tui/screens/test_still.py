@@ -9,7 +9,7 @@ import pytest
 from textual.screen import Screen
 from watching import dashboard, lines, loaded, press, settle, showing, write_run
 
-from verl_tui.tui.screens.still import StillScreen
+from verl_tui.tui.terminal.buffered_screen import StillScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,9 @@ KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "question_mark", "enter")
 
 
 @pytest.mark.parametrize("size", [(140, 45), (60, 20), (40, 12)])
-async def test_a_screen_opens_as_it_would_be_drawn_again(demo: Monitor, size: tuple[int, int]) -> None:
+async def test_a_screen_opens_as_it_would_be_drawn_again(
+    demo: Monitor, size: tuple[int, int]
+) -> None:
     app = showing(demo)
     async with app.run_test(size=size) as pilot:
         for key in KEYS:
@@ -77,7 +79,9 @@ async def test_screens_far_behind_the_front_one_take_another_size(
             assert front[2:] == wanted[0][2:]
 
 
-async def test_nothing_is_painted_before_it_is_drawn(demo: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_painted_before_it_is_drawn(
+    demo: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     painted: Counter[str] = Counter()
     paint = Screen._compositor_refresh
 

@@ -12,11 +12,21 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from watching import NOW, check_layout, loaded, press, settle, showing, text
 
-from verl_tui.records import SAMPLES, Batch, Event, EventKind, Progress, Rows, Sample, Settings, SourceStatus
+from verl_tui.records import (
+    SAMPLES,
+    Batch,
+    Event,
+    EventKind,
+    Progress,
+    Rows,
+    Sample,
+    Settings,
+    SourceStatus,
+)
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.timing_rows import timing_rows
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.timing import TimingScreen
-from verl_tui.tui.screens.timing_rows import timing_rows
-from verl_tui.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +42,12 @@ def timed(columns: Mapping[str, Sequence[float]], total: int | None = None, **sa
     run = Run("grpo")
     count = len(next(iter(columns.values()), ()))
     values = [list(column) for column in columns.values()]
-    records: list[Any] = [Rows(tuple(columns), range(1, count + 1), values, range(count))] if count else []
-    run.apply(Batch("grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))), NOW)
+    records: list[Any] = (
+        [Rows(tuple(columns), range(1, count + 1), values, range(count))] if count else []
+    )
+    run.apply(
+        Batch("grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))), NOW
+    )
     return run
 
 
@@ -55,7 +69,9 @@ def validating(count: int = 43, total: int = 100) -> Run:
 
 def stepless(format: str, *records: Record) -> Run:
     run = Run("grpo")
-    run.apply(Batch("grpo", SourceStatus("a", format, modified=NOW, records=len(records)), records), NOW)
+    run.apply(
+        Batch("grpo", SourceStatus("a", format, modified=NOW, records=len(records)), records), NOW
+    )
     return run
 
 
@@ -116,7 +132,9 @@ def test_each_of_the_newest_steps() -> None:
     assert len(shown) == start + 9
     assert shown[start + 5].startswith("40 █")
     assert shown[start + 5].endswith("100 s")
-    assert shown[start + 5].count("▄") == pytest.approx(2 * shown[start + 5].count("█") * 1.5, abs=3)
+    assert shown[start + 5].count("▄") == pytest.approx(
+        2 * shown[start + 5].count("█") * 1.5, abs=3
+    )
     assert shown[start + 6].endswith("40.0 s")
     assert "▄" not in shown[start + 6]
 
@@ -141,12 +159,21 @@ def test_overlap_is_said() -> None:
         (None, "No run yet, so nothing has taken any time."),
         (Run("new"), "No step yet."),
         (stepless(SAMPLES, Sample(None, "2+2?", "4")), "An evaluation makes no steps."),
-        (stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)), "It ended before its first step."),
+        (
+            stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)),
+            "It ended before its first step.",
+        ),
         (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
         (timed({"reward": [0.5] * 9}), "step 9, of how many nothing tells"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
-        (timed({"step_time": [9.0] * 9}), "when it is done cannot be told: nothing says how many steps there are"),
-        (timed({"reward": [0.5] * 9}, 10), "when it is done cannot be told: nothing says how long a step takes"),
+        (
+            timed({"step_time": [9.0] * 9}),
+            "when it is done cannot be told: nothing says how many steps there are",
+        ),
+        (
+            timed({"reward": [0.5] * 9}, 10),
+            "when it is done cannot be told: nothing says how long a step takes",
+        ),
         (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
     ],
 )
@@ -163,8 +190,12 @@ def test_everything_fits(width: int) -> None:
 
 def test_a_note_that_is_cut_says_so() -> None:
     columns = {"timing_s/step": [20.0] * 6, "perf/total_num_tokens": [1000.0] * 6}
-    whole = next(line for line in texts(view_of(timed(columns, 50)), 120) if line.endswith("/ timing_s/step"))
-    cut = next(line for line in texts(view_of(timed(columns, 50)), len(whole) - 1) if whole[:40] in line)
+    whole = next(
+        line for line in texts(view_of(timed(columns, 50)), 120) if line.endswith("/ timing_s/step")
+    )
+    cut = next(
+        line for line in texts(view_of(timed(columns, 50)), len(whole) - 1) if whole[:40] in line
+    )
     assert cut == whole[: len(whole) - 2] + "…"
 
 
@@ -173,16 +204,24 @@ NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "ti
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1), st.integers(1, 130))
+@given(
+    st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1),
+    st.integers(1, 130),
+)
 @example(
-    {"timing_s/gen": [0, 0, 9e307, 0, 0, 0], "timing_s/step": [0.0] * 6, "timing_s/数学": [0, 0, 9e307, 0, 0, 0]}, 34
+    {
+        "timing_s/gen": [0, 0, 9e307, 0, 0, 0],
+        "timing_s/step": [0.0] * 6,
+        "timing_s/数学": [0, 0, 9e307, 0, 0, 0],
+    },
+    34,
 )
 def test_numbers_of_any_kind_raise_nothing(columns: dict[str, list[float]], width: int) -> None:
     for row in timing_rows(view_of(timed(columns, 50)), width):
         assert cell_len("".join(text for text, _ in row)) <= width
 
 
-# -- on a screen ------------------------------------------------------------------------------------------------------
+# -- on a screen -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "t"])
@@ -218,7 +257,9 @@ async def test_any_size(demo: Monitor) -> None:
 async def test_a_run_without_timers(tmp_path: Path) -> None:
     log = tmp_path / "run" / "verl_logs.jsonl"
     log.parent.mkdir()
-    log.write_text("".join(f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n' for n in range(5)))
+    log.write_text(
+        "".join(f'{{"scope": "rollout", "step": {n}, "reward_mean": 2.5}}\n' for n in range(5))
+    )
     app = loaded(log.parent)
     async with app.run_test(size=(60, 20)) as pilot:
         await press(pilot, "t")

@@ -1,4 +1,6 @@
-"""Charts to work with: one zoom, one cursor and one look, on the dashboard and over the full screen."""
+"""Charts to work with: one zoom, one cursor and one look, on the dashboard and over the full
+screen.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.pick_metric import PickMetric, matching
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.footer import Keys
-from verl_tui.tui.widgets.reading import ReadOut
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.read_out import ReadOut
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +45,10 @@ def log(tmp_path: Path) -> Path:
         }
         for step in range(1, STEPS + 1)
     ]
-    rows += [{"scope": "ppo", "step": row["step"], "policy_loss": 0.1 - row["step"] / 10_000} for row in rows]
+    rows += [
+        {"scope": "ppo", "step": row["step"], "policy_loss": 0.1 - row["step"] / 10_000}
+        for row in rows
+    ]
     path = tmp_path / "run" / "verl_logs.jsonl"
     path.parent.mkdir()
     samples = "".join(sample(step, f"answer {step}") for step in range(10, STEPS + 1, 10))
@@ -71,7 +76,7 @@ def chart_of(app: VerlApp, word: str) -> Chart:
     return next(chart for chart in charts(app) if word in chart.data.key)
 
 
-# -- the window -------------------------------------------------------------------------------------------------------
+# -- the window ------------------------------------------------------------------------------------
 
 
 async def test_all_charts_show_one_window(log: Path) -> None:
@@ -121,7 +126,13 @@ async def test_the_newest_step_is_followed_while_it_is_in_sight(log: Path) -> No
 def _grow(app: VerlApp, steps: range) -> None:
     (name,) = names(app)
     status = SourceStatus("/more.jsonl", "tutorial JSONL", 5, 1)
-    rows = Rows(("rollout/reward_mean",), [*steps], [[2.0] * len(steps)], [0] * len(steps), [NOW] * len(steps))
+    rows = Rows(
+        ("rollout/reward_mean",),
+        [*steps],
+        [[2.0] * len(steps)],
+        [0] * len(steps),
+        [NOW] * len(steps),
+    )
     app._monitor.apply(Batch(name, status, (rows,), live=True), NOW)
     app._tick()
 
@@ -176,7 +187,7 @@ async def test_a_window_on_an_axis_of_time_is_that_of_the_steps(log: Path) -> No
         assert (first, last) == (int(NOW - 10 * (STEPS - begin)), int(NOW - 10 * (STEPS - end)))
 
 
-# -- the cursor -------------------------------------------------------------------------------------------------------
+# -- the cursor ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("axes", [[], ["x"], ["x", "x"]])
@@ -186,7 +197,10 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         await press(pilot, *axes, "f3", "home")
         assert app._cursor == 1
         assert all(chart.cursor is not None for chart in charts(app))
-        assert len({chart.cursor for chart in charts(app) if chart.data.key.startswith("rollout/")}) == 1
+        assert (
+            len({chart.cursor for chart in charts(app) if chart.data.key.startswith("rollout/")})
+            == 1
+        )
         await press(pilot, "end", "enter")
         assert zoomed(app).cursor is not None
         await press(pilot, "home")
@@ -208,7 +222,9 @@ async def test_the_cursor_says_step_and_moment_exactly(log: Path) -> None:
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "enter", "x", "x", "left", "left")
         since = 10 * (STEPS - 2)
-        assert told(app).startswith(f"step {STEPS - 1} · 1h {since // 60 - 60:02d}m {since % 60:02d}s")
+        assert told(app).startswith(
+            f"step {STEPS - 1} · 1h {since // 60 - 60:02d}m {since % 60:02d}s"
+        )
         assert "@ 1h06m20s" in lines(app)[0]
         await press(pilot, "x", "x")
         for step in (STEPS - 1, STEPS - 3):
@@ -242,7 +258,7 @@ async def test_escape_takes_the_cursor_first_and_then_the_chart(log: Path) -> No
         assert app.screen is dashboard(app)
 
 
-# -- outliers and smoothing -------------------------------------------------------------------------------------------
+# -- outliers and smoothing ------------------------------------------------------------------------
 
 
 async def test_outliers_are_left_out_and_said_to_be(log: Path) -> None:
@@ -260,7 +276,7 @@ async def test_outliers_are_left_out_and_said_to_be(log: Path) -> None:
         assert not any("↑" in line for line in lines(app)[1:])
 
 
-# -- a second metric --------------------------------------------------------------------------------------------------
+# -- a second metric -------------------------------------------------------------------------------
 
 
 async def test_the_loss_gets_the_kl_beside_it(log: Path) -> None:
@@ -286,11 +302,15 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
         assert zoomed(app).data.right is not None
         assert zoomed(app).data.right.key == "ppo/policy_loss"
         await press(pilot, "a", "down", "up", "escape")
-        assert zoomed(app).data.right.key == "ppo/policy_loss", "whoever changes their mind changes nothing"
+        assert zoomed(app).data.right.key == "ppo/policy_loss", (
+            "whoever changes their mind changes nothing"
+        )
         await press(pilot, "a", *"not there", "enter")
         assert zoomed(app).data.right.key == "ppo/policy_loss"
         await press(pilot, "a", "enter")
-        assert zoomed(app).data.right.key == "rollout/kl_div", "what goes with the reward comes first"
+        assert zoomed(app).data.right.key == "rollout/kl_div", (
+            "what goes with the reward comes first"
+        )
         await press(pilot, "0")
         assert zoomed(app).data.right is None
 
@@ -302,7 +322,7 @@ def test_words_are_looked_for_in_key_and_label() -> None:
     assert matching([one], "kl reward") == []
 
 
-# -- sizes ------------------------------------------------------------------------------------------------------------
+# -- sizes -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -323,7 +343,9 @@ async def test_every_size_with_everything_on(log: Path, ascii_only: bool) -> Non
             assert not ascii_only or text(app).isascii()
 
 
-async def test_moving_about_leaves_the_footer_alone(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_moving_about_leaves_the_footer_alone(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f3", "left")
@@ -351,14 +373,17 @@ async def test_charts_out_of_sight_are_drawn_when_they_are_seen_again(log: Path)
         assert {chart.cursor for chart in charts(app)} == {1}
 
 
-# -- whose chart it is ------------------------------------------------------------------------------------------------
+# -- whose chart it is -----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def several(log: Path) -> list[Path]:
     """Three runs whose names differ in their middle only."""
     text = log.read_text(encoding="utf-8")
-    paths = [log.parent.parent / f"qwen3_8b_grpo_gsm8k_lr{rate}_seed1" / log.name for rate in ("1e-6", "5e-6", "1e-5")]
+    paths = [
+        log.parent.parent / f"qwen3_8b_grpo_gsm8k_lr{rate}_seed1" / log.name
+        for rate in ("1e-6", "5e-6", "1e-5")
+    ]
     for path in paths:
         path.parent.mkdir()
         path.write_text(text, encoding="utf-8")
@@ -400,6 +425,8 @@ async def test_a_second_metric_is_taken_once(log: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "enter", "a")
         for _ in range(2):
-            app.screen.query_one(Input).post_message(Input.Submitted(app.screen.query_one(Input), ""))
+            app.screen.query_one(Input).post_message(
+                Input.Submitted(app.screen.query_one(Input), "")
+            )
         await settle(pilot)
         assert isinstance(app.screen, ZoomScreen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from verl_tui.tui.widgets.apart import Shared, shared, short_name
+from verl_tui.rendering.text.short_names import Shared, shared, short_name
 
 SWEEP = [f"exp{number:03}_grpo_gsm8k_lr1e-6" for number in range(200)]
 

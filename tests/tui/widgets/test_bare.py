@@ -13,8 +13,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from verl_tui.tui.ascii import AsciiOnly
-from verl_tui.tui.widgets.bare import Bar
+from verl_tui.tui.terminal.ascii_filter import AsciiOnly
+from verl_tui.tui.terminal.fast_rows import Bar
 from verl_tui.tui.widgets.chart import Chart, ChartData
 from verl_tui.tui.widgets.rows import Rows
 
@@ -47,7 +47,9 @@ class Painted(App[None]):
 
 def cells(strips: Iterable[Strip]) -> list[list[tuple[str, Style]]]:
     """Return what is seen in each cell."""
-    return [[(sign, style or Style()) for text, style, _ in strip for sign in text] for strip in strips]
+    return [
+        [(sign, style or Style()) for text, style, _ in strip for sign in text] for strip in strips
+    ]
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
@@ -61,7 +63,9 @@ async def test_all_looks_as_textual_paints_it(theme: str, ascii_only: bool) -> N
         await pilot.pause()
         for widget in (*app.query(Rows), app.query_one(Chart)):
             for crop in (widget.outer_size.region, Region(3, 2, 20, 3)):
-                assert cells(widget.render_lines(crop)) == cells(Widget.render_lines(widget, crop)), (widget, crop)
+                assert cells(widget.render_lines(crop)) == cells(
+                    Widget.render_lines(widget, crop)
+                ), (widget, crop)
 
 
 async def test_other_rows_another_choice_and_another_theme_are_seen() -> None:

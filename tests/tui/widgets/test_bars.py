@@ -7,17 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.distributions import BINS, Bins, of_values
-from verl_tui.tui.widgets.bars import bars, words
+from verl_tui.tui.widgets.histogram import bars, words
 
 
 def test_words():
-    assert words(of_values([0.0] * 3 + [1.0]).bins) == "4 values from 0 to 1, 75% of them from 0 to 0.0333"
+    assert (
+        words(of_values([0.0] * 3 + [1.0]).bins)
+        == "4 values from 0 to 1, 75% of them from 0 to 0.0333"
+    )
     assert words(of_values([0.5] * 7).bins, "tokens") == "7 values, all 0.5 tokens"
-    assert words(Bins(0.0, 1.0, [0.0] * BINS)) == "0 values from 0 to 1, none of them from 0 to 0.0333"
+    assert (
+        words(Bins(0.0, 1.0, [0.0] * BINS)) == "0 values from 0 to 1, none of them from 0 to 0.0333"
+    )
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
-@given(counts=st.lists(st.floats(0, 1e6), min_size=BINS, max_size=BINS).filter(any), width=st.integers(1, 150))
+@given(
+    counts=st.lists(st.floats(0, 1e6), min_size=BINS, max_size=BINS).filter(any),
+    width=st.integers(1, 150),
+)
 def test_bars_fit_and_every_filled_bin_is_seen(ascii_only, counts, width):
     rows = bars(counts, width, 4, ascii_only=ascii_only)
     assert len(rows) == 4

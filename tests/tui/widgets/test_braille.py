@@ -9,15 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verl_tui.rendering.charts.axes import fit_scale, fit_window, sliding_window
+from verl_tui.rendering.charts.braille import (
+    Glyph,
+    Layer,
+    ascii_locale,
+    compose,
+    connect,
+    fill_gaps,
+)
+from verl_tui.rendering.charts.sparkline import gauge, sparkline
+from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.braille import Glyph, Layer, ascii_locale, compose, connect, fill_gaps
-from verl_tui.tui.widgets.numbers import compact, exact_step
-from verl_tui.tui.widgets.scale import fit_scale, fit_window, sliding_window
-from verl_tui.tui.widgets.spark import gauge, sparkline
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SINGLE_PRECISION = array("f", [0.003])[0]
-RUNS = st.lists(st.none() | st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1])))
+RUNS = st.lists(
+    st.none() | st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1]))
+)
 
 
 class Column:
@@ -73,7 +82,13 @@ def test_a_backdrop_gives_way():
 def test_glyphs_stand_on_dots_or_give_way_to_them():
     layer = Layer(3, 1, "line")
     layer.line([(3, 3), (3, 3)])
-    marks = {0: {0: Glyph("│", "cursor", yields=True), 1: Glyph("│", "cursor", yields=True), 2: Glyph("!", "odd")}}
+    marks = {
+        0: {
+            0: Glyph("│", "cursor", yields=True),
+            1: Glyph("│", "cursor", yields=True),
+            2: Glyph("!", "odd"),
+        }
+    }
     assert compose([layer], marks) == [(("⣀│", "cursor"), ("!", "odd"))]
 
 
@@ -157,7 +172,11 @@ def test_compact_is_at_most_seven_characters_and_near(value):
 
 
 def test_steps_are_exact_while_they_fit():
-    assert [exact_step(1200), exact_step(9_999_999), exact_step(12_345_678)] == ["1200", "9999999", "12.3M"]
+    assert [exact_step(1200), exact_step(9_999_999), exact_step(12_345_678)] == [
+        "1200",
+        "9999999",
+        "12.3M",
+    ]
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
@@ -228,7 +247,9 @@ def test_a_window_shows_its_steps(first, length, columns, fit):
     assert 0 <= window.column(first) <= window.column(first + length) < columns
     assert window.start <= first <= first + length <= window.end
     for step in (first, first + length):
-        assert window.step(window.column(step)) <= step < window.step(window.column(step)) + window.per
+        assert (
+            window.step(window.column(step)) <= step < window.step(window.column(step)) + window.per
+        )
     assert len(window.ticks(10)) <= columns / 20 + 2
 
 

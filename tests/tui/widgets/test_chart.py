@@ -11,12 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.app import App
 
+from verl_tui.rendering.charts.labels import ASCII, UNICODE, one_line
+from verl_tui.rendering.charts.renderer import Drawing
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, Line, Mark
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.labels import ASCII, UNICODE, one_line
 
-SIZES = [(1, 1), (2, 1), (1, 5), (5, 2), (7, 3), (20, 4), (23, 9), (24, 6), (40, 12), (80, 1), (80, 2), (200, 50)]
+SIZES = [
+    (1, 1),
+    (2, 1),
+    (1, 5),
+    (5, 2),
+    (7, 3),
+    (20, 4),
+    (23, 9),
+    (24, 6),
+    (40, 12),
+    (80, 1),
+    (80, 2),
+    (200, 50),
+]
 
 
 class Column:
@@ -65,7 +78,10 @@ class Screen(App):
 
     @property
     def lines(self):
-        return ["".join(segment.text for segment in strip) for strip in self.chart.render_lines(self.chart.size.region)]
+        return [
+            "".join(segment.text for segment in strip)
+            for strip in self.chart.render_lines(self.chart.size.region)
+        ]
 
 
 def rows(data, width=60, height=12, **kwargs):
@@ -90,14 +106,20 @@ def everything(points):
         ),
         envelope=(points, points),
         band=(-0.5, 0.7),
-        marks=tuple(Mark(step, role) for step in (-5, 3, 70, 10**9) for role in ("breach", "restart", "checkpoint")),
+        marks=tuple(
+            Mark(step, role)
+            for step in (-5, 3, 70, 10**9)
+            for role in ("breach", "restart", "checkpoint")
+        ),
         cursor=20,
     )
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 @pytest.mark.parametrize(("width", "height"), SIZES)
-@pytest.mark.parametrize("points", [Column([], []), Column([3], [1]), ramp(), Column(range(9), [nan] * 9)])
+@pytest.mark.parametrize(
+    "points", [Column([], []), Column([3], [1]), ramp(), Column(range(9), [nan] * 9)]
+)
 def test_every_size_is_filled_exactly(points, width, height, ascii_only):
     from rich.cells import cell_len
 
@@ -119,7 +141,9 @@ async def test_every_size_on_a_screen(width, height):
 
 
 @given(
-    values=st.lists(st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]), max_size=50),
+    values=st.lists(
+        st.floats() | st.sampled_from([nan, inf, -inf, 1e308, -1e308, 5e-324]), max_size=50
+    ),
     gap=st.sampled_from([1, 7, 1000]),
     log_y=st.booleans(),
     smoothing=st.sampled_from([0.0, 0.9]),
@@ -166,9 +190,9 @@ async def test_what_is_repainted_is_what_a_fresh_chart_shows():
             app.chart.show(data)
             await pilot.pause()
         shown = app.lines
-        assert [line.rstrip() for line in shown[1:]] == [line.rstrip() for line in rows(data, 60, 15)[1:]], (
-            "the columns remembered differ from those read anew"
-        )
+        assert [line.rstrip() for line in shown[1:]] == [
+            line.rstrip() for line in rows(data, 60, 15)[1:]
+        ], "the columns remembered differ from those read anew"
 
 
 def test_a_value_replaced_at_the_end_is_drawn_anew():
@@ -190,7 +214,9 @@ def test_values_that_are_no_numbers_are_marked():
     drawn = rows(ChartData("kl", lines=(Line(points),)))
     assert drawn[-3].count("✗") == 2
     assert "-inf" in drawn[0]
-    assert any("✗" in row for row in rows(ChartData("kl", lines=(Line(Column(range(5), [nan] * 5)),))))
+    assert any(
+        "✗" in row for row in rows(ChartData("kl", lines=(Line(Column(range(5), [nan] * 5)),)))
+    )
 
 
 @pytest.mark.parametrize("height", [1, 12])
@@ -203,7 +229,13 @@ def test_the_title_tells_the_newest_value_up_to_the_end(height):
 
 
 def test_marks_stand_on_the_axis():
-    marks = (Mark(20, "breach"), Mark(60, "restart"), Mark(100, "checkpoint"), Mark(100, "breach"), Mark(999, "breach"))
+    marks = (
+        Mark(20, "breach"),
+        Mark(60, "restart"),
+        Mark(100, "checkpoint"),
+        Mark(100, "breach"),
+        Mark(999, "breach"),
+    )
     data = ChartData("kl", lines=(Line(ramp()),), marks=marks)
     axis = rows(data)[-2]
     assert [axis.count(glyph) for glyph in "▲↻■"] == [2, 1, 0]
@@ -212,7 +244,13 @@ def test_marks_stand_on_the_axis():
 
 @pytest.mark.parametrize("height", [1, 2])
 def test_breaches_stand_in_sparklines_too(height):
-    marks = (Mark(20, "breach"), Mark(100, "breach"), Mark(150, "checkpoint"), Mark(999, "breach"), Mark(-5, "breach"))
+    marks = (
+        Mark(20, "breach"),
+        Mark(100, "breach"),
+        Mark(150, "checkpoint"),
+        Mark(999, "breach"),
+        Mark(-5, "breach"),
+    )
     (row,) = rows(ChartData("kl", lines=(Line(ramp()),), marks=marks), 60, height)[height - 1 :]
     assert [row.count(glyph) for glyph in "▲↻■"] == [2, 0, 0]
     plain = rows(ChartData("kl", lines=(Line(ramp()),)), 60, height)[height - 1]
@@ -235,7 +273,11 @@ def test_a_target_is_a_dashed_line_unlike_the_band(ascii_only):
 
 def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_far():
     def drawn(target, **more):
-        return rows(ChartData("reward", lines=(Line(ramp()),), target=target, notes=(f"target {target}",), **more))
+        return rows(
+            ChartData(
+                "reward", lines=(Line(ramp()),), target=target, notes=(f"target {target}",), **more
+            )
+        )
 
     assert "2┤" in drawn(1.9)[1], "no more than twice the range"
     assert "↑" not in "".join(drawn(1.9)[1:])
@@ -258,8 +300,15 @@ def test_a_target_is_said_rather_than_the_unit():
 
 
 def test_several_lines_are_told_apart_without_colour():
-    lines = (Line(ramp(), label="one"), Line(Column(range(200), [0.2] * 200), role="line-2", label="two"))
-    drawn = rows(ChartData("reward", lines=(*lines, Line(Column([50, 150], [0.9, 0.8]), "points", label="val"))))
+    lines = (
+        Line(ramp(), label="one"),
+        Line(Column(range(200), [0.2] * 200), role="line-2", label="two"),
+    )
+    drawn = rows(
+        ChartData(
+            "reward", lines=(*lines, Line(Column([50, 150], [0.9, 0.8]), "points", label="val"))
+        )
+    )
     assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
     assert all(sum(row.count(sign) for row in drawn[1:]) == 1 for sign in "ab")
     assert sum(row.count("◆") for row in drawn[1:]) == 2
@@ -287,7 +336,9 @@ def test_a_logarithmic_axis_takes_what_is_not_positive():
 
 def test_an_axis_of_time():
     axis = Axis("time", lambda second: f"{second // 3600}h", time=True)
-    drawn = rows(ChartData("reward", lines=(Line(Column(range(0, 36_000, 60), [1] * 600)),), axis=axis))
+    drawn = rows(
+        ChartData("reward", lines=(Line(Column(range(0, 36_000, 60), [1] * 600)),), axis=axis)
+    )
     assert drawn[-1].split()[:3] == ["0h", "2h", "4h"]
 
 
@@ -300,7 +351,9 @@ def test_the_scale_of_another_series_is_not_kept():
 
 def enveloped(low, high):
     mean = Column(range(200), [0.5 + 0.001 * (i % 90) for i in range(200)])
-    return ChartData("reward", lines=(Line(mean),), envelope=(Column(range(200), low), Column(range(200), high)))
+    return ChartData(
+        "reward", lines=(Line(mean),), envelope=(Column(range(200), low), Column(range(200), high))
+    )
 
 
 ALWAYS = [0.0] * 200, [1.0] * 200
@@ -326,10 +379,15 @@ def test_an_envelope_counts_where_it_is_looked_at():
     low, high = [0.0] * 200, [1.0] * 100 + [0.7 + 0.001 * i for i in range(100)]
     data = enveloped(low, high)
     early, late = (replace(data, first_step=first, last_step=first + 99) for first in (0, 100))
-    told = [any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row) for one in (early, late)]
+    told = [
+        any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row)
+        for one in (early, late)
+    ]
     assert told == [False, True]
     one = replace(data, first_step=5, last_step=5)
-    assert any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row), "one point is no pattern"
+    assert any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row), (
+        "one point is no pattern"
+    )
 
 
 def test_a_legend_has_the_room_there_is():
@@ -393,13 +451,21 @@ async def test_a_change_of_theme_restyles(theme):
     async with app.run_test(size=(60, 12)) as pilot:
         app.theme = theme
         await pilot.pause()
-        styles = {segment.style for strip in app.chart.render_lines(app.chart.size.region) for segment in strip}
+        styles = {
+            segment.style
+            for strip in app.chart.render_lines(app.chart.size.region)
+            for segment in strip
+        }
         assert len(styles) > 4
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_in_one_row_keys_that_begin_alike_are_told_apart_by_their_ends(ascii_only: bool) -> None:
-    keys = ("val-aux/toy/letters/reward", "val-aux/toy/letters/length", "val-aux/toy/letters/starts")
+    keys = (
+        "val-aux/toy/letters/reward",
+        "val-aux/toy/letters/length",
+        "val-aux/toy/letters/starts",
+    )
     line = Line(Column([1, 2], [0.5, 0.6]))
     symbols = ASCII if ascii_only else UNICODE
     rows = [one_line(ChartData(key, lines=(line,)), 40, None, symbols) for key in keys]

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import Gpu
+from verl_tui.rendering.gpus.device_rows import Segment, gpu_rows, short_name
 from verl_tui.text import one_line
-from verl_tui.tui.widgets.gpu_bar import Segment, gpu_rows, short_name
 
 GIB = 1 << 30
 H100 = Gpu("0", "NVIDIA H100 80GB HBM3", 87.0, int(62.1 * GIB), int(79.6 * GIB), 71.0, 512.0, 700.0)
 IDLE = replace(H100, index="1", utilization=0.0, memory_used=GIB // 2, temperature=35.0, power=70.0)
-FULL = replace(H100, index="2", utilization=100.0, memory_used=int(79.5 * GIB), temperature=88.0, power=699.0)
+FULL = replace(
+    H100, index="2", utilization=100.0, memory_used=int(79.5 * GIB), temperature=88.0, power=699.0
+)
 LOST = Gpu("3", "NVIDIA H100 80GB HBM3")
 
 NUMBERS = st.none() | st.floats(0, 110) | st.floats()
@@ -24,7 +26,8 @@ SIZES = st.none() | st.integers(0, 200 * GIB) | st.integers(0, 2**64)
 GPUS = st.builds(
     Gpu,
     index=st.from_regex(r"[0-9]{1,2}(:[0-6])?", fullmatch=True),
-    name=st.sampled_from(["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"]) | st.text().map(one_line),
+    name=st.sampled_from(["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"])
+    | st.text().map(one_line),
     utilization=NUMBERS,
     memory_used=SIZES,
     memory_total=SIZES,
@@ -71,7 +74,12 @@ def test_narrow() -> None:
 
 
 def test_too_narrow_for_a_bar() -> None:
-    assert [texts(H100, width=width)[0] for width in (10, 6, 5, 1)] == ["0  87% 62G", "0  87%", "0", "0"]
+    assert [texts(H100, width=width)[0] for width in (10, 6, 5, 1)] == [
+        "0  87% 62G",
+        "0  87%",
+        "0",
+        "0",
+    ]
 
 
 @pytest.mark.parametrize("width", [0, -3])
@@ -101,7 +109,9 @@ def test_columns_align() -> None:
 def test_columns_stay_while_values_change() -> None:
     busy, calm = texts(FULL, width=60)[0], texts(replace(IDLE, index="2"), width=60)[0]
     assert len(busy) == len(calm)
-    assert [busy.index(unit) for unit in ("%", "GiB", "°C", "W")] == [calm.index(u) for u in ("%", "GiB", "°C", "W")]
+    assert [busy.index(unit) for unit in ("%", "GiB", "°C", "W")] == [
+        calm.index(u) for u in ("%", "GiB", "°C", "W")
+    ]
 
 
 def test_unknown_halves_of_pairs() -> None:
@@ -180,7 +190,10 @@ def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int, ascii: 
     assert all(piece for row in rows for piece, _ in row)
 
 
-@given(width=st.integers(1, 200), known=st.sets(st.sampled_from(["utilization", "memory_used", "memory_total"])))
+@given(
+    width=st.integers(1, 200),
+    known=st.sets(st.sampled_from(["utilization", "memory_used", "memory_total"])),
+)
 def test_every_combination_of_unknown_values_is_marked(width: int, known: set[str]) -> None:
     gpu = replace(LOST, **{field: getattr(H100, field) for field in known})
     (row,) = texts(gpu, width=width)

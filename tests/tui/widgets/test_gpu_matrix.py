@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP, Gpu
-from verl_tui.runs.devices import Device
-from verl_tui.tui.widgets.gpu_matrix import matrix
-from verl_tui.tui.widgets.gpu_words import callouts, packed, summary
+from verl_tui.rendering.gpus.matrix import matrix
+from verl_tui.rendering.gpus.remarks import callouts, packed, summary
+from verl_tui.runs.views.devices import Device
 
 GIB = 1 << 30
 BUSY = Gpu("0", "NVIDIA H100 80GB HBM3", 97.0, 60 * GIB, 80 * GIB, 60.0, 500.0, 700.0, ())
@@ -24,11 +24,24 @@ def device(index: int, percent: float | None = 97.0, node: str = "", **more: obj
 
 
 def texts(devices: list[Device], width: int, height: int, *, ascii_only: bool = False) -> list[str]:
-    return ["".join(text for text, _ in row).rstrip() for row in matrix(devices, width, height, ascii_only=ascii_only)]
+    return [
+        "".join(text for text, _ in row).rstrip()
+        for row in matrix(devices, width, height, ascii_only=ascii_only)
+    ]
 
 
-EIGHT = [device(0), device(1, 98), device(2, 0), device(3, 100), *(device(i, 90 + i) for i in range(4, 8))]
-NODES = [device(i, 3.0 if (node, i) == (1, 2) else 95.0, f"worker-{node}") for node in range(3) for i in range(4)]
+EIGHT = [
+    device(0),
+    device(1, 98),
+    device(2, 0),
+    device(3, 100),
+    *(device(i, 90 + i) for i in range(4, 8)),
+]
+NODES = [
+    device(i, 3.0 if (node, i) == (1, 2) else 95.0, f"worker-{node}")
+    for node in range(3)
+    for i in range(4)
+]
 
 
 def test_blocks_and_numbers_where_there_is_room() -> None:
@@ -63,7 +76,9 @@ def test_what_names_end_in_tells_nodes_apart() -> None:
 
 def test_a_node_in_several_rows_says_where_each_begins() -> None:
     many = [device(i) for i in range(64)]
-    assert [line[:8] for line in texts(many, 40, 10)] == [f"{i:2d}  97  " for i in range(0, 64, 8)] + ["% busy"]
+    assert [line[:8] for line in texts(many, 40, 10)] == [
+        f"{i:2d}  97  " for i in range(0, 64, 8)
+    ] + ["% busy"]
     assert len(texts(many, 20, 5)) == 5
     assert texts(many, 20, 5)[0] == " 0 9999999999999999"
 
@@ -85,7 +100,9 @@ def test_marks() -> None:
 
 @pytest.mark.parametrize("width", [60, 20, 2])
 def test_what_is_no_number_is_unknown(width: int) -> None:
-    odd = [device(i, percent) for i, percent in enumerate((float("nan"), float("inf"), -1.0, 1e300))]
+    odd = [
+        device(i, percent) for i, percent in enumerate((float("nan"), float("inf"), -1.0, 1e300))
+    ]
     cells = "".join(texts(odd, width, 1)).partition("%")[0]
     assert cells.count("?") == 2
     assert "nan" not in cells
@@ -97,8 +114,17 @@ def test_ascii_is_ascii() -> None:
 
 
 def test_summary() -> None:
-    assert summary(NODES) == ["12 GPUs on 3 nodes", "min 3 med 95 max 95%", "1 idle: worker-1:2", "6.0 kW"]
-    assert summary([device(0, power=90.0), device(1, power=None)], short=True) == ["2 GPUs", "97/97/97%", "90 W"]
+    assert summary(NODES) == [
+        "12 GPUs on 3 nodes",
+        "min 3 med 95 max 95%",
+        "1 idle: worker-1:2",
+        "6.0 kW",
+    ]
+    assert summary([device(0, power=90.0), device(1, power=None)], short=True) == [
+        "2 GPUs",
+        "97/97/97%",
+        "90 W",
+    ]
     assert summary([Device(Gpu("0", "H100"))]) == ["1 GPU"]
     assert summary([device(0, float("nan"), power=float("inf"))]) == ["1 GPU"]
 
@@ -115,7 +141,10 @@ def test_nobody_idles_where_nobody_works() -> None:
         ([device(0), device(1, 68.0)], []),
         ([device(0), *(device(i, 0.0) for i in range(1, 8))], ["idle: GPU 1, 2, 3, 4 +3 more"]),
         ([device(0, throttle=(POWER_CAP,))], []),
-        ([device(0, throttle=("power brake", POWER_CAP), node="a")], ["throttled: GPU a:0 power brake"]),
+        (
+            [device(0, throttle=("power brake", POWER_CAP), node="a")],
+            ["throttled: GPU a:0 power brake"],
+        ),
         ([device(0, temperature=88.0)], ["hot: GPU 0 88°C"]),
         ([device(0, memory_used=80 * GIB)], ["memory full: GPU 0"]),
     ],
@@ -155,7 +184,9 @@ def test_parts_share_lines() -> None:
     st.integers(-3, 20),
     st.booleans(),
 )
-def test_any_devices_in_any_room(devices: list[Device], width: int, height: int, ascii_only: bool) -> None:
+def test_any_devices_in_any_room(
+    devices: list[Device], width: int, height: int, ascii_only: bool
+) -> None:
     for line in texts(devices, width, height, ascii_only=ascii_only):
         assert cell_len(line) <= width
     for line in packed([*summary(devices), *callouts(devices)], width, ascii_only=ascii_only):

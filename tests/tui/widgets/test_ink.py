@@ -1,4 +1,6 @@
-"""Styles of roles: worked out when they are asked for, forgotten with the theme, known by name only."""
+"""Styles of roles: worked out when they are asked for, forgotten with the theme, known by name
+only.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.strip import Strip
 from watching import press, showing
 
-from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.terminal.styles import Inked
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 
@@ -43,7 +45,10 @@ async def test_a_row_is_written_in_the_colours_of_its_roles() -> None:
         line = app.query_one(Line)
         strip = line.inked([("a", "strong"), ("", "dim"), ("b", "")])
         assert isinstance(strip, Strip)
-        assert [(segment.text, segment.style) for segment in strip] == [("a", line.ink("strong")), ("b", None)]
+        assert [(segment.text, segment.style) for segment in strip] == [
+            ("a", line.ink("strong")),
+            ("b", None),
+        ]
 
 
 async def test_a_role_that_is_not_there_is_no_plain_text() -> None:
@@ -78,9 +83,13 @@ async def test_what_a_role_looks_like_depends_on_its_kind_of_widget_only(demo: M
         for key in "mlCctiAo":  # each screen brings its rules
             await press(pilot, key, "escape", "escape")
         roles = {f"{kind.PREFIX}--{role}" for kind in kinds(Inked) for role in kind.INKS}
-        chains = [selectors.selectors for rule in app.stylesheet.rules for selectors in rule.selector_set]
+        chains = [
+            selectors.selectors for rule in app.stylesheet.rules for selectors in rule.selector_set
+        ]
         ours = [chain for chain in chains if chain[-1].name in roles]
-        assert {Line.PREFIX, Rows.PREFIX, "chart", "log"} <= {chain[-1].name.split("--")[0] for chain in ours}
+        assert {Line.PREFIX, Rows.PREFIX, "chart", "log"} <= {
+            chain[-1].name.split("--")[0] for chain in ours
+        }
         for owner, role in ours:
             assert owner.name in {kind.__name__ for kind in kinds(Inked)}, role
             assert owner.pseudo_classes <= {"ansi", "light", "dark"}, role

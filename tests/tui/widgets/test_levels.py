@@ -1,10 +1,12 @@
-"""Percentages as blocks: the scale is fixed, what is unknown is empty, idle is a line on the floor."""
+"""Percentages as blocks: the scale is fixed, what is unknown is empty, idle is a line on the
+floor.
+"""
 
 from __future__ import annotations
 
 import math
 
-from verl_tui.tui.widgets.levels import level, strip, tall
+from verl_tui.rendering.text.block_levels import level, strip, tall
 
 
 def test_one_row() -> None:

@@ -1,4 +1,6 @@
-"""Y axes without outliers, windows of the past, smoothing, two y axes, and what the cursor reads: in both widgets."""
+"""Y axes without outliers, windows of the past, smoothing, two y axes, and what the cursor reads:
+in both widgets.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
+from verl_tui.rendering.charts.axes import Scale, fill_window
+from verl_tui.rendering.charts.cache import Remembered
+from verl_tui.rendering.charts.chart_data import Axis, ChartData, Line, Mark
+from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
+from verl_tui.rendering.charts.labels import ASCII, UNICODE
+from verl_tui.rendering.charts.renderer import Drawing
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets import zoomed
+from verl_tui.tui.widgets import zoomed_chart
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.chart_data import Axis, ChartData, Line, Mark
-from verl_tui.tui.widgets.columns import Smoothed, usual_range, value_range
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.labels import ASCII, UNICODE
-from verl_tui.tui.widgets.reading import Reading, readings, rows_of
-from verl_tui.tui.widgets.remembered import Remembered
-from verl_tui.tui.widgets.scale import Scale, fill_window
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.read_out import Reading, readings, rows_of
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 SIZES = [(1, 1), (2, 1), (5, 2), (20, 6), (24, 6), (40, 12), (60, 20), (200, 50)]
 
@@ -51,7 +53,10 @@ class Screen(App):
 
     @property
     def lines(self):
-        return ["".join(segment.text for segment in strip) for strip in self.chart.render_lines(self.chart.size.region)]
+        return [
+            "".join(segment.text for segment in strip)
+            for strip in self.chart.render_lines(self.chart.size.region)
+        ]
 
 
 def wave(count=400, **spikes):
@@ -70,7 +75,7 @@ def rows(data, width=80, height=16, **more):
     return ["".join(text for text, _ in row) for row in drawing.rows(data, width, height)]
 
 
-# -- limits -----------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def test_a_spike_does_not_set_the_limits():
@@ -78,7 +83,9 @@ def test_a_spike_does_not_set_the_limits():
     low, high = usual_range(points, 0, 399)
     assert 0.3 < low <= 0.5
     assert 0.9 < high < 1.3
-    assert usual_range(points, 0, 99) == value_range(points, 0, 99), "without an outlier the limits are the ends"
+    assert usual_range(points, 0, 99) == value_range(points, 0, 99), (
+        "without an outlier the limits are the ends"
+    )
 
 
 @pytest.mark.parametrize("count", [8, 9, 20, 100, 5000])
@@ -109,15 +116,24 @@ def test_limits_on_a_logarithmic_axis_count_decades():
     assert 100 < high < 1000
 
 
-# -- arrows -----------------------------------------------------------------------------------------------------------
+# -- arrows ----------------------------------------------------------------------------------------
 
 
 def test_the_edge_of_an_axis_is_not_beyond_it():
-    assert [Scale(0.1, 0.3).beyond(value) for value in (0.1, 0.3, 0.1 + 0.2, 0.31, 0.09, 1e308, -1e308)] == [
+    assert [
+        Scale(0.1, 0.3).beyond(value) for value in (0.1, 0.3, 0.1 + 0.2, 0.31, 0.09, 1e308, -1e308)
+    ] == [
         *(0, 0, 0),
         *(1, -1, 1, -1),
     ]
-    assert [Scale(1, 100, log=True).beyond(value) for value in (1, 100, 101, 0.9, 0, -5)] == [0, 0, 1, -1, -1, -1]
+    assert [Scale(1, 100, log=True).beyond(value) for value in (1, 100, 101, 0.9, 0, -5)] == [
+        0,
+        0,
+        1,
+        -1,
+        -1,
+        -1,
+    ]
 
 
 def test_outliers_are_arrows_at_the_edge_of_the_small_chart():
@@ -138,12 +154,18 @@ def test_outliers_of_points_and_envelopes_are_arrows_too():
     assert "↑" in drawn[1]
     drawn = rows(chart_of(points, lines=(line,), envelope=(line.points, points), usual_y=True))
     assert "↑" in drawn[1]
-    plain = rows(chart_of(points, lines=(line, Line(points, "points", "validation")), usual_y=True), ascii_only=True)
+    plain = rows(
+        chart_of(points, lines=(line, Line(points, "points", "validation")), usual_y=True),
+        ascii_only=True,
+    )
     assert "^" in plain[1]
 
 
 def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
-    line, wide = Line(Column(range(100), [0.5] * 100)), Column(range(100), [9.0 + i / 100 for i in range(100)])
+    line, wide = (
+        Line(Column(range(100), [0.5] * 100)),
+        Column(range(100), [9.0 + i / 100 for i in range(100)]),
+    )
     chart = chart_of(line.points, lines=(line,), envelope=(line.points, wide))
     bare = chart_of(line.points, lines=(line,))
     assert rows(chart) != rows(bare)
@@ -153,7 +175,9 @@ def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
 
 def test_points_close_together_leave_the_curve_in_sight():
     line = Line(Column(range(100), [0.5 + i % 2 / 10 for i in range(100)]))
-    points = Line(Column(range(100), [0.5 + i % 3 / 10 for i in range(100)]), "points", "validation")
+    points = Line(
+        Column(range(100), [0.5 + i % 3 / 10 for i in range(100)]), "points", "validation"
+    )
     drawn = "".join(rows(chart_of(line.points, lines=(line, points)), width=60)[1:-2])
     signs = sum(c in "◆◇" for c in drawn)
     assert 8 <= signs <= 60
@@ -161,11 +185,16 @@ def test_points_close_together_leave_the_curve_in_sight():
 
 
 @given(
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.9])
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0.0, 0.9]),
 )
 def test_no_spike_is_hidden(values, usual, log, smoothing):
     """Whatever the limits, the greatest value is drawn in its column: as dots, or as an arrow."""
-    data = chart_of(Column(range(len(values)), values), usual_y=usual, log_y=log, smoothing=smoothing)
+    data = chart_of(
+        Column(range(len(values)), values), usual_y=usual, log_y=log, smoothing=smoothing
+    )
     drawing = Drawing()
     drawn = ["".join(text for text, _ in row) for row in drawing.rows(data, 60, 12)]
     top = drawing.window.column(values.index(max(values))) // 2 + drawing.left
@@ -190,7 +219,7 @@ async def test_outliers_are_arrows_at_the_edge_of_the_large_chart():
         assert not any(sign in "".join(app.lines[1:]) for sign in "↑↓")
 
 
-# -- windows of the past ----------------------------------------------------------------------------------------------
+# -- windows of the past ---------------------------------------------------------------------------
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 10**6), st.integers(1, 500))
@@ -231,11 +260,13 @@ def test_a_zoom_has_a_y_axis_of_its_own():
     assert drawing.remembered.scale(near, 100, 200).hi <= 2
 
 
-# -- smoothing --------------------------------------------------------------------------------------------------------
+# -- smoothing -------------------------------------------------------------------------------------
 
 
 def tensorboard(values, weight):
-    """Return what TensorBoard draws, as its frontend reckons: `vz_line_chart2/line-chart.ts`, resmoothDataset."""
+    """Return what TensorBoard draws, as its frontend reckons: `vz_line_chart2/line-chart.ts`,
+    resmoothDataset.
+    """
     last, count, out = 0.0, 0, []
     for value in values:
         if not isfinite(value):
@@ -288,7 +319,7 @@ async def test_the_raw_line_stays_behind_the_smooth_one_in_both_widgets():
         assert {"raw", "line"} <= {role for row in app.chart._rows for _, role in row}
 
 
-# -- two y axes -------------------------------------------------------------------------------------------------------
+# -- two y axes ------------------------------------------------------------------------------------
 
 
 def both(points=None, **changes):
@@ -344,7 +375,7 @@ async def test_a_second_axis_comes_and_goes():
         assert app.lines == two
 
 
-# -- readings ---------------------------------------------------------------------------------------------------------
+# -- readings --------------------------------------------------------------------------------------
 
 
 def test_everything_in_a_chart_is_read():
@@ -361,7 +392,9 @@ def test_everything_in_a_chart_is_read():
     assert str(readings(data, -5, UNICODE, Remembered())[1]) == "a loss -"
 
 
-@given(st.lists(st.text(max_size=30), min_size=1, max_size=9), st.integers(1, 90), st.integers(1, 5))
+@given(
+    st.lists(st.text(max_size=30), min_size=1, max_size=9), st.integers(1, 90), st.integers(1, 5)
+)
 def test_readings_fit(names, width, most):
     rows = rows_of([Reading(name.strip(), "1.5") for name in names], width, most)
     assert 1 <= len(rows) <= most
@@ -398,8 +431,8 @@ def test_of_a_moment_step_and_time_are_read():
 
 async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(monkeypatch):
     drawn = []
-    draw = zoomed._Sketch.draw
-    monkeypatch.setattr(zoomed._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
+    draw = zoomed_chart._Sketch.draw
+    monkeypatch.setattr(zoomed_chart._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
     app = Screen(ZoomedChart(both()))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("tab", "home", "right", "right")

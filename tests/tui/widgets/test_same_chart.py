@@ -1,4 +1,6 @@
-"""The small chart and the large one show the same things: whatever one draws has its place in the other."""
+"""The small chart and the large one show the same things: whatever one draws has its place in the
+other.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.app import App
 
+from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
+from verl_tui.rendering.charts.renderer import Drawing
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from textual.app import ComposeResult
 
-    from verl_tui.tui.widgets.braille import Text
+    from verl_tui.rendering.charts.braille import Text
 
 
 class Column:
@@ -37,7 +39,11 @@ RUNS = tuple(
     Line(Column([value + shift for value in FLAT]), role=role, sign=sign, label=role)
     for role, sign, shift in (("run-1", "A", 0.0), ("run-2", "B", 0.5))
 )
-RIGHT = ChartData("r", "R", lines=(Line(Column([i / 2 for i in range(200)]), role="right", right=True, label="R"),))
+RIGHT = ChartData(
+    "r",
+    "R",
+    lines=(Line(Column([i / 2 for i in range(200)]), role="right", right=True, label="R"),),
+)
 MARKS = (Mark(30, "breach"), Mark(60, "restart"), Mark(120, "checkpoint"))
 
 

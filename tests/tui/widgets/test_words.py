@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.tui.widgets.words import Pieces, cut
+from verl_tui.rendering.text.printable import Pieces, cut
 
 ROW: Pieces = [("name", "label"), ("  ", ""), ("汉字", "value"), ("   ", "")]
 
 
 @pytest.mark.parametrize(
     ("cells", "expected"),
-    [(20, "name  汉字   "), (10, "name  汉字"), (9, "name  汉…"), (8, "name   …"), (3, "na…"), (1, "…"), (0, "")],
+    [
+        (20, "name  汉字   "),
+        (10, "name  汉字"),
+        (9, "name  汉…"),
+        (8, "name   …"),
+        (3, "na…"),
+        (1, "…"),
+        (0, ""),
+    ],
 )
 def test_a_row_that_loses_words_says_so(cells: int, expected: str) -> None:
     row = cut(ROW, cells, "…")

@@ -10,11 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from verl_tui.rendering.text.wrap import fit, fit_left, wrap
 from verl_tui.text import safe
-from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
 
 TEXTS = (
-    st.text() | st.text(st.sampled_from("ab  \n好，🙂e\u0301🇩👩\u200d\ufe0f\u202e[]/")) | st.text("ab ", max_size=60)
+    st.text()
+    | st.text(st.sampled_from("ab  \n好，🙂e\u0301🇩👩\u200d\ufe0f\u202e[]/"))
+    | st.text("ab ", max_size=60)
 )
 FAMILY = "👨\u200d👩\u200d👧\u200d👦 family"
 
@@ -75,7 +77,9 @@ def test_nothing_is_lost(text: str, width: int) -> None:
     at = 0
     for number, row in enumerate(wrap(text, width)):
         if number and text[at : at + 1] in {" ", "\n"}:
-            at += 1 + (text[at : at + 2] == " \n")  # the space of a break may be the last of its line
+            at += 1 + (
+                text[at : at + 2] == " \n"
+            )  # the space of a break may be the last of its line
         assert "\n" not in row
         assert text.startswith(row, at)
         at += len(row)
@@ -101,7 +105,9 @@ def test_cut_ends() -> None:
     assert fit("abc", 2, "...") == ".."
 
 
-@pytest.mark.parametrize("unit", ["word and more ", "x", "你好世界", "naïve 你好 🙂 ", "a\n", "é", "Ж🙂"])
+@pytest.mark.parametrize(
+    "unit", ["word and more ", "x", "你好世界", "naïve 你好 🙂 ", "a\n", "é", "Ж🙂"]
+)
 @pytest.mark.parametrize("width", [20, 80, 198])
 def test_long_text_is_fast(unit: str, width: int) -> None:
     text = (unit * 40_000)[:40_000]

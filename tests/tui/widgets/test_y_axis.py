@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
+from verl_tui.rendering.charts.axes import Scale, fit_scale
+from verl_tui.rendering.charts.chart_data import ChartData, Line
+from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.text.numbers import told_apart
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart_data import ChartData, Line
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.numbers import told_apart
-from verl_tui.tui.widgets.scale import Scale, fit_scale
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.tui.widgets.braille import Text
+    from verl_tui.rendering.charts.braille import Text
 
 FLAT = {
     "exact": [0.5] * 100,
@@ -35,7 +35,9 @@ FLAT = {
 
 def chart(values: Sequence[float], **changes: bool) -> ChartData:
     steps, column = array("q", range(len(values))), array("d", values)
-    points = type("Points", (), {"steps": steps, "values": column, "pyramid": Pyramid(steps, column)})()
+    points = type(
+        "Points", (), {"steps": steps, "values": column, "pyramid": Pyramid(steps, column)}
+    )()
     return ChartData("k", lines=(Line(points),), **changes)  # type: ignore[arg-type]
 
 
@@ -59,7 +61,9 @@ async def test_what_hardly_moves_has_labels_that_differ(name: str, size: tuple[i
             assert all(len(label) <= 9 for label in found)
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=9, unique=True))
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=9, unique=True)
+)
 def test_labels_never_say_the_same_of_different_numbers(values: list[float]) -> None:
     texts = [text for text in told_apart(values) if text]
     assert len(set(texts)) == len(texts) >= 1
@@ -82,7 +86,9 @@ def test_digits_are_only_as_many_as_it_takes() -> None:
         (1e-6, 1e3, (1e-6, 1e3)),
     ],
 )
-def test_a_logarithmic_axis_ends_where_the_data_do(lo: float, hi: float, ends: tuple[float, float]) -> None:
+def test_a_logarithmic_axis_ends_where_the_data_do(
+    lo: float, hi: float, ends: tuple[float, float]
+) -> None:
     scale = fit_scale(lo, hi, log=True)
     assert (scale.lo, scale.hi) == pytest.approx(ends)
     assert scale.lo <= lo <= hi <= scale.hi
@@ -90,12 +96,16 @@ def test_a_logarithmic_axis_ends_where_the_data_do(lo: float, hi: float, ends: t
 
 def test_ticks_of_less_than_two_decades_are_1_2_and_5() -> None:
     assert fit_scale(0.18, 1.1, log=True).ticks(4) == pytest.approx([0.1, 0.2, 0.5, 1, 2])
-    assert fit_scale(0.021, 1.9, log=True).ticks(4) == pytest.approx([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2])
+    assert fit_scale(0.021, 1.9, log=True).ticks(4) == pytest.approx(
+        [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]
+    )
     assert fit_scale(0.0011, 0.9, log=True).ticks(4) == pytest.approx([0.001, 0.01, 0.1, 1])
 
 
 @given(st.floats(5e-324, 1.7e308), st.floats(5e-324, 1.7e308), st.integers(2, 12))
-def test_a_logarithmic_axis_holds_its_data_and_has_ticks(one: float, other: float, count: int) -> None:
+def test_a_logarithmic_axis_holds_its_data_and_has_ticks(
+    one: float, other: float, count: int
+) -> None:
     lo, hi = sorted((one, other))
     scale = fit_scale(lo, hi, log=True)
     assert scale.lo <= lo <= hi <= scale.hi
@@ -114,7 +124,9 @@ def test_a_curve_over_a_third_of_a_decade_fills_the_chart() -> None:
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(NUMBERS, NUMBERS, st.lists(NUMBERS | st.none(), max_size=5), st.integers(2, 400), st.booleans())
+@given(
+    NUMBERS, NUMBERS, st.lists(NUMBERS | st.none(), max_size=5), st.integers(2, 400), st.booleans()
+)
 def test_every_value_has_a_row_on_every_scale(
     one: float, other: float, values: list[float | None], count: int, log: bool
 ) -> None:

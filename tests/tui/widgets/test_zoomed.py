@@ -10,10 +10,10 @@ from math import inf, isfinite, nan
 import pytest
 from textual.app import App
 
+from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets import zoomed
-from verl_tui.tui.widgets.chart_data import ChartData, Line, Mark
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets import zoomed_chart
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 
 class Column:
@@ -36,14 +36,19 @@ class Screen(App):
 
     @property
     def lines(self):
-        return ["".join(segment.text for segment in strip) for strip in self.chart.render_lines(self.chart.size.region)]
+        return [
+            "".join(segment.text for segment in strip)
+            for strip in self.chart.render_lines(self.chart.size.region)
+        ]
 
 
 def data_of(values, gap=1, **changes):
     points = Column(range(0, len(values) * gap, gap), values)
     validation = Line(Column(points.steps[::10], points.values[::10]), "points", "validation")
     marks = (Mark(30, "breach"), Mark(50, "restart"), Mark(-9, "restart"), Mark(70, "checkpoint"))
-    data = ChartData("actor/loss", "Loss [/red]", lines=(Line(points), validation), marks=marks, band=(0.2, None))
+    data = ChartData(
+        "actor/loss", "Loss [/red]", lines=(Line(points), validation), marks=marks, band=(0.2, None)
+    )
     return replace(data, envelope=(points, points), **changes)
 
 
@@ -80,7 +85,9 @@ async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
     edges = Column(range(200), [0.0] * 200), Column(range(200), [1.0] * 190 + [0.9] * 10)
     bare = ChartData("reward", lines=(Line(mean),))
     async with App().run_test(size=(100, 30)) as pilot:
-        await pilot.app.mount(mute := ZoomedChart(replace(bare, envelope=edges)), without := ZoomedChart(bare))
+        await pilot.app.mount(
+            mute := ZoomedChart(replace(bare, envelope=edges)), without := ZoomedChart(bare)
+        )
         assert mute._draw(100, 30) == without._draw(100, 30)
         mute._cursor = 50
         assert str(mute.readings()[-1]) == "min 0 max 1", "it can be read"
@@ -97,13 +104,13 @@ async def test_sizes(size):
 
 async def test_plotext_sees_few_points_and_only_finite_ones(monkeypatch):
     seen = []
-    trace = zoomed._Trace
+    trace = zoomed_chart._Trace
 
     def noted(role, glyph, x, y, starts):
         seen.append(found := trace(role, glyph, x, y, starts))
         return found
 
-    monkeypatch.setattr(zoomed, "_Trace", noted)
+    monkeypatch.setattr(zoomed_chart, "_Trace", noted)
     values = [nan if i % 97 == 0 else (i % 1000) * (-1) ** i for i in range(50_000)]
     app = Screen(ZoomedChart(data_of(values)))
     async with app.run_test(size=(100, 30)) as pilot:
@@ -130,14 +137,18 @@ async def test_marks_stand_below_what_they_mark():
         await pilot.pause()
         marks = next(line for line in app.lines if line.startswith("marks"))
         assert [marks.count(glyph) for glyph in "▲↻■"] == [1, 1, 1]
-        cursor = {line.index("┃") for line in app.lines if "┃" in line}  # where no grid line crosses it
+        cursor = {
+            line.index("┃") for line in app.lines if "┃" in line
+        }  # where no grid line crosses it
         assert cursor == {marks.index("↻")}
         assert "@ 50" in app.lines[0]
 
 
 @pytest.mark.parametrize(("target", "row", "sign"), [(9.0, 2, "↑9"), (-9.0, -4, "↓-9")])
 async def test_a_target_out_of_reach_is_pointed_at(target, row, sign):
-    app = Screen(ZoomedChart(data_of(WAVE, target=target, notes=(f"target {target:g} reached at step 7",))))
+    app = Screen(
+        ZoomedChart(data_of(WAVE, target=target, notes=(f"target {target:g} reached at step 7",)))
+    )
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         assert sign in app.lines[row]
@@ -162,8 +173,8 @@ async def test_the_cursor_moves_by_keys():
 
 async def test_an_unchanged_picture_is_not_drawn_twice(monkeypatch):
     drawn = []
-    draw = zoomed._Sketch.draw
-    monkeypatch.setattr(zoomed._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
+    draw = zoomed_chart._Sketch.draw
+    monkeypatch.setattr(zoomed_chart._Sketch, "draw", lambda *args: drawn.append(1) or draw(*args))
     data = data_of(WAVE)
     app = Screen(ZoomedChart(data))
     async with app.run_test(size=(100, 30)) as pilot:

@@ -50,8 +50,12 @@ _KINDS: dict[str, Callable[[Rule, float, Sequence[int]], Condition]] = {
     "swings": lambda rule, limit, _: Swings(limit, rule.window),
     "zero": lambda rule, _, __: Zero(window=rule.window, count=rule.count),
     "jump": lambda rule, limit, _: _jump(rule, limit),
-    "cliff": lambda rule, limit, _: Cliff(window=rule.window, recent=rule.recent, gap=3 * rule.recent, share=limit),
-    "surge": lambda rule, _, __: Surge(window=rule.window, recent=rule.recent, factor=rule.factor, floor=rule.floor),
+    "cliff": lambda rule, limit, _: Cliff(
+        window=rule.window, recent=rule.recent, gap=3 * rule.recent, share=limit
+    ),
+    "surge": lambda rule, _, __: Surge(
+        window=rule.window, recent=rule.recent, factor=rule.factor, floor=rule.floor
+    ),
     "rising": lambda rule, _, __: Rising(window=rule.window, factor=rule.factor),
     "slide": lambda _, limit, __: Slide(share=limit, steep=False),
     "fall": lambda _, limit, __: Slide(share=limit, steep=True),

@@ -15,20 +15,33 @@ if TYPE_CHECKING:
 _TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
 SIGMAS = 3.0
-"""The mean of the last points must lie so many standard deviations of single points below: no batch does that."""
+"""The mean of the last points must lie so many standard deviations of single points below: no batch
+does that.
+"""
 _EACH = 0.5
 """Each of the last points must have fallen at least half as far as their mean must have."""
 _BRINK, _LOST = 8, 0.25
-"""The newest points of the level before must not have lost more than so much of the fall, or it is a slide."""
+"""The newest points of the level before must not have lost more than so much of the fall, or it is
+a slide.
+"""
 _BACK = 0.5
 """A cliff is over when half of the fall has been made up for."""
 
 
 class Cliff(Condition):
-    """The last points all lie far below the level before; holds until half of the fall is made up for."""
+    """The last points all lie far below the level before; holds until half of the fall is made up
+    for.
+    """
 
     def __init__(
-        self, *, window: int, recent: int, gap: int, share: float, sigmas: float = SIGMAS, unlike_all: bool = False
+        self,
+        *,
+        window: int,
+        recent: int,
+        gap: int,
+        share: float,
+        sigmas: float = SIGMAS,
+        unlike_all: bool = False,
     ) -> None:
         """Prepare the watch for a fall.
 
@@ -38,8 +51,9 @@ class Cliff(Condition):
             gap: Points between these and those, in which the fall itself may take place.
             share: Part of the level's size that a fall must exceed.
             sigmas: Standard deviations of single points that it must exceed.
-            unlike_all: Whether the first one must exceed all that was ever lost from one point to the next, too: a few
-                points that happen to be alike know nothing of how far batches differ.
+            unlike_all: Whether the first one must exceed all that was ever lost from one point to
+                the next, too: a few points that happen to be alike know nothing of how far batches
+                differ.
         """
         super().__init__(cooldown=gap)
         self.needs = window // 2 + gap + recent
@@ -92,7 +106,11 @@ class Cliff(Condition):
         foot = fmean(last)
         if level - median(past[-_BRINK:]) > _LOST * (level - foot):
             return  # it has slid for longer
-        if level - foot <= least or any(level - value <= _EACH * least for value in last) or least <= 0:
+        if (
+            level - foot <= least
+            or any(level - value <= _EACH * least for value in last)
+            or least <= 0
+        ):
             return
         if (
             self._unlike_all
@@ -108,7 +126,9 @@ class Cliff(Condition):
         return max(self._lost, *(high - low for high, low in pairwise(past)))
 
     def _edge(self, level: float, foot: float) -> int:
-        """Return the first step below: the one behind the last point that was still at the level."""
+        """Return the first step below: the one behind the last point that was still at the
+        level.
+        """
         points = list(self._points)[-self._gap - self._recent - 1 :]
         near = level - 0.2 * (level - foot)
         high = [i for i, (_, value) in enumerate(points) if value >= near]
@@ -121,7 +141,11 @@ class Cliff(Condition):
         level, foot = self._fallen
         since, (step, last) = self._first(), self._points[-1]
         message = f"{words.title} fell off a cliff at step {since}: from {number(level)} to {number(foot)}"
-        return Report(message, since, (f"the level before: {number(level)}; newest {number(last)} at step {step}",))
+        return Report(
+            message,
+            since,
+            (f"the level before: {number(level)}; newest {number(last)} at step {step}",),
+        )
 
     def _detach(self) -> None:
         self._points = self._points.copy()

@@ -1,4 +1,6 @@
-"""What all conditions share: small machines that are fed a metric's points in order and know what holds now."""
+"""What all conditions share: small machines that are fed a metric's points in order and know what
+holds now.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ class Span(NamedTuple):
 class Spans:
     """The breaches of one metric, one after the other.
 
-    What comes back soon after it was over is the same breach: a value that dances on its threshold is told once.
+    What comes back soon after it was over is the same breach: a value that dances on its threshold
+    is told once.
     """
 
     def __init__(self, cooldown: int) -> None:
@@ -88,7 +91,9 @@ class Spans:
             self.all.append(Span(since, step, what))
 
     def recent(self, at: int) -> Span | None:
-        """Return the breach that one which can be told now is the same as, None where it is a new one."""
+        """Return the breach that one which can be told now is the same as, None where it is a new
+        one.
+        """
         return self.all[-1] if self.all and at - self._cleared_at <= self.cooldown else None
 
     def end(self, step: int, at: int) -> None:
@@ -107,7 +112,8 @@ class Spans:
 class Condition(ABC):
     """A streaming check of one stream of finite numbers.
 
-    Points are fed in ascending step, each once; feeding them one by one or all together gives the same state.
+    Points are fed in ascending step, each once; feeding them one by one or all together gives the
+    same state.
     """
 
     needs = 1

@@ -1,4 +1,6 @@
-"""A metric that leaves the range of all its past upwards from one point to the next: its scale was changed."""
+"""A metric that leaves the range of all its past upwards from one point to the next: its scale was
+changed.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,18 @@ _BACK = 5
 
 
 class Scaled(Condition):
-    """From one point to the next all values lie far above all before; over when they are back, or a restart follows."""
+    """From one point to the next all values lie far above all before; over when they are back, or a
+    restart follows.
+    """
 
-    def __init__(self, *, factor: float, least: int, floor: float, restarts: Sequence[int] = ()) -> None:
+    def __init__(
+        self, *, factor: float, least: int, floor: float, restarts: Sequence[int] = ()
+    ) -> None:
         """Prepare the watch.
 
         Args:
-            factor: How many times the size of all values before, or their range, a value must lie above them.
+            factor: How many times the size of all values before, or their range, a value must lie
+                above them.
             least: Points of the past without which nothing is told.
             floor: Values up to here are never found, e.g. 1 for shares.
             restarts: First steps of the run's later segments, where a new scale is no surprise.
@@ -57,7 +64,11 @@ class Scaled(Condition):
                 self._beyond.append((step, value))
                 if len(self._beyond) == _IN_A_ROW:
                     self._told = self._beyond[0]
-                    self._begin(self._told[0], step, f"jumped from {number(self._high)} at most to {number(value)}")
+                    self._begin(
+                        self._told[0],
+                        step,
+                        f"jumped from {number(self._high)} at most to {number(value)}",
+                    )
             else:
                 for _, before in self._beyond:
                     self._widen(before)
@@ -69,7 +80,11 @@ class Scaled(Condition):
         return max(self._floor, self._high + self._factor * size)
 
     def _widen(self, value: float) -> None:
-        self._low, self._high, self._count = min(self._low, value), max(self._high, value), self._count + 1
+        self._low, self._high, self._count = (
+            min(self._low, value),
+            max(self._high, value),
+            self._count + 1,
+        )
 
     def _follow(self, step: int, value: float) -> None:
         self._within = self._within + 1 if value <= self._limit() else 0
@@ -87,7 +102,9 @@ class Scaled(Condition):
             f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} at most in all steps "
             "before: its scale was changed, as it seems"
         )
-        range = f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"
+        range = (
+            f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"
+        )
         return Report(message, since, (f"{range}; newest {number(last)} at step {step}",))
 
     def _detach(self) -> None:

@@ -21,7 +21,9 @@ _BACK = 0.5
 
 
 class Shift(Condition):
-    """The last points lie far above (or below) the ones before, or the first ones: what creeps leaves its past, too."""
+    """The last points lie far above (or below) the ones before, or the first ones: what creeps
+    leaves its past, too.
+    """
 
     def __init__(self, *, window: int, least: int, recent: int, way: float) -> None:
         """Prepare the watch.
@@ -39,7 +41,9 @@ class Shift(Condition):
         self._window = window
         self._opening: list[float] = []
         self._extreme = math.inf if way > 0 else -math.inf
-        """The least value so far (the greatest, to watch for a fall): no usual level lies beyond it."""
+        """The least value so far (the greatest, to watch for a fall): no usual level lies beyond
+        it.
+        """
         self.usual: float | None = None
         """Level before, while a shift holds."""
 
@@ -50,13 +54,17 @@ class Shift(Condition):
             self._points.append((step, value))
             if len(self._opening) < self._window:
                 self._opening.append(value)
-            self._extreme = min(self._extreme, value) if self._way > 0 else max(self._extreme, value)
+            self._extreme = (
+                min(self._extreme, value) if self._way > 0 else max(self._extreme, value)
+            )
             if self.usual is not None:
                 if self._distance(self.usual, fmean(self._last())) < _BACK * abs(self._way):
                     self.usual = None
                     self._points.clear()
                     self._end(step)
-            elif len(self._points) >= self.needs and self._distance(self._extreme, value) > abs(self._way):
+            elif len(self._points) >= self.needs and self._distance(self._extreme, value) > abs(
+                self._way
+            ):
                 self._consider(step)
 
     def _last(self) -> list[float]:
@@ -78,7 +86,9 @@ class Shift(Condition):
                 self.usual = usual
                 verb = "rose" if self._way > 0 else "fell"
                 since = points[len(points) - self._recent][0]
-                self._begin(since, step, f"{verb} from a usual {number(usual)} to {number(fmean(last))}")
+                self._begin(
+                    since, step, f"{verb} from a usual {number(usual)} to {number(fmean(last))}"
+                )
                 return
 
     def report(self, words: Words) -> Report | None:
@@ -89,7 +99,11 @@ class Shift(Condition):
         verb = "risen" if self._way > 0 else "fallen"
         now = number(fmean(self._last()))
         message = f"{words.title} has {verb} from a usual {number(self.usual)} to {now} since step {since}"
-        return Report(message, since, (f"usual {number(self.usual)} before, newest {number(last)} at step {step}",))
+        return Report(
+            message,
+            since,
+            (f"usual {number(self.usual)} before, newest {number(last)} at step {step}",),
+        )
 
     def _detach(self) -> None:
         self._points = self._points.copy()

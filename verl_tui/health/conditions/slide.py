@@ -20,8 +20,9 @@ _STRETCHES = (6, 12, 24, 48)
 _SURE = 5.0
 """Standard errors between the first and the last third: heuristic, it is asked again and again."""
 _CLEAR, _LESS = 8.0, 0.625
-"""Beyond so many standard errors five eighths of the share are enough: a long fall is told while it goes on.
-Heuristic."""
+"""Beyond so many standard errors five eighths of the share are enough: a long fall is told while it
+goes on. Heuristic.
+"""
 _EARLY = 0.2
 """The middle third must lie at least a fifth of the fall below the first."""
 _STEEP = 0.6
@@ -42,13 +43,16 @@ class _Block(NamedTuple):
 
 
 class Slide(Condition):
-    """Falls by a share of its level over 30 to 240 points; holds until half of it is made up for."""
+    """Falls by a share of its level over 30 to 240 points; holds until half of it is made up
+    for.
+    """
 
     def __init__(self, *, share: float, steep: bool) -> None:
         """Prepare the watch.
 
         Args:
-            share: Part of the level's size, and of its height above the lowest so far, that a fall must exceed.
+            share: Part of the level's size, and of its height above the lowest so far, that a fall
+                must exceed.
             steep: Whether a fall at once counts, too.
         """
         super().__init__(cooldown=4 * _SIZE)
@@ -97,7 +101,9 @@ class Slide(Condition):
                 return
             stretch = blocks[-count:]
             third = count // 3
-            first, middle, last = (fmean([b.mean for b in stretch[at * third : (at + 1) * third]]) for at in range(3))
+            first, middle, last = (
+                fmean([b.mean for b in stretch[at * third : (at + 1) * third]]) for at in range(3)
+            )
             fall = first - last
             size = self._share * max(abs(first), first - self._lowest)
             if fall <= _LESS * size:
@@ -107,9 +113,15 @@ class Slide(Condition):
             told = self._steep or self.seen <= _BEGINNING or _steadily(stretch, first, middle, last)
             if told and fall >= sure * error and fall > 0:
                 near = first - _NEAR * fall
-                edge = max((at for at, block in enumerate(stretch) if block.mean >= near), default=0)
+                edge = max(
+                    (at for at, block in enumerate(stretch) if block.mean >= near), default=0
+                )
                 self._fallen = (first, fmean(block.mean for block in stretch[-2:]))
-                self._begin(stretch[edge].last, step, f"fell from {number(first)} to {number(self._fallen[1])}")
+                self._begin(
+                    stretch[edge].last,
+                    step,
+                    f"fell from {number(first)} to {number(self._fallen[1])}",
+                )
                 return
 
     def report(self, words: Words) -> Report | None:
@@ -119,7 +131,9 @@ class Slide(Condition):
         level, foot = self._fallen
         since, (step, last) = self._first(), self._last
         now = fmean([block.mean for block in [*self._blocks][-2:]])
-        message = f"{words.title} has fallen since step {since}, from {number(level)} to {number(now)}"
+        message = (
+            f"{words.title} has fallen since step {since}, from {number(level)} to {number(now)}"
+        )
         evidence = f"the level before: {number(level)}; lowest since {number(foot)} (means of {2 * _SIZE} points)"
         return Report(message, since, (f"{evidence}; newest {number(last)} at step {step}",))
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _TO_SIGMA = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
 _LEAST_SIGMA = 0.05
-"""The spread counts as at least a twentieth of the level, so that a nearly constant past makes nothing a jump."""
+"""The spread counts as at least a twentieth of the level, so that a nearly constant past makes
+nothing a jump.
+"""
 
 
 class _Past:
@@ -41,7 +43,9 @@ class _Past:
         insort(self._sorted, value)
 
     def refill(self, values: Sequence[float]) -> None:
-        """Take over at least as many values as there is room for: the same as adding them, at once."""
+        """Take over at least as many values as there is room for: the same as adding them, at
+        once.
+        """
         self._order.extend(values)
         self._sorted = sorted(self._order)
 
@@ -72,7 +76,9 @@ class _Past:
 
 
 _SETTLED = 1.1
-"""A surge is over when it has gained less than a tenth within a window: then the level is told, not the rise."""
+"""A surge is over when it has gained less than a tenth within a window: then the level is told, not
+the rise.
+"""
 _LONGEST_HOLD = 300
 _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
@@ -90,11 +96,15 @@ class Leap(NamedTuple):
     tail: float = 0.0
     """Times the upper tail of the past, so that what comes again and again is no jump."""
     ignore: float = -math.inf
-    """Values up to here say nothing of what is usual, as the gradient of groups that are all alike."""
+    """Values up to here say nothing of what is usual, as the gradient of groups that are all
+    alike.
+    """
 
 
 class Jump(Condition):
-    """A value far above what the points before it were; told for some points, longer the more often it happens."""
+    """A value far above what the points before it were; told for some points, longer the more often
+    it happens.
+    """
 
     def __init__(self, leap: Leap, *, window: int, least: int, hold: int) -> None:
         """Prepare the watch for jumps.
@@ -103,7 +113,8 @@ class Jump(Condition):
             leap: What makes a jump.
             window: Points that make the past at most.
             least: Points of the past without which nothing is told.
-            hold: Points after a single jump until it is no longer told; four times as many after two, and so on.
+            hold: Points after a single jump until it is no longer told; four times as many after
+                two, and so on.
         """
         super().__init__(cooldown=hold)
         self.needs = least + 1
@@ -115,7 +126,12 @@ class Jump(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         past, leap = self._past, self._leap
-        if len(values) > self._window and not self._jumps and max(values) <= leap.floor and min(values) > leap.ignore:
+        if (
+            len(values) > self._window
+            and not self._jumps
+            and max(values) <= leap.floor
+            and min(values) > leap.ignore
+        ):
             # Nothing here can be a jump.
             self.seen += len(values)
             self._quiet += len(values)
@@ -128,8 +144,14 @@ class Jump(Condition):
                 self._jumps.append((step, value, past.median()))
                 self._quiet = 0
                 if self.spans.open is None:
-                    self._begin(step, step, f"jumped to {number(value)} from a usual {number(past.median())}")
-            elif self._jumps and self._quiet > min(_LONGEST_HOLD, self._hold * len(self._jumps) ** 2):
+                    self._begin(
+                        step,
+                        step,
+                        f"jumped to {number(value)} from a usual {number(past.median())}",
+                    )
+            elif self._jumps and self._quiet > min(
+                _LONGEST_HOLD, self._hold * len(self._jumps) ** 2
+            ):
                 self._jumps = []
                 self._end(step)
             if value > leap.ignore:
@@ -150,10 +172,17 @@ class Jump(Condition):
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
         since = self._first()
         count = len(self._jumps)
-        often = f"; {count} such points since step {since}, the last at {self._jumps[-1][0]}" if count > 1 else ""
+        often = (
+            f"; {count} such points since step {since}, the last at {self._jumps[-1][0]}"
+            if count > 1
+            else ""
+        )
         message = f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}{often}"
         newest = self._jumps[-3:]
-        evidence = tuple(f"{number(v)} at step {at}; the points before: median {number(m)}" for at, v, m in newest)
+        evidence = tuple(
+            f"{number(v)} at step {at}; the points before: median {number(m)}"
+            for at, v, m in newest
+        )
         return Report(message, since, evidence)
 
     def _detach(self) -> None:
@@ -162,7 +191,9 @@ class Jump(Condition):
 
 
 class Surge(Condition):
-    """The last points lie many times above the run's own past; the past is held while that is so."""
+    """The last points lie many times above the run's own past; the past is held while that is
+    so.
+    """
 
     def __init__(self, *, window: int, recent: int, factor: float, floor: float) -> None:
         super().__init__(cooldown=window)
@@ -213,7 +244,8 @@ class Surge(Condition):
         level = self._past.median()
         limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
-            # What has grown all along, as from 0 at a run's start, has no level: its newest part is its past.
+            # What has grown all along, as from 0 at a run's start, has no level: its newest part is
+            # its past.
             level = max(level, self._past.lately())
             limit = max(self._factor * level, self._floor)
         if all(value > limit for _, value in self._recent):
@@ -244,10 +276,11 @@ class Surge(Condition):
 
 
 class Zero(Condition):
-    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it is zero.
+    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
+    is zero.
 
-    Where more than one zero is asked for, or values lie between 0 and 1, it is so many that they are no chance: small
-    batches score 0 at times.
+    Where more than one zero is asked for, or values lie between 0 and 1, it is so many that they
+    are no chance: small batches score 0 at times.
     """
 
     _NEAR = 0.005
@@ -257,14 +290,17 @@ class Zero(Condition):
     _MEMORY = 100
     """Points that show how often zero comes by chance."""
     _CHANCE = 1e-5
-    """So likely at most are that many zeros in a row: heuristic, one in a hundred runs of a thousand steps."""
+    """So likely at most are that many zeros in a row: heuristic, one in a hundred runs of a
+    thousand steps.
+    """
 
     def __init__(self, *, window: int, count: int) -> None:
         """Prepare the watch for a fall.
 
         Args:
             window: Positive points before it.
-            count: Zeros in a row that make it a fall, at least; 1 to tell it at once on scales beyond 1.
+            count: Zeros in a row that make it a fall, at least; 1 to tell it at once on scales
+                beyond 1.
         """
         super().__init__(cooldown=window)
         self.needs = window + count
@@ -304,21 +340,31 @@ class Zero(Condition):
         if len(self._past) < (self._past.maxlen or 0) or value >= self._past[-1]:
             return
         level = median(self._past)
-        if level > 0 and abs(value) <= self._NEAR * level and min(self._past) >= self._STEADY * level:
+        if (
+            level > 0
+            and abs(value) <= self._NEAR * level
+            and min(self._past) >= self._STEADY * level
+        ):
             self._since = (step, level)
             self._zeros, self._most = 1, self._enough()
             self._tell(step)
 
     def _enough(self) -> int:
-        """Return how many zeros in a row are no chance, by the zeros so far and by how far values spread."""
+        """Return how many zeros in a row are no chance, by the zeros so far and by how far values
+        spread.
+        """
         known = [*self._known]
         if self._least == 1 and max(known) > 1:
             return 1
         level, size = fmean(known), len(known)
         spread = fmean((value - level) ** 2 for value in known)
         zeros = sum(abs(value) <= self._NEAR * level for value in known)
-        # Of no zero among n, a share of 1/n or so is still likely; of a normal spread, the tail beyond the mean.
-        share = max((zeros + 0.5) / (size + 1), math.exp(-level * level / (2 * spread)) if spread > 0 else 0.0)
+        # Of no zero among n, a share of 1/n or so is still likely; of a normal spread, the tail
+        # beyond the mean.
+        share = max(
+            (zeros + 0.5) / (size + 1),
+            math.exp(-level * level / (2 * spread)) if spread > 0 else 0.0,
+        )
         return max(self._least, math.ceil(math.log(self._CHANCE) / math.log(min(share, 0.9))))
 
     def _tell(self, step: int) -> None:

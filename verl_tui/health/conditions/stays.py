@@ -64,7 +64,9 @@ class Steadiness:
     share: float = 0.8
     """Share of them that must be in breach, beside their mean, for the breach to begin."""
     clear: float = 0.5
-    """Share at or below which it ends. Far from `share`, so that a value dancing on its threshold is one finding."""
+    """Share at or below which it ends. Far from `share`, so that a value dancing on its threshold
+    is one finding.
+    """
     trend: str = ""
     """`rising`: only while the window rises; `not rising`: only where it does not."""
     climb: float = 0.0
@@ -110,7 +112,9 @@ class Stays(Condition):
                 self._take(step, value)
 
     def _calm(self, values: Sequence[float]) -> bool:
-        """Return whether nothing was and nothing is in breach, so that a long healthy history costs next to nothing."""
+        """Return whether nothing was and nothing is in breach, so that a long healthy history costs
+        next to nothing.
+        """
         if self._breaches or self._breached or self.seen < self._steady.window:
             return False
         return not self._range.breached(max(values)) and not self._range.breached(min(values))
@@ -148,7 +152,8 @@ class Stays(Condition):
     def _consider(self) -> None:
         mean = self._mean()
         if not self._range.breached(mean) or not self._goes_the_way(mean):
-            # What did not hold now will hardly hold at the very next point: looking again costs the whole window.
+            # What did not hold now will hardly hold at the very next point: looking again costs the
+            # whole window.
             self._again = self.seen + max(1, self._steady.window // 5)
             return
         points = list(self._ring)
@@ -156,7 +161,9 @@ class Stays(Condition):
         stretch = points[first:]
         self._breached = True
         known = len(self.spans.all), self.spans.all[-1].since if self.spans.all else 0
-        self._begin(stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}")
+        self._begin(
+            stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}"
+        )
         if known != (len(self.spans.all), self.spans.all[-1].since):
             self._count_from(stretch)
 
@@ -164,7 +171,10 @@ class Stays(Condition):
         self._since = stretch[0]
         self._worst = max(stretch, key=lambda point: self._range.excess(point[1]))
         self._sum = math.fsum(value for _, value in stretch)
-        self._spanned, self._hits = len(stretch), sum(self._range.breached(value) for _, value in stretch)
+        self._spanned, self._hits = (
+            len(stretch),
+            sum(self._range.breached(value) for _, value in stretch),
+        )
 
     def _goes_the_way(self, mean: float) -> bool:
         if self._steady.climb and not mean >= self._steady.climb * self._opening:
@@ -187,12 +197,16 @@ class Stays(Condition):
         mean = self._sum / self._spanned
         since = self._first()
         if words.says and self._hits < self._spanned:
-            message = f"{words.says} at {self._hits:,} of {self._spanned:,} points since step {since}"
+            message = (
+                f"{words.says} at {self._hits:,} of {self._spanned:,} points since step {since}"
+            )
         elif words.says:
             message = f"{words.says} for {words.span(step - since + 1)}"
         else:
             stayed = "stayed" if self._hits == self._spanned else "mostly stayed"
-            message = f"{words.title} has {stayed} {where} for {words.span(step - since + 1)}{rising}"
+            message = (
+                f"{words.title} has {stayed} {where} for {words.span(step - since + 1)}{rising}"
+            )
             message += f": mean {number(mean)}, last {number(last)}"
         return Report(message, since, self._evidence())
 
@@ -209,9 +223,11 @@ class Stays(Condition):
 
 
 class Noisy(Condition):
-    """The spread of one metric between steps stays above a share of its mean, where the log has no spread of its own.
+    """The spread of one metric between steps stays above a share of its mean, where the log has no
+    spread of its own.
 
-    The spread is taken from differences of neighbours, so that a metric that rises steadily is not called noisy.
+    The spread is taken from differences of neighbours, so that a metric that rises steadily is not
+    called noisy.
     """
 
     def __init__(self, threshold: float, steady: Steadiness) -> None:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 class Streak(Condition):
-    """Some number of records in a row in breach; once tripped it stays so until the run is started anew.
+    """Some number of records in a row in breach; once tripped it stays so until the run is started
+    anew.
 
     Records that lack the metric never come here, so they neither count nor interrupt.
     """
@@ -44,7 +45,11 @@ class Streak(Condition):
                     self._streak.append((step, value))
                     if len(self._streak) >= self._count:
                         self._tripped = tuple(self._streak)
-                        self._begin(self._tripped[0][0], step, f"was {self._what()} on {self._count} records in a row")
+                        self._begin(
+                            self._tripped[0][0],
+                            step,
+                            f"was {self._what()} on {self._count} records in a row",
+                        )
             elif self._streak:
                 self._streak = []
             self._last = (step, value)
@@ -70,7 +75,11 @@ class Streak(Condition):
             f"row (steps {first} to {step}); last {number(self._last[1])} at step {self._last[0]}"
         )
         values = ", ".join(f"{number(value)} at step {at}" for at, value in self._tripped)
-        return Report(message, first, (f"{words.title}: {values}", "it stays tripped until the run is started anew"))
+        return Report(
+            message,
+            first,
+            (f"{words.title}: {values}", "it stays tripped until the run is started anew"),
+        )
 
     def _detach(self) -> None:
         self._streak = self._streak.copy()
@@ -79,8 +88,8 @@ class Streak(Condition):
 class Drops(Streak):
     """Some number of drops in a row, each beyond a share of the value before it.
 
-    A record counts when `(last − r) > threshold × last`; where `last` is not positive, it does not count and so ends
-    the row, since a share of nothing means nothing.
+    A record counts when `(last − r) > threshold × last`; where `last` is not positive, it does not
+    count and so ends the row, since a share of nothing means nothing.
     """
 
     def __init__(self, threshold: float, count: int, restarts: Sequence[int] = ()) -> None:

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TO_SIGMA = 1.0484
-"""Median size of the differences between neighbours times this is the standard deviation of normal noise."""
+"""Median size of the differences between neighbours times this is the standard deviation of normal
+noise.
+"""
 _RANGE = 2.5
-"""Between their lowest and their highest tenth the values must span so many standard deviations (2.56 of normal noise):
-a zigzag has large differences in a small span."""
+"""Between their lowest and their highest tenth the values must span so many standard deviations
+(2.56 of normal noise): a zigzag has large differences in a small span.
+"""
 _CALM = 0.8
 """It is over when the spread has fallen below four fifths of the threshold: no dance on it."""
 _OFTEN = 20
@@ -24,8 +27,13 @@ _OFTEN = 20
 
 
 def swing(values: Sequence[float]) -> float:
-    """Return the standard deviation between neighbours, in the values' own unit; two values at least."""
-    return min(width(values), _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]))
+    """Return the standard deviation between neighbours, in the values' own unit; two values at
+    least.
+    """
+    return min(
+        width(values),
+        _TO_SIGMA * median([abs(after - before) for before, after in pairwise(values)]),
+    )
 
 
 def width(values: Sequence[float]) -> float:
@@ -35,13 +43,16 @@ def width(values: Sequence[float]) -> float:
 
 
 class Swings(Condition):
-    """The usual difference between neighbours stays large; a rise makes none, and single bursts do not count."""
+    """The usual difference between neighbours stays large; a rise makes none, and single bursts do
+    not count.
+    """
 
     def __init__(self, threshold: float, window: int) -> None:
         """Prepare the watch.
 
         Args:
-            threshold: Standard deviation between points from which on they swing, in the metric's own unit.
+            threshold: Standard deviation between points from which on they swing, in the metric's
+                own unit.
             window: Points looked at.
         """
         super().__init__(cooldown=2 * window)
@@ -83,7 +94,11 @@ class Swings(Condition):
             f"{words.title} swings between {number(low)} and {number(high)}: its spread between points is "
             f"{number(self._spread)}, above {number(self._threshold)} on a scale from 0 to 1"
         )
-        return Report(message, self._first(), (f"the last {len(values)} points; newest {number(last)} at step {step}",))
+        return Report(
+            message,
+            self._first(),
+            (f"the last {len(values)} points; newest {number(last)} at step {step}",),
+        )
 
     def _detach(self) -> None:
         self._points = self._points.copy()

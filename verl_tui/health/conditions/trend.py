@@ -44,7 +44,8 @@ def trend(values: Sequence[float]) -> Trend:
     slope = sum((i - middle) * value for i, value in enumerate(values)) / spread
     rest = sum((value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(values))
     error = math.sqrt(rest / (count - 2) / spread)
-    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a trace of both.
+    # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
+    # trace of both.
     if error <= 1e-12 * max(abs(mean), abs(slope)):
         t = math.copysign(math.inf, slope) if abs(slope) * count > 1e-9 * abs(mean) else 0.0
         return Trend(slope * (count - 1), t)
@@ -52,10 +53,11 @@ def trend(values: Sequence[float]) -> Trend:
 
 
 class Rising(Condition):
-    """Rises continuously: the medians of five blocks each exceed the one before, the last far above the first.
+    """Rises continuously: the medians of five blocks each exceed the one before, the last far above
+    the first.
 
-    Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises are seen in every
-    second and every fourth block.
+    Medians of blocks, because gradient norms have spikes; judged when a block is full. Slow rises
+    are seen in every second and every fourth block.
     """
 
     _BLOCKS = 5
@@ -67,7 +69,9 @@ class Rising(Condition):
         self._size = max(1, window // self._BLOCKS)
         self._factor = factor
         self._block: list[float] = []
-        self._medians: deque[tuple[int, float]] = deque(maxlen=(self._BLOCKS - 1) * self._STRIDES[-1] + 1)
+        self._medians: deque[tuple[int, float]] = deque(
+            maxlen=(self._BLOCKS - 1) * self._STRIDES[-1] + 1
+        )
         self._rise: list[tuple[int, float]] = []
         """The medians that showed it."""
         self._since: tuple[int, float] | None = None
@@ -95,14 +99,22 @@ class Rising(Condition):
         for stride in self._STRIDES:
             rise = [*self._medians][::-stride][: self._BLOCKS][::-1]
             climbing = all(low < high for (_, low), (_, high) in pairwise(rise))
-            if len(rise) == self._BLOCKS and climbing and 0 < self._factor * rise[0][1] <= rise[-1][1]:
+            if (
+                len(rise) == self._BLOCKS
+                and climbing
+                and 0 < self._factor * rise[0][1] <= rise[-1][1]
+            ):
                 self._rise = rise
                 self._since = self._foot()
-                self._begin(self._since[0], step, f"rose from {number(rise[0][1])} to {number(rise[-1][1])}")
+                self._begin(
+                    self._since[0], step, f"rose from {number(rise[0][1])} to {number(rise[-1][1])}"
+                )
                 return
 
     def _foot(self) -> tuple[int, float]:
-        """Return the end of the last block at the old level: chance alone may order the blocks before it."""
+        """Return the end of the last block at the old level: chance alone may order the blocks
+        before it.
+        """
         level, top = self._rise[0][1], self._rise[-1][1]
         return [block for block in self._rise if block[1] <= level + _FOOT * (top - level)][-1]
 
@@ -112,7 +124,9 @@ class Rising(Condition):
             return None
         since, first = self._first(), self._since[1]
         level = self._medians[-1][1]
-        blocks = ", ".join(f"{number(value)} up to step {at}" for at, value in [*self._medians][-self._BLOCKS :])
+        blocks = ", ".join(
+            f"{number(value)} up to step {at}" for at, value in [*self._medians][-self._BLOCKS :]
+        )
         message = (
             f"{words.title} has risen for {words.span(self._last[0] - since + 1)}, from {number(first)} to "
             f"{number(level)} (medians of {self._size} points)"

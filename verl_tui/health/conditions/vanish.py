@@ -1,4 +1,6 @@
-"""A metric that is next to nothing almost from its first points on, where there is no past to measure it by."""
+"""A metric that is next to nothing almost from its first points on, where there is no past to
+measure it by.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _OPENING = 3
 
 
 class Vanish(Condition):
-    """Within its first points a metric falls to a small share of what it began with; holds until it comes back."""
+    """Within its first points a metric falls to a small share of what it began with; holds until it
+    comes back.
+    """
 
     def __init__(self, *, share: float, back: float, recent: int, within: int) -> None:
         """Prepare the watch.
@@ -53,7 +57,11 @@ class Vanish(Condition):
                     self._end(step)
             elif self.needs <= self.seen <= self._within and self._gone():
                 self.since = self._low[0]
-                self._begin(self.since, step, f"fell from {number(self.opening)} to {number(value)} at the start")
+                self._begin(
+                    self.since,
+                    step,
+                    f"fell from {number(self.opening)} to {number(value)} at the start",
+                )
 
     def _gone(self) -> bool:
         return all(self._is_gone(value) for _, value in self._recent)
@@ -67,7 +75,11 @@ class Vanish(Condition):
             return None
         step, last = self._recent[-1]
         message = f"{words.title} fell from {number(self.opening)} to {number(last)} within the first steps"
-        return Report(message, self.since, (f"next to nothing from step {self.since}, {number(last)} at step {step}",))
+        return Report(
+            message,
+            self.since,
+            (f"next to nothing from step {self.since}, {number(last)} at step {step}",),
+        )
 
     def _detach(self) -> None:
         self._recent = self._recent.copy()

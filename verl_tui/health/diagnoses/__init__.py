@@ -1,4 +1,6 @@
-"""Diagnoses: failures that no single threshold shows. One file each, one line here, one entry in `guide.toml`."""
+"""Diagnoses: failures that no single threshold shows. One file each, one line here, one entry in
+`guide.toml`.
+"""
 
 from __future__ import annotations
 
@@ -56,5 +58,6 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "plateau": Plateau,
     "restart": Restart,
 }
-"""Unique name of its rule -> diagnosis, in the order of showing. Each reads its figures from its entry in
-`guide.toml`."""
+"""Unique name of its rule -> diagnosis, in the order of showing. Each reads its figures from its
+entry in `guide.toml`.
+"""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _MOST = 12
 _WINDOW = 12
@@ -35,7 +35,9 @@ _HIGH = 0.75
 _SURE_T, _OWN = 4.0, 0.25
 """Or if it has gained, beyond doubt, a quarter of its own level."""
 _DONE = 0.25
-"""One that has climbed a quarter of that range before, and stays there, is done rather than stuck."""
+"""One that has climbed a quarter of that range before, and stays there, is done rather than
+stuck.
+"""
 
 
 _NEWEST = 4
@@ -63,7 +65,9 @@ class ComponentImbalance(BlockDiagnosis):
         reward = moment.indicators.get("reward")
         keys = components(moment.run.keys, reward)
         if reward is None or len(keys) < 2:
-            return NotJudged(self.rule.id, "the log has no components of the reward" if reward else "no reward")
+            return NotJudged(
+                self.rule.id, "the log has no components of the reward" if reward else "no reward"
+            )
         return Inputs((reward, *keys[:_MOST]))
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
@@ -78,13 +82,19 @@ class ComponentImbalance(BlockDiagnosis):
                 return self._tell(blocks, one, others, inputs)
         return None
 
-    def _tell(self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: Inputs) -> Told:
+    def _tell(
+        self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: Inputs
+    ) -> Told:
         floor = one.top - (1 - _TOP) * (one.top - one.low)
         foot, last = blocks[one.climb].last, blocks[-1].last
-        since = next(block.last for block in blocks[one.climb :] if block.levels[one.column] >= floor)
+        since = next(
+            block.last for block in blocks[one.climb :] if block.levels[one.column] >= floor
+        )
         names = ", ".join(inputs.keys[j] or "" for j in others)
         fell = [_fell(blocks, j, one) for j in others]
-        what = "fallen" if all(fell) else "gained nothing or fallen" if any(fell) else "gained nothing"
+        what = (
+            "fallen" if all(fell) else "gained nothing or fallen" if any(fell) else "gained nothing"
+        )
         told = tuple(
             f"{inputs.keys[j]}: {number(column(blocks[one.climb :], j)[0])} at step {foot}, "
             f"{number(column(blocks, j)[-1])} at step {last} (means of {self.size} points)"
@@ -100,7 +110,9 @@ class ComponentImbalance(BlockDiagnosis):
         )
 
 
-def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]) -> _Saturated | None:
+def _saturated(
+    blocks: Sequence[Block], i: int, key: str, reached: tuple[float, float]
+) -> _Saturated | None:
     """Return a component that has climbed and stays at its top."""
     window = column(blocks[-_WINDOW:], i)
     if len(window) < _WINDOW // 2:
@@ -115,28 +127,41 @@ def _saturated(blocks: Sequence[Block], i: int, key: str, reached: tuple[float, 
         return None
     foot = low + _FOOT * reach
     earliest = max(0, len(blocks) - _LONGEST)
-    climb = next((at for at in range(len(blocks) - 1, earliest, -1) if blocks[at].levels[i] <= foot), earliest)
+    climb = next(
+        (at for at in range(len(blocks) - 1, earliest, -1) if blocks[at].levels[i] <= foot),
+        earliest,
+    )
     return _Saturated(i, key, low, top, climb)
 
 
-def _stuck(blocks: Sequence[Block], j: int, reached: tuple[float, float], beside: _Saturated) -> bool:
-    """Return whether a component may be stuck: it is still logged, and has not reached its own top before."""
+def _stuck(
+    blocks: Sequence[Block], j: int, reached: tuple[float, float], beside: _Saturated
+) -> bool:
+    """Return whether a component may be stuck: it is still logged, and has not reached its own top
+    before.
+    """
     window = column(blocks[-_WINDOW:], j)
     if len(window) < _WINDOW // 2:
         return False
     reach = reached[1] - reached[0]
-    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (reached[1] <= 1 and reached[0] >= _HIGH):
+    if min(window) >= _CEILING * max(beside.top, reached[1]) > 0 or (
+        reached[1] <= 1 and reached[0] >= _HIGH
+    ):
         return False  # at its ceiling all along
     if reached[1] <= 0 and fmean(window[-_NEWEST:]) >= reached[1] - _FOOT * reach > reached[0]:
         return False  # a penalty, as small as it ever was
-    done = reach >= _DONE * (beside.top - beside.low) and min(window) >= reached[1] - (1 - _FOOT) * reach
+    done = (
+        reach >= _DONE * (beside.top - beside.low)
+        and min(window) >= reached[1] - (1 - _FOOT) * reach
+    )
     return not done
 
 
 def _moves(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
     """Return whether a component has gained anything since the saturated one began to climb.
 
-    By the saturated one's measure, or surely by its own: parts of a reward have scales of their own.
+    By the saturated one's measure, or surely by its own: parts of a reward have scales of their
+    own.
     """
     gain, now = _gain(blocks, j, beside)
     if math.isnan(gain) or gain >= _STILL * (beside.top - beside.low):
@@ -146,13 +171,17 @@ def _moves(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
 
 
 def _fell(blocks: Sequence[Block], j: int, beside: _Saturated) -> bool:
-    """Return whether a component has fallen since then, by the saturated one's measure or by its own."""
+    """Return whether a component has fallen since then, by the saturated one's measure or by its
+    own.
+    """
     gain, now = _gain(blocks, j, beside)
     return gain <= -_STILL * (beside.top - beside.low) or gain <= -_OWN * (abs(now) + abs(gain))
 
 
 def _gain(blocks: Sequence[Block], j: int, beside: _Saturated) -> tuple[float, float]:
-    """Return what one has gained since the saturated one began to climb, and its level now; nan if unknown."""
+    """Return what one has gained since the saturated one began to climb, and its level now; nan if
+    unknown.
+    """
     before = column(blocks[max(0, beside.climb - 2) : beside.climb + 2], j)
     now = column(blocks[-_NEWEST:], j)
     return (fmean(now) - fmean(before), fmean(now)) if before and now else (math.nan, math.nan)

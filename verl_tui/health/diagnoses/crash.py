@@ -10,12 +10,12 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.records import EventKind
 from verl_tui.runs.life import writer
-from verl_tui.runs.state import State, interrupted
 from verl_tui.runs.troubles import troubles
+from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.records import Event
     from verl_tui.runs.run import Run
 
@@ -82,7 +82,8 @@ _ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
     )
 )
-# Only where the headline itself is no more than such a report: else the cause is known, and stands there.
+# Only where the headline itself is no more than such a report: else the cause is known, and stands
+# there.
 _ADVICE_ON_REPORTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"ActorDiedError|RayActorError|WorkerCrashedError|NodeDiedError"),
@@ -124,7 +125,9 @@ class Crash(Diagnosis):
             finding = self._without_a_word(moment)
         else:
             self.remember(None, run.step)
-            return None if run.events else NotJudged(self.rule.id, "no source tells of the run's life")
+            return (
+                None if run.events else NotJudged(self.rule.id, "no source tells of the run's life")
+            )
         self.remember(finding if moment.state is State.CRASHED else None, finding.step)
         return finding
 
@@ -139,7 +142,9 @@ class Crash(Diagnosis):
         same = [one for one in run.events if _is_like(one, event)]
         evidence += [_line(path, one) for one in same[-3:] if worker is None]
         evidence.append("no step came after it")
-        severity, verb, help = _said(moment, event, advice(headline, *(one.text for one in (event, *same))))
+        severity, verb, help = _said(
+            moment, event, advice(headline, *(one.text for one in (event, *same)))
+        )
         return Finding(
             self.rule.id,
             severity,
@@ -156,7 +161,11 @@ class Crash(Diagnosis):
         run = moment.run
         worker = _most(run)
         holder = writer(run)
-        gone = "nothing says how" if holder is None else f"killed, or ended without a word: {holder.words} is gone"
+        gone = (
+            "nothing says how"
+            if holder is None
+            else f"killed, or ended without a word: {holder.words} is gone"
+        )
         crashed = moment.state is State.CRASHED
         return Finding(
             self.rule.id,
@@ -177,7 +186,9 @@ def _is_like(one: Event, event: Event) -> bool:
 
 
 def _is_gone(run: Run) -> bool:
-    """Tell whether its process has gone without a word; one that only began a file may have done all it should."""
+    """Tell whether its process has gone without a word; one that only began a file may have done
+    all it should.
+    """
     holder = writer(run)
     gone = holder is not None and holder.gone and run.outcome is None
     return gone and holder is not None and (not holder.by_name or run.total_steps is not None)
@@ -192,12 +203,18 @@ class Blamed(NamedTuple):
 
 def _better(run: Run, event: Event) -> Event:
     """Return the exception that a log ends with, where the event says only that the run failed."""
-    told = (state.ending for state in run.sources.values() if event.bare and state.ending and not state.ending.bare)
+    told = (
+        state.ending
+        for state in run.sources.values()
+        if event.bare and state.ending and not state.ending.bare
+    )
     return next((one for one in told if one.kind is EventKind.TRACEBACK), event)
 
 
 def blamed(run: Run, event: Event) -> Blamed | None:
-    """Return the workers' error that the driver's last words follow from; None where these name the cause."""
+    """Return the workers' error that the driver's last words follow from; None where these name the
+    cause.
+    """
     return _most(run) if _CONSEQUENCE.search(event.text) or event.bare else None
 
 
@@ -208,15 +225,23 @@ def _most(run: Run) -> Blamed | None:
         return None
     first, actor = worst.first, worst.first.actor
     if actor.startswith("rank"):
-        headline = f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}".rstrip(": ")
+        headline = f"{first.text.partition(':')[0]} on {actor}: {first.text.partition(':')[2].strip()}".rstrip(
+            ": "
+        )
     else:
-        headline = f"{first.text} ({actor}" + (f", {worst.count:,} times)" if worst.count > 1 else ")")
+        headline = f"{first.text} ({actor}" + (
+            f", {worst.count:,} times)" if worst.count > 1 else ")"
+        )
     return Blamed(one_line(headline), (_line(path, first),))
 
 
 def _line(path: str, event: Event) -> str:
     name = one_line(PurePath(path).name, 60)
-    return f"{name}:{event.line}: {one_line(event.text, 160)}" if name else f"line {event.line}: {one_line(event.text)}"
+    return (
+        f"{name}:{event.line}: {one_line(event.text, 160)}"
+        if name
+        else f"line {event.line}: {one_line(event.text)}"
+    )
 
 
 def _where(step: int | None) -> str:

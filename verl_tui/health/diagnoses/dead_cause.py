@@ -1,4 +1,6 @@
-"""Why groups are dead: the task is solved, it is hopeless, the scorer gives one score, or answers are alike."""
+"""Why groups are dead: the task is solved, it is hopeless, the scorer gives one score, or answers
+are alike.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,29 @@ from verl_tui.runs.settings import number as as_number
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 _LATELY = 20
 """Points up to the step in question that are looked at."""
 _MOSTLY = 0.7
-"""Share of the dead groups that are all right, or all wrong, for that to be their cause: heuristic."""
+"""Share of the dead groups that are all right, or all wrong, for that to be their cause:
+heuristic.
+"""
 _TOP, _BOTTOM = 0.95, 0.05
-"""A mean reward from here on, or down to here, on a scale from 0 to 1, is a solved or a hopeless task: heuristic."""
+"""A mean reward from here on, or down to here, on a scale from 0 to 1, is a solved or a hopeless
+task: heuristic.
+"""
 _BEST, _BEGUN = 0.9, 5
-"""On other scales it is solved at nine tenths of the range so far, if its first points lay below half: heuristic."""
+"""On other scales it is solved at nine tenths of the range so far, if its first points lay below
+half: heuristic.
+"""
 _EARLY, _GROUPS, _ENOUGH = 50, "samples/groups", 160
 """Within so many points and groups a hard task that scores now and then may still be learnt."""
 _LEARNT = 0.25
-"""One that has once given this much of its full score is not that hard: the policy has lost it. Heuristic."""
+"""One that has once given this much of its full score is not that hard: the policy has lost it.
+Heuristic.
+"""
 _SAMPLES = (
     "samples/dead_groups",
     "samples/groups_all_right",
@@ -40,11 +50,15 @@ _SAMPLES = (
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
 _COLD = 0.3
-"""A sampling temperature at or below gives nearly the same answer each time: heuristic, usual is 0.6 to 1."""
+"""A sampling temperature at or below gives nearly the same answer each time: heuristic, usual is
+0.6 to 1.
+"""
 _ALIKE = 0.5
 """Share of different answers at or below which they are alike: heuristic."""
 _LOST = 0.5
-"""Where the share has fallen below half of what it was, the policy has lost its variety; else it never had any."""
+"""Where the share has fallen below half of what it was, the policy has lost its variety; else it
+never had any.
+"""
 
 
 class DeadCause(NamedTuple):
@@ -58,9 +72,7 @@ class DeadCause(NamedTuple):
     """Whether it is no fault: solved, or so early that a hard task looks the same."""
 
 
-_HARDER = (
-    "Take harder prompts, or stop here and keep the best checkpoint; DAPO's dynamic sampling leaves such groups out."
-)
+_HARDER = "Take harder prompts, or stop here and keep the best checkpoint; DAPO's dynamic sampling leaves such groups out."
 _EASIER = "Take easier prompts, or look at the scorer: score by hand one answer that is right; does it read its format?"
 _SCORER = "Score by hand a good and a bad answer: where both get the same, the scorer is broken or asks for too little."
 _WARMER = "Raise the sampling temperature of the rollouts (1.0 is usual for training); validation may stay cold."
@@ -73,8 +85,12 @@ def dead_cause(moment: Moment, step: int) -> DeadCause | None:
     constant = reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward))
     if constant and (reward[-1] != 1 or _always_dead(moment, step)):
         return _constant(reward[-1])
-    right, wrong = (_share(moment, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong"))
-    solved = DeadCause("the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True)
+    right, wrong = (
+        _share(moment, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong")
+    )
+    solved = DeadCause(
+        "the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True
+    )
     if _at_its_top(reward):
         return solved
     if (cold := _temperature(moment)) is not None:
@@ -84,7 +100,9 @@ def dead_cause(moment: Moment, step: int) -> DeadCause | None:
     alike = _variety(moment, step)
     if alike is not None and alike.advice == _VARIETY:
         return alike
-    if wrong >= _MOSTLY or (reward and min(reward) >= 0 and max(reward) <= 1 and fmean(reward[-_LATELY:]) <= _BOTTOM):
+    if wrong >= _MOSTLY or (
+        reward and min(reward) >= 0 and max(reward) <= 1 and fmean(reward[-_LATELY:]) <= _BOTTOM
+    ):
         return DeadCause(
             "the task is hopeless so far: nearly all answers score nothing",
             _EASIER,
@@ -94,7 +112,9 @@ def dead_cause(moment: Moment, step: int) -> DeadCause | None:
 
 
 def _always_dead(moment: Moment, step: int) -> bool:
-    """Return whether no group has ever had a spread, as far as is known: means alone may hide that some had."""
+    """Return whether no group has ever had a spread, as far as is known: means alone may hide that
+    some had.
+    """
     spreads = _known(moment.run.present(moment.indicators.get("reward_std")), step)
     if spreads:
         return max(spreads) <= NO_SPREAD
@@ -108,15 +128,24 @@ def _is_early(moment: Moment, reward: Sequence[float], step: int) -> bool:
 
 
 def seen_by(moment: Moment) -> Hashable:
-    """Return what a cause at a past step depends on: where this stays the same, so does the cause."""
+    """Return what a cause at a past step depends on: where this stays the same, so does the
+    cause.
+    """
     indicators = (moment.indicators.get(id) for id in ("reward", "reward_std"))
     keys = (*indicators, *(moment.names.get(name) for name in (*_SAMPLES, *SHARES)))
     series = (moment.series(key) if key is not None else None for key in keys)
-    return keys, tuple(one.revision if one is not None else 0 for one in series), moment.end, _temperature(moment)
+    return (
+        keys,
+        tuple(one.revision if one is not None else 0 for one in series),
+        moment.end,
+        _temperature(moment),
+    )
 
 
 def _at_its_top(reward: Sequence[float]) -> bool:
-    """Return whether the reward is next to 1, the end of its scale, or at its best and far above its beginning."""
+    """Return whether the reward is next to 1, the end of its scale, or at its best and far above
+    its beginning.
+    """
     if not reward:
         return False
     lately = fmean(reward[-_LATELY:])
@@ -124,26 +153,40 @@ def _at_its_top(reward: Sequence[float]) -> bool:
     if low >= 0 and high <= 1 and lately >= _TOP:
         return True
     begun = fmean(reward[:_BEGUN])
-    return len(reward) > _LATELY and lately >= low + _BEST * (high - low) and begun <= low + _LOST * (high - low)
+    return (
+        len(reward) > _LATELY
+        and lately >= low + _BEST * (high - low)
+        and begun <= low + _LOST * (high - low)
+    )
 
 
 def _constant(score: float) -> DeadCause:
     if score == 0:
         return DeadCause(
-            "every answer so far has scored 0: the task is hopeless, or the scorer reads none of them", _EASIER
+            "every answer so far has scored 0: the task is hopeless, or the scorer reads none of them",
+            _EASIER,
         )
-    return DeadCause(f"every answer so far has scored {number(score)}: the scorer is constant", _SCORER)
+    return DeadCause(
+        f"every answer so far has scored {number(score)}: the scorer is constant", _SCORER
+    )
 
 
 def _variety(moment: Moment, step: int) -> DeadCause | None:
-    """Return that answers are alike, from the beginning on or since some time, where samples tell."""
+    """Return that answers are alike, from the beginning on or since some time, where samples
+    tell.
+    """
     shares = _known(moment.run.present(moment.names.get("samples/unique_share")), step)
     if not shares or (now := fmean(shares[-_LATELY:])) > _ALIKE:
         return None
     before = fmean(shares[:_LATELY])
     if max(shares[:_LATELY]) * _LOST < now:
-        return DeadCause(f"answers are alike from the beginning on ({now:.0%} of them differ): too cold", _WARMER)
-    return DeadCause(f"answers have become alike: {now:.0%} of them differ, {before:.0%} at the beginning", _VARIETY)
+        return DeadCause(
+            f"answers are alike from the beginning on ({now:.0%} of them differ): too cold", _WARMER
+        )
+    return DeadCause(
+        f"answers have become alike: {now:.0%} of them differ, {before:.0%} at the beginning",
+        _VARIETY,
+    )
 
 
 def _temperature(moment: Moment) -> tuple[str, float] | None:
@@ -157,7 +200,10 @@ def _temperature(moment: Moment) -> tuple[str, float] | None:
 
 def _share(moment: Moment, name: str, step: int) -> float:
     """Return how many of the dead groups are of a kind, 0 where samples do not tell."""
-    of, dead = (_known(moment.run.present(moment.names.get(key)), step) for key in (name, "samples/dead_groups"))
+    of, dead = (
+        _known(moment.run.present(moment.names.get(key)), step)
+        for key in (name, "samples/dead_groups")
+    )
     all_dead = sum(dead[-_LATELY:])
     return sum(of[-_LATELY:]) / all_dead if all_dead > 0 else 0.0
 
@@ -165,4 +211,6 @@ def _share(moment: Moment, name: str, step: int) -> float:
 def _known(series: Series | None, step: int) -> Sequence[float]:
     if series is None:
         return ()
-    return [value for value in series.values[: bisect_right(series.steps, step)] if math.isfinite(value)]
+    return [
+        value for value in series.values[: bisect_right(series.steps, step)] if math.isfinite(value)
+    ]

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _GROUPS = "samples/groups"
 _ENOUGH = 160
-"""Groups that prove it, however few dumps they lie in: at a true share of 0.6, chance alone shows 0.7 of so many once
-in two hundred times."""
+"""Groups that prove it, however few dumps they lie in: at a true share of 0.6, chance alone shows
+0.7 of so many once in two hundred times.
+"""
 _LEAST = 5
 """Points at least: one batch has one kind of prompts."""
 
@@ -113,7 +114,10 @@ def _figures(moment: Moment) -> str:
     """Say how many groups are all wrong or all right, as far as that is known."""
     parts = [
         f"{words} {number(value)}"
-        for name, words in (("samples/groups_all_wrong", "all wrong"), ("samples/groups_all_right", "all right"))
+        for name, words in (
+            ("samples/groups_all_wrong", "all wrong"),
+            ("samples/groups_all_right", "all right"),
+        )
         if (value := _newest(moment, name)) is not None
     ]
     if parts:

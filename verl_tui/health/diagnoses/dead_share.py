@@ -1,4 +1,6 @@
-"""Where a log tells the share of dead groups: samples, the trainer's own key, what a filter threw out, or the mean."""
+"""Where a log tells the share of dead groups: samples, the trainer's own key, what a filter threw
+out, or the mean.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from verl_tui.health.streams import Stream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 SAMPLES = "samples/dead_groups"
@@ -23,16 +25,21 @@ SHARES = (
     "rollout/zero_std/all",
     "train/zero_std_fraction",
 )
-"""Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL and others)."""
+"""Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL and
+others).
+"""
 _EVICTED = "training/filter_groups/evicted_samples"
-"""Prompts without any spread that DAPO's filter threw out before the batch was full (verl 0.9.1)."""
+"""Prompts without any spread that DAPO's filter threw out before the batch was full (verl
+0.9.1).
+"""
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
 _LOOKED, _LEAST = 20, 5
 """Newest points that show whether scores are 0 or 1, and how many there must be."""
 NO_SPREAD = 1e-5
-"""Standard deviation of scores that is rounding: single precision leaves some 1e-7 of scores that are all alike, which
-trainers take for a spread."""
+"""Standard deviation of scores that is rounding: single precision leaves some 1e-7 of scores that
+are all alike, which trainers take for a spread.
+"""
 _WHOLE = 0.01
 """A mean of so many zeros and ones is a whole number of them; rounding leaves less than this."""
 
@@ -49,11 +56,17 @@ class DeadShare(NamedTuple):
     words: str = ""
     """How it was worked out."""
     beside: tuple[str, ...] = ()
-    """The metric that holds the scores' spread: where there is none, all groups are dead whatever the share says."""
+    """The metric that holds the scores' spread: where there is none, all groups are dead whatever
+    the share says.
+    """
 
     def stream(self) -> Stream:
         """Return a stream of the share."""
-        return Stream("or no spread", limit=NO_SPREAD) if self.beside else Stream("value", work_out=self.work_out)
+        return (
+            Stream("or no spread", limit=NO_SPREAD)
+            if self.beside
+            else Stream("value", work_out=self.work_out)
+        )
 
 
 def dead_share(moment: Moment) -> DeadShare | str:
@@ -78,7 +91,8 @@ def _filtered(key: str, kept: float) -> DeadShare:
 
 
 def _bound(moment: Moment, batch: float | None) -> DeadShare | str:
-    """Return what 0/1 rewards prove: of prompts that are right with a mean p, p^n + (1−p)^n are dead at least.
+    """Return what 0/1 rewards prove: of prompts that are right with a mean p, p^n + (1−p)^n are
+    dead at least.
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """
@@ -109,4 +123,6 @@ def _zeros_and_ones(reward: Series, count: float) -> bool:
     values = [value for value in reward.tail(_LOOKED) if math.isfinite(value)]
     if len(values) < _LEAST:
         return False
-    return all(0 <= value <= 1 and abs(value * count - round(value * count)) < _WHOLE for value in values)
+    return all(
+        0 <= value <= 1 and abs(value * count - round(value * count)) < _WHOLE for value in values
+    )

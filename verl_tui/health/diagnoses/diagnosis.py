@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 
 _MANY = 100
@@ -29,7 +29,9 @@ class Diagnosis(ABC):
     """A failure that is seen in several signals of one run."""
 
     alive: ClassVar[bool] = False
-    """Whether it depends on the time of day too, as a hang does, and not only on what the log says."""
+    """Whether it depends on the time of day too, as a hang does, and not only on what the log
+    says.
+    """
     sentences: ClassVar[bool] = False
     """Whether what it remembers are whole sentences, and not words behind the rule's title."""
 
@@ -92,7 +94,9 @@ class Told:
 
 
 class BlockDiagnosis(Diagnosis):
-    """A diagnosis that compares metrics block by block: each block is looked at once, when it is full."""
+    """A diagnosis that compares metrics block by block: each block is looked at once, when it is
+    full.
+    """
 
     size: ClassVar[int] = 10
     """Points a block: enough to tell a level from noise, few enough to be told soon."""
@@ -157,12 +161,16 @@ class BlockDiagnosis(Diagnosis):
         self.spans = Spans(cooldown=self.patience)
 
     def began(self, step: int) -> int:
-        """Return the first step of a failure that is seen to begin at a step: of one that comes back, its own first."""
+        """Return the first step of a failure that is seen to begin at a step: of one that comes
+        back, its own first.
+        """
         known = self.spans.recent(len(self._history))
         return step if known is None else min(step, known.since)
 
     def reach(self, i: int) -> tuple[float, float]:
-        """Return the lowest and the highest level of a metric over all blocks; nan where it has none."""
+        """Return the lowest and the highest level of a metric over all blocks; nan where it has
+        none.
+        """
         low, high = self._reach[i] if self._reach else (math.inf, -math.inf)
         return (low, high) if low <= high else (math.nan, math.nan)
 
@@ -207,7 +215,9 @@ class BlockDiagnosis(Diagnosis):
 
 
 def since(blocks: Sequence[Block], step: int) -> Sequence[Block]:
-    """Return the blocks from a step on, thinned out where they are many: a long breach must not cost ever more."""
+    """Return the blocks from a step on, thinned out where they are many: a long breach must not
+    cost ever more.
+    """
     stretch = blocks[bisect_left(blocks, step, key=lambda block: block.last) :]
     stride = len(stretch) // _MANY + 1
     return [*stretch[:-1:stride], stretch[-1]] if stride > 1 else stretch

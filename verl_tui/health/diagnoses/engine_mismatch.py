@@ -1,4 +1,6 @@
-"""Inference engine and trainer disagree beyond verl's figures, and the gradient norm climbs with it."""
+"""Inference engine and trainer disagree beyond verl's figures, and the gradient norm climbs with
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _LIMITS: tuple[tuple[str, float, str], ...] = (
     ("training/rollout_probs_diff_mean", 0.01, "verl docs/faq/faq.rst"),
@@ -24,7 +26,9 @@ _LIMITS: tuple[tuple[str, float, str], ...] = (
     ("rollout_corr/rollout_is_std", 1.0, "verl docs/algo/rollout_corr.md"),
     ("actor/rollout_corr/rollout_is_std", 1.0, "verl docs/algo/rollout_corr.md"),
 )
-"""Metric (verl's present name), beyond which figure engine and trainer disagree, and where that stands."""
+"""Metric (verl's present name), beyond which figure engine and trainer disagree, and where that
+stands.
+"""
 _LAGS = (5, 10, 20)
 """Blocks over which the gradient norm must have climbed: 50 to 200 points."""
 _CLIMB = 1.5
@@ -42,9 +46,16 @@ class EngineMismatch(BlockDiagnosis):
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
         """Look at the gradient norm and at whatever tells of the mismatch."""
         norm = moment.indicators.get("grad_norm")
-        found = [(moment.names[name], limit, where) for name, limit, where in _LIMITS if name in moment.names]
+        found = [
+            (moment.names[name], limit, where)
+            for name, limit, where in _LIMITS
+            if name in moment.names
+        ]
         if norm is None or not found:
-            return NotJudged(self.rule.id, f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}")
+            return NotJudged(
+                self.rule.id,
+                f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}",
+            )
         return Inputs((norm, *(key for key, _, _ in found)), tuple(found))
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
@@ -61,11 +72,20 @@ class EngineMismatch(BlockDiagnosis):
         for lag in _LAGS:
             stretch = blocks[-lag:]
             norm = column(stretch, 0)
-            if len(norm) == lag and norm[-1] >= _CLIMB * norm[0] > 0 and course(stretch, 0).t >= _TREND_T:
+            if (
+                len(norm) == lag
+                and norm[-1] >= _CLIMB * norm[0] > 0
+                and course(stretch, 0).t >= _TREND_T
+            ):
                 return self._tell(stretch, beyond, inputs)
         return None
 
-    def _tell(self, stretch: Sequence[Block], beyond: Sequence[tuple[int, str, float, str]], inputs: Inputs) -> Told:
+    def _tell(
+        self,
+        stretch: Sequence[Block],
+        beyond: Sequence[tuple[int, str, float, str]],
+        inputs: Inputs,
+    ) -> Told:
         norm, first, last = column(stretch, 0), stretch[0].last, stretch[-1].last
         i, key, limit, _ = beyond[0]
         climb = f"gradient norm from {number(norm[0])} to {number(norm[-1])}"
@@ -73,7 +93,9 @@ class EngineMismatch(BlockDiagnosis):
             f"{key}: {number(stretch[-1].levels[i])} (mean of {self.size} points), beyond {number(limit)} ({where})"
             for i, key, limit, where in beyond
         ]
-        told.append(f"{inputs.keys[0]}: {number(norm[0])} at step {first}, {number(norm[-1])} at step {last}")
+        told.append(
+            f"{inputs.keys[0]}: {number(norm[0])} at step {first}, {number(norm[-1])} at step {last}"
+        )
         return Told(
             first,
             f"{key} beyond {number(limit)}, {climb}",

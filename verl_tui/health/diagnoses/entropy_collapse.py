@@ -1,4 +1,6 @@
-"""Entropy falls towards 0 while the reward stands still; with a rising reward it would be convergence."""
+"""Entropy falls towards 0 while the reward stands still; with a rising reward it would be
+convergence.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 _LAGS = (5, 10, 20, 40)
@@ -34,22 +36,30 @@ _NEAR = 0.75
 _FLAT_T = 2.0
 _SURE_T = 4.0
 _GAIN, _SURE_GAIN = 0.05, 0.01
-"""A reward has risen if it likely gained a twentieth of its size, or beyond doubt a hundredth: near its ceiling it
-gains little, and that is convergence."""
+"""A reward has risen if it likely gained a twentieth of its size, or beyond doubt a hundredth: near
+its ceiling it gains little, and that is convergence.
+"""
 
 
 _GONE, _BACK, _RECENT, _EARLY = 0.05, 0.15, 3, 60
-"""Dead from its first steps: three points in a row at a twentieth of the beginning, within the first 60 points; it is
-over beyond 0.15. Heuristic: what converges takes longer, and its reward rises."""
+"""Dead from its first steps: three points in a row at a twentieth of the beginning, within the
+first 60 points; it is over beyond 0.15. Heuristic: what converges takes longer, and its reward
+rises.
+"""
 _WELL, _MOST_OF_IT = 0.2, 0.5
-"""A reward has learnt that has gained a fifth of its size, and half of the way to its best so far: heuristic."""
+"""A reward has learnt that has gained a fifth of its size, and half of the way to its best so far:
+heuristic.
+"""
 _TOP, _LEARNT, _SOLVED = 0.95, 0.5, 0.9
-"""A run is converged, not collapsed, where its reward lies at 0.95 of 1; or at 0.9, having gained half of what was left
-at its beginning."""
+"""A run is converged, not collapsed, where its reward lies at 0.95 of 1; or at 0.9, having gained
+half of what was left at its beginning.
+"""
 
 
 class EntropyCollapse(BlockDiagnosis):
-    """Entropy halves and nears 0 over a stretch in which the reward gains nothing, or is gone from the first steps."""
+    """Entropy halves and nears 0 over a stretch in which the reward gains nothing, or is gone from
+    the first steps.
+    """
 
     needs: ClassVar[int] = 7
 
@@ -64,7 +74,9 @@ class EntropyCollapse(BlockDiagnosis):
         """All that was found so far; what began with the first steps is told once."""
         early = list(self.told(self._first_steps))
         yield from early
-        yield from (one for one in super().episodes if not any(_within(one, first) for first in early))
+        yield from (
+            one for one in super().episodes if not any(_within(one, first) for first in early)
+        )
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the first steps, and at the blocks where these tell nothing."""
@@ -122,12 +134,16 @@ class EntropyCollapse(BlockDiagnosis):
         return None
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
-        """Return whether the task is solved: the reward is next to 1, the end of its scale, or came most of the way."""
+        """Return whether the task is solved: the reward is next to 1, the end of its scale, or came
+        most of the way.
+        """
         reward, (low, best) = column(blocks, 1), self.reach(1)
         if not reward or not 0 <= low <= best <= 1:
             return False
         # What is learnt within the first block is seen by how much was left to be learnt behind it.
-        return reward[-1] >= _TOP or (reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0]))
+        return reward[-1] >= _TOP or (
+            reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
+        )
 
     def _tell(self, blocks: Sequence[Block], start: int, opening: float, inputs: Inputs) -> Told:
         stretch = since(blocks, start)
@@ -169,12 +185,16 @@ def _has_learnt(reward: Series, step: int) -> bool:
 
     A task may be learnt as fast as entropy falls.
     """
-    values = [value for value in reward.values[: bisect_right(reward.steps, step)] if math.isfinite(value)]
+    values = [
+        value for value in reward.values[: bisect_right(reward.steps, step)] if math.isfinite(value)
+    ]
     first, last = values[:_RECENT], values[-_RECENT:]
     if len(values) < 2 * _RECENT - 1:
         return False
     begun, now, best = fmean(first), fmean(last), max(values)
-    return now - begun >= max(_WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun)) and now > max(first)
+    return now - begun >= max(
+        _WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun)
+    ) and now > max(first)
 
 
 def _brink(stretch: Sequence[Block]) -> int:

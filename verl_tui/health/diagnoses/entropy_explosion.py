@@ -1,4 +1,6 @@
-"""Entropy climbs far beyond its own past while responses grow or the reward falls: the policy turns to noise."""
+"""Entropy climbs far beyond its own past while responses grow or the reward falls: the policy turns
+to noise.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _NOW = 2
 """Newest blocks that must be beyond."""
 _PAST = 40
 """Blocks that make its own past."""
 _TIMES, _OVER = 2.0, 1.5
-"""Beyond twice its own past it explodes (users' reports), below half as much again it is over (heuristic)."""
+"""Beyond twice its own past it explodes (users' reports), below half as much again it is over
+(heuristic).
+"""
 _LEAST = 0.1
 """Nats a token below which a doubling is no explosion: heuristic."""
 _LONGER = 1.2
@@ -36,7 +40,8 @@ class _Explosion(NamedTuple):
 
 
 class EntropyExplosion(BlockDiagnosis):
-    """Entropy above twice its own past and above where the run began, with length up or reward down.
+    """Entropy above twice its own past and above where the run began, with length up or reward
+    down.
 
     With a rising reward it is exploration (a raised upper clip): no alarm.
     """
@@ -78,7 +83,8 @@ class EntropyExplosion(BlockDiagnosis):
 
 
 def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
-    # A run begins with high entropy: a return to where it began is no explosion. Most blocks come no further than this.
+    # A run begins with high entropy: a return to where it began is no explosion. Most blocks come
+    # no further than this.
     least = max(_LEAST, *column(blocks[:3], 0))
     now = column(blocks[-_NOW:], 0)
     if len(now) < _NOW or min(now) < least:
@@ -89,7 +95,9 @@ def _explosion(blocks: Sequence[Block]) -> _Explosion | None:
     if usual <= 0 or min(now) < _TIMES * usual:
         return None
     signs = _signs(past, blocks[-1])
-    since = next((block.first for block in reversed(past) if block.levels[0] < _OVER * usual), past[-1].first)
+    since = next(
+        (block.first for block in reversed(past) if block.levels[0] < _OVER * usual), past[-1].first
+    )
     return _Explosion(since, usual, signs) if signs else None
 
 

@@ -1,4 +1,6 @@
-"""The first record tells on a wrong set-up: before anything is learnt, policy and reference are the same model."""
+"""The first record tells on a wrong set-up: before anything is learnt, policy and reference are the
+same model.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 
 if TYPE_CHECKING:
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _NAMES = ("actor/kl_loss", "train/kl_loss")
-"""KL to the reference in the loss: verl's name, and that of slime and miles. Others log means over several steps."""
+"""KL to the reference in the loss: verl's name, and that of slime and miles. Others log means over
+several steps.
+"""
 _TEMPLATE = 0.5
 """Around 0.8 the chat templates differ (miles docs/developer/debug.md); from here on: heuristic."""
 _CONFIG = 1.0
@@ -39,8 +43,12 @@ class FirstStep(Diagnosis):
             return NotJudged(self.rule.id, f"the log has no {' or '.join(_NAMES)}")
         step, value = series.steps[0], series.values[0]
         if step > 1:
-            return NotJudged(self.rule.id, f"the log begins with step {step}: what was before is not known")
-        finding = self._finding(key, step, value) if math.isfinite(value) and value >= _TEMPLATE else None
+            return NotJudged(
+                self.rule.id, f"the log begins with step {step}: what was before is not known"
+            )
+        finding = (
+            self._finding(key, step, value) if math.isfinite(value) and value >= _TEMPLATE else None
+        )
         self.remember(finding, step)
         return finding
 

@@ -6,23 +6,25 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
+from verl_tui.health.applicability import unused_device
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told
 from verl_tui.health.finding import NotJudged
-from verl_tui.health.silence import unused_device
-from verl_tui.runs.devices import utilization_keys
+from verl_tui.runs.views.devices import utilization_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _WORKING = 60.0
 """Percent from which on a device works: the second tutorial's bound."""
 _APART = 0.6
-"""An idle device does at most so much of what the others do: heuristic, they never work quite alike."""
+"""An idle device does at most so much of what the others do: heuristic, they never work quite
+alike.
+"""
 _LASTS = 2
 """Blocks in a row that must show it: devices dip in turn."""
 _MOST = 64
@@ -44,21 +46,29 @@ class GpuUneven(BlockDiagnosis):
         devices = utilization_keys(moment.run)
         used = [key for key in devices if unused_device(moment, key) is None][:_MOST]
         if len(used) < 2:
-            return NotJudged(self.rule.id, "the log tells of fewer than two devices that the run uses")
+            return NotJudged(
+                self.rule.id, "the log tells of fewer than two devices that the run uses"
+            )
         highest = max(series.highest for key in used if (series := moment.series(key)) is not None)
         return Inputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Tell of the devices that idle beside others that work."""
         newest = blocks[-_LASTS:]
-        idle = [i for i in range(len(inputs.keys)) if all(self._idles(block, i, inputs) for block in newest)]
+        idle = [
+            i
+            for i in range(len(inputs.keys))
+            if all(self._idles(block, i, inputs) for block in newest)
+        ]
         if not idle:
             return None
         return self._tell(newest, idle, inputs)
 
     def _idles(self, block: Block, i: int, inputs: Inputs) -> bool:
         levels, scale = block.levels, float(str(inputs.context))
-        others = [level * scale for j, level in enumerate(levels) if j != i and not math.isnan(level)]
+        others = [
+            level * scale for j, level in enumerate(levels) if j != i and not math.isnan(level)
+        ]
         working = [level for level in others if level >= self.rule.threshold]
         enough = 2 * len(working) >= len(others) and bool(working) and fmean(working) >= _WORKING
         return enough and levels[i] * scale < min(self.rule.threshold, _APART * fmean(working))
@@ -68,14 +78,24 @@ class GpuUneven(BlockDiagnosis):
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
         names = ", ".join(_device(inputs.keys[i]) for i in idle)
         shares = ", ".join(f"{number(levels[inputs.keys[i]])} %" for i in idle)
-        others = fmean(level for i, level in enumerate(levels.values()) if i not in idle and not math.isnan(level))
-        since = self._told.since if self._told is not None and self.spans.open is not None else newest[0].first
+        others = fmean(
+            level
+            for i, level in enumerate(levels.values())
+            if i not in idle and not math.isnan(level)
+        )
+        since = (
+            self._told.since
+            if self._told is not None and self.spans.open is not None
+            else newest[0].first
+        )
         return Told(
             since,
             f"{names} idle beside others that work",
             f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} while the others of {len(levels)} work at "
             f"{number(others)} %, since step {since}",
-            tuple(f"{key}: {number(level)} % up to step {last.last}" for key, level in levels.items()),
+            tuple(
+                f"{key}: {number(level)} % up to step {last.last}" for key, level in levels.items()
+            ),
             inputs.keys[idle[0]],
         )
 

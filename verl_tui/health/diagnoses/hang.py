@@ -1,4 +1,6 @@
-"""No step for many times the usual gap of the step that is due, within the time in which that may be a hang."""
+"""No step for many times the usual gap of the step that is due, within the time in which that may
+be a hang.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +8,29 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.moment import minutes
+from verl_tui.health.rule_context import minutes
 from verl_tui.runs.life import evidence, gpus_work, phase, unattended, writer
 from verl_tui.runs.life import written as last_of_training
-from verl_tui.runs.pace import expected
-from verl_tui.runs.state import State, doubt, is_evaluation, last_write, patience, waited
+from verl_tui.runs.time.pace import expected
+from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, patience, waited
 
 if TYPE_CHECKING:
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
 _START = 1800.0
-"""Seconds that a start may go without a word: as long as PyTorch's processes wait for each other by default
-(`default_pg_timeout`, torch/distributed/constants.py). Loading weights and compiling print something all the time."""
+"""Seconds that a start may go without a word: as long as PyTorch's processes wait for each other by
+default (`default_pg_timeout`, torch/distributed/constants.py). Loading weights and compiling print
+something all the time.
+"""
 _LONG_START = 7200.0
-"""Seconds where the last word was of generating or validating, which print nothing until they are done: heuristic."""
+"""Seconds where the last word was of generating or validating, which print nothing until they are
+done: heuristic.
+"""
 _GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
 """What the stages of generating and validating begin with."""
-_STOPPED = (
-    "Let it go on: `kill -CONT` with its number, or `fg` in its shell. Whoever waits for it may give up meanwhile."
-)
+_STOPPED = "Let it go on: `kill -CONT` with its number, or `fg` in its shell. Whoever waits for it may give up meanwhile."
 _START_ADVICE = (
     "Look at the processes' stacks (py-spy dump) and at what the log says last: a download, a lock or a rank that "
     "never came are the usual causes."
@@ -40,13 +44,17 @@ _ELSEWHERE = {
 
 
 class Hang(Diagnosis):
-    """A run that should have made a step long ago; says whether the log is silent and GPUs are idle, too."""
+    """A run that should have made a step long ago; says whether the log is silent and GPUs are
+    idle, too.
+    """
 
     alive = True
     sentences = True
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
-        """Tell for how long a stalled run has made no step, beside the usual gap of the step that is due."""
+        """Tell for how long a stalled run has made no step, beside the usual gap of the step that
+        is due.
+        """
         judged = self._judge(moment)
         self.remember(judged if isinstance(judged, Finding) else None, moment.run.step)
         return judged
@@ -59,7 +67,9 @@ class Hang(Diagnosis):
         if moment.state is State.WAITING:
             return self._before_the_first(moment)
         if moment.state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
-            return NotJudged(self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, moment.now)}")
+            return NotJudged(
+                self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, moment.now)}"
+            )
         if moment.state is not State.STALLED:
             reason = _elsewhere(moment)
             return NotJudged(self.rule.id, reason) if reason else None
@@ -73,7 +83,11 @@ class Hang(Diagnosis):
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
         sign, at = evidence(run, moment.now), phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
-        held = ["no step", *(["the log is silent"] if log_silent else []), *(["GPUs are idle"] if gpus_idle else [])]
+        held = [
+            "no step",
+            *(["the log is silent"] if log_silent else []),
+            *(["GPUs are idle"] if gpus_idle else []),
+        ]
         said = f"{len(held)} of 3 signs held: {', '.join(held)}"
         return Finding(
             self.rule.id,
@@ -87,7 +101,9 @@ class Hang(Diagnosis):
         )
 
     def _stopped(self, moment: Moment, holder: str) -> Finding:
-        """Tell of a process that somebody has stopped: it makes no steps, and nothing is wrong with it."""
+        """Tell of a process that somebody has stopped: it makes no steps, and nothing is wrong with
+        it.
+        """
         step = moment.run.step
         return Finding(
             self.rule.id,
@@ -95,13 +111,17 @@ class Hang(Diagnosis):
             f"no step comes: {holder} is stopped",
             step=step,
             since_step=step,
-            evidence=("it stands still until a signal lets it go on: somebody sent SIGSTOP, or pressed Ctrl+Z",),
+            evidence=(
+                "it stands still until a signal lets it go on: somebody sent SIGSTOP, or pressed Ctrl+Z",
+            ),
             advice=_STOPPED,
             source=self.rule.source,
         )
 
     def _before_the_first(self, moment: Moment) -> Finding | NotJudged:
-        """Tell of a start that has long said nothing, although its process lives: that may be a hang."""
+        """Tell of a start that has long said nothing, although its process lives: that may be a
+        hang.
+        """
         run, sign = moment.run, evidence(moment.run, moment.now)
         quiet = _unchanged(moment)
         stages = [one.stage.text for one in run.sources.values() if one.stage is not None]
@@ -109,25 +129,38 @@ class Hang(Diagnosis):
         alive = sign is not None and (sign.latest is None or moment.now - sign.latest <= _FRESH_LOG)
         if not alive or quiet <= long or doubt(run, moment.now):
             return NotJudged(self.rule.id, _waiting(moment))
-        said = f"{minutes(long)} are allowed: PyTorch's own wait at a start" if long == _START else ""
-        generates = f"{minutes(long)} are allowed where it generates or validates (heuristic)" if not said else ""
+        said = (
+            f"{minutes(long)} are allowed: PyTorch's own wait at a start" if long == _START else ""
+        )
+        generates = (
+            f"{minutes(long)} are allowed where it generates or validates (heuristic)"
+            if not said
+            else ""
+        )
         return Finding(
             self.rule.id,
             Severity.WARNING,
             f"no first step yet, and nothing new of it for {minutes(quiet)}",
-            evidence=tuple(filter(None, (f"alive: {sign.words}" if sign else "", phase(run), said, generates))),
+            evidence=tuple(
+                filter(None, (f"alive: {sign.words}" if sign else "", phase(run), said, generates))
+            ),
             advice=_START_ADVICE,
             source=self.rule.source,
         )
 
 
 def _unchanged(moment: Moment) -> float:
-    """Return for how many seconds a run has written nothing new, heartbeats whose counters stand still left out."""
+    """Return for how many seconds a run has written nothing new, heartbeats whose counters stand
+    still left out.
+    """
     run, at = moment.run, last_of_training(moment.run)
     if at is not None:
         return max(0.0, moment.now - at - run.lost(moment.now))
     lives = [one.life for one in run.sources.values()]
-    return max((one.stamp - one.stood for one in lives if one.stamp is not None and one.stood is not None), default=0.0)
+    return max(
+        (one.stamp - one.stood for one in lives if one.stamp is not None and one.stood is not None),
+        default=0.0,
+    )
 
 
 def _elsewhere(moment: Moment) -> str | None:
@@ -138,11 +171,17 @@ def _elsewhere(moment: Moment) -> str | None:
 
 
 def _waiting(moment: Moment) -> str:
-    """Say what is known of a run before its first step: engines may take long to start, so that it is no hang."""
+    """Say what is known of a run before its first step: engines may take long to start, so that it
+    is no hang.
+    """
     written, sign = last_write(moment.run), evidence(moment.run, moment.now)
-    quiet = None if written is None else f"last written {minutes(max(0.0, moment.now - written))} ago"
+    quiet = (
+        None if written is None else f"last written {minutes(max(0.0, moment.now - written))} ago"
+    )
     lives = sign.words if sign is not None and sign.latest is None else None
-    return "; ".join(filter(None, ("the run has made no step yet", quiet, lives, phase(moment.run))))
+    return "; ".join(
+        filter(None, ("the run has made no step yet", quiet, lives, phase(moment.run)))
+    )
 
 
 def _log(moment: Moment) -> tuple[bool | None, str]:
@@ -153,13 +192,21 @@ def _log(moment: Moment) -> tuple[bool | None, str]:
     age, of_training = max(0.0, moment.now - written), last_of_training(moment.run)
     if age <= _FRESH_LOG and of_training is not None and moment.now - of_training > _FRESH_LOG:
         ago = minutes(moment.now - of_training)
-        return True, f"the log is silent but for what goes on without training: else last written {ago} ago"
+        return (
+            True,
+            f"the log is silent but for what goes on without training: else last written {ago} ago",
+        )
     silent = age > _FRESH_LOG
-    return silent, f"the log is {'silent' if silent else 'still growing'}: last written {minutes(age)} ago"
+    return (
+        silent,
+        f"the log is {'silent' if silent else 'still growing'}: last written {minutes(age)} ago",
+    )
 
 
 def _gpus(moment: Moment) -> tuple[bool | None, str]:
-    """Return whether this machine's GPUs are idle; held memory proves nothing and is not looked at."""
+    """Return whether this machine's GPUs are idle; held memory proves nothing and is not looked
+    at.
+    """
     work, reading = gpus_work(moment.run, moment.now), moment.run.gpus
     if work is None or reading is None:
         return None, "GPU activity was not looked at; held memory proves nothing"

@@ -11,22 +11,24 @@ from verl_tui.health.conditions.trend import trend
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.limits import figure
-from verl_tui.health.moment import minutes
-from verl_tui.runs.state import State
+from verl_tui.health.rule_context import minutes
+from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.records import Event
 
 _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
 _SHARE = ("system/memory_percent", "system/memory")
 """W&B's figure of the host: percent in use."""
 _TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
-_KILLED = re.compile(r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \(")
+_KILLED = re.compile(
+    r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \("
+)
 _OF = re.compile(r"was ([\d.]+)GB / ([\d.]+)GB \(")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
@@ -34,7 +36,9 @@ _MOST = 200
 """Newest points that tell the slope."""
 _PARTS = 4
 _EACH = 1 / 3
-"""Every quarter must have grown by a third of an even share: one jump, or a cache that fills up, is no leak."""
+"""Every quarter must have grown by a third of an even share: one jump, or a cache that fills up, is
+no leak.
+"""
 _GOES_ON = 0.5
 """In its second half it must have grown half as much as in its first: what fills up levels off."""
 _SURE = 8.0
@@ -101,7 +105,9 @@ class HostMemory(Diagnosis):
         values, steps = series.values[-count:], series.steps[-count:]
         each = trend(values).change / max(1, steps[-1] - steps[0])
         full = 100 * _FULL if share else _full(moment)
-        return _Growth(key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else "GB")
+        return _Growth(
+            key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else "GB"
+        )
 
     def _filling(self, moment: Moment, growth: _Growth) -> Finding | None:
         rise = (
@@ -127,12 +133,20 @@ class HostMemory(Diagnosis):
             going = moment.state in (State.RUNNING, State.STALLED)
             if going and seconds is not None and seconds < _SOON:
                 severity = Severity.CRITICAL
-        pace = f", {number(growth.each * 3600 / moment.pace.seconds)} {growth.unit} an hour" if moment.pace else ""
+        pace = (
+            f", {number(growth.each * 3600 / moment.pace.seconds)} {growth.unit} an hour"
+            if moment.pace
+            else ""
+        )
         evidence = f"{growth.key}: {number(growth.each)} {growth.unit} a step over steps {growth.since}–{growth.step}"
-        return self._told(words, severity, growth.step, growth.since, (evidence + pace,), growth.key)
+        return self._told(
+            words, severity, growth.step, growth.since, (evidence + pace,), growth.key
+        )
 
     def _killed(self, moment: Moment, events: Sequence[Event]) -> Finding:
-        known = next((found for event in reversed(events) if (found := _OF.search(event.text))), None)
+        known = next(
+            (found for event in reversed(events) if (found := _OF.search(event.text))), None
+        )
         full = f": {known[1]} of {known[2]} GB were in use" if known else ""
         step = next((event.step for event in reversed(events) if event.step is not None), None)
         return self._told(
@@ -154,7 +168,9 @@ class HostMemory(Diagnosis):
         key: str | None,
     ) -> Finding:
         rule = self.rule
-        return Finding(rule.id, severity, words, step, since, evidence, rule.advice, rule.source, key)
+        return Finding(
+            rule.id, severity, words, step, since, evidence, rule.advice, rule.source, key
+        )
 
 
 def _climb(values: Sequence[float], least: int) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
 """Columns: the reward, the length, from there on validation scores and the parts of the reward."""
@@ -28,8 +28,9 @@ _OPENING = 6
 _TINY = 4.0
 """Tokens below which responses were next to nothing from the start: a label, a number."""
 _LEFT, _LITTLE = 0.25, 0.15
-"""Share of the beginning down to which length has collapsed: a quarter where a score has fallen with it, less where all
-are level, because some tasks need few words. Heuristic."""
+"""Share of the beginning down to which length has collapsed: a quarter where a score has fallen
+with it, less where all are level, because some tasks need few words. Heuristic.
+"""
 _BACK = 0.5
 """Share from which on responses have come back."""
 _LASTS = 3
@@ -39,9 +40,13 @@ _NEAR = 0.75
 _LEVEL = 4
 """Points of a score, means of a block each, that make its level."""
 _GAIN, _SURE_GAIN = 0.05, 3.0
-"""A score has gained that lies a twentieth of its size and three standard errors above its beginning: heuristic."""
+"""A score has gained that lies a twentieth of its size and three standard errors above its
+beginning: heuristic.
+"""
 _LOSS, _SURE_LOSS = 0.4, 5.0
-"""One has fallen that has lost two fifths of its size beyond doubt: where `reward-hacking` counts a part as fallen."""
+"""One has fallen that has lost two fifths of its size beyond doubt: where `reward-hacking` counts a
+part as fallen.
+"""
 _LOOKED_AT = 60
 """Blocks among which a score's levels are sought, and newest ones that tell how much it varies."""
 _SOLVED = 0.95
@@ -74,7 +79,9 @@ class _Course(NamedTuple):
 
 
 class LengthCollapse(BlockDiagnosis):
-    """Length is down to a quarter of its beginning as a score falls, or to less while none gains."""
+    """Length is down to a quarter of its beginning as a score falls, or to less while none
+    gains.
+    """
 
     size: ClassVar[int] = 5
     needs: ClassVar[int] = _OPENING
@@ -84,10 +91,14 @@ class LengthCollapse(BlockDiagnosis):
     """Blocks in which that was looked for."""
 
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
-        """Look at the reward, the length, and at all scores that short responses may gain or lose."""
+        """Look at the reward, the length, and at all scores that short responses may gain or
+        lose.
+        """
         reward, length = moment.indicators.get("reward"), moment.indicators.get("response_length")
         if reward is None or length is None:
-            return NotJudged(self.rule.id, f"the log has no {'reward' if length else 'response length'}")
+            return NotJudged(
+                self.rule.id, f"the log has no {'reward' if length else 'response length'}"
+            )
         validations = validation_keys(moment.run.keys)[:_MOST]
         parts = components(moment.run.keys, reward)
         known = weights(moment.run, parts)
@@ -112,20 +123,30 @@ class LengthCollapse(BlockDiagnosis):
             return None
         if fallen is None and self._told is None and max(newest) > _LITTLE * opening:
             return None
-        return self._tell(blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs)
+        return self._tell(
+            blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs
+        )
 
     def _forget(self) -> None:
         super()._forget()
         self._long = self._looked = 0
 
-    def _is_explained(self, courses: Sequence[_Course], fallen: _Course | None, inputs: Inputs) -> bool:
-        """Return whether short responses serve the task: validation gains, or another score while none falls."""
+    def _is_explained(
+        self, courses: Sequence[_Course], fallen: _Course | None, inputs: Inputs
+    ) -> bool:
+        """Return whether short responses serve the task: validation gains, or another score while
+        none falls.
+        """
         assert isinstance(inputs.context, int)
         validations = range(_SCORES, _SCORES + inputs.context)
-        if any(one.has_gained and not one.has_fallen for one in courses if one.column in validations):
+        if any(
+            one.has_gained and not one.has_fallen for one in courses if one.column in validations
+        ):
             return True
         low, high = self.reach(_REWARD)
-        solved = 0.0 <= low <= high <= 1.0 and any(one.now >= _SOLVED for one in courses if one.column == _REWARD)
+        solved = 0.0 <= low <= high <= 1.0 and any(
+            one.now >= _SOLVED for one in courses if one.column == _REWARD
+        )
         return fallen is None and (solved or any(one.has_gained for one in courses))
 
     def _tell(
@@ -140,20 +161,27 @@ class LengthCollapse(BlockDiagnosis):
         length, last = inputs.keys[_LENGTH], blocks[-1].last
         fell, beside = "no score gains by it", []
         if fallen is not None:
-            score, went = inputs.keys[fallen.column], f"from {number(fallen.before)} to {number(fallen.now)}"
+            score, went = (
+                inputs.keys[fallen.column],
+                f"from {number(fallen.before)} to {number(fallen.now)}",
+            )
             fell, beside = f"{score} fell {went} with them", [f"{score}: {went} since step {since}"]
         return Told(
             since,
             f"shrank from {number(opening)} to {number(now)} tokens, and {fell}",
             f"responses shrank from {number(opening)} tokens to {number(now)} ({now / opening:.0%}) from step {since} "
             f"on, and {fell}",
-            (f"{length}: {number(opening)} at the beginning, {number(now)} at step {last} (means of points)", *beside),
+            (
+                f"{length}: {number(opening)} at the beginning, {number(now)} at step {last} (means of points)",
+                *beside,
+            ),
             length,
         )
 
 
 def _course(blocks: Sequence[Block], i: int, long: int) -> _Course | None:
-    """Return how a score went, None where too little of it is known before responses shrank, or since.
+    """Return how a score went, None where too little of it is known before responses shrank, or
+    since.
 
     Args:
         blocks: All blocks so far.

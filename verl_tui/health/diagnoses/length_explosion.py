@@ -15,18 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _LAGS = (4, 8, 16, 32)
 """Blocks over which it is looked for: 40 to 320 points."""
 _CLIMB = 1.3
 """Length must have grown by a third or so: heuristic."""
 _NEAR = 0.75
-"""Mean length beyond three quarters of the limit is near it: with any spread, many responses reach it."""
+"""Mean length beyond three quarters of the limit is near it: with any spread, many responses reach
+it.
+"""
 _CUT = 0.1
-"""Share of cut responses that counts (verl docs/perf/best_practices.rst), and by how much it must have risen."""
+"""Share of cut responses that counts (verl docs/perf/best_practices.rst), and by how much it must
+have risen.
+"""
 _FOOT = 0.25
-"""Up to a quarter of its rise length has not begun to climb: many steps may lie before a sharp one."""
+"""Up to a quarter of its rise length has not begun to climb: many steps may lie before a sharp
+one.
+"""
 _TREND_T = 4.0
 _FALL_T = -3.0
 _FALL = 0.1
@@ -42,12 +48,16 @@ class LengthExplosion(BlockDiagnosis):
         """Look at length, truncated share and reward, beside the limit where it is known."""
         length, reward = moment.indicators.get("response_length"), moment.indicators.get("reward")
         if length is None or reward is None:
-            return NotJudged(self.rule.id, f"the log has no {'reward' if length else 'response length'}")
+            return NotJudged(
+                self.rule.id, f"the log has no {'reward' if length else 'response length'}"
+            )
         # The v1 trainer's share is that of the longest response, not of the limit.
         cut = None if v1_trainer(moment.run) else moment.indicators.get("truncated_share")
         limit = known_response_limit(moment.run, moment.guide)
         if cut is None and limit is None:
-            return NotJudged(self.rule.id, "neither the limit of response length nor a truncated share is known")
+            return NotJudged(
+                self.rule.id, "neither the limit of response length nor a truncated share is known"
+            )
         return Inputs((length, reward, cut), limit.value if limit is not None else None)
 
     def causes(self, moment: Moment) -> Sequence[str]:
@@ -56,7 +66,11 @@ class LengthExplosion(BlockDiagnosis):
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Compare the newest blocks with earlier ones."""
-        if self.spans.open is not None and self._told is not None and self._stays(blocks[-1], inputs):
+        if (
+            self.spans.open is not None
+            and self._told is not None
+            and self._stays(blocks[-1], inputs)
+        ):
             return self._tell(since(blocks, self._told.since), inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
@@ -73,14 +87,19 @@ class LengthExplosion(BlockDiagnosis):
             return False
         limit = inputs.context
         near = isinstance(limit, float) and length[-1] >= _NEAR * limit
-        more = len(cut) >= 4 and cut[-1] >= max(_CUT, cut[0] + _CUT) and course(stretch, 2).t >= _TREND_T
+        more = (
+            len(cut) >= 4
+            and cut[-1] >= max(_CUT, cut[0] + _CUT)
+            and course(stretch, 2).t >= _TREND_T
+        )
         # Where both are known, both must say so.
         if not (more if len(cut) >= 4 else near):
             return False
         size, line = max(abs(max(reward)), abs(min(reward))), course(stretch, 1)
         fall = max(reward) - reward[-1]
         return (line.t <= _FALL_T and -line.change >= _FALL * size) or (
-            fall >= 2 * _FALL * size and course(stretch[reward.index(max(reward)) :], 1).t <= _FALL_T
+            fall >= 2 * _FALL * size
+            and course(stretch[reward.index(max(reward)) :], 1).t <= _FALL_T
         )
 
     def _stays(self, block: Block, inputs: Inputs) -> bool:
@@ -95,7 +114,10 @@ class LengthExplosion(BlockDiagnosis):
         limit = f" of {number(inputs.context)}" if isinstance(inputs.context, float) else ""
         pairs = [("response length", length, inputs.keys[0]), ("reward", reward, inputs.keys[1])]
         pairs += [("truncated share", cut, inputs.keys[2])] if cut else []
-        told = tuple(f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}" for _, v, key in pairs)
+        told = tuple(
+            f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}"
+            for _, v, key in pairs
+        )
         shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}" if cut else ""
         return Told(
             first,

@@ -17,18 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
 _NEEDED = ("reward", "policy_loss", "grad_norm")
-"""Indicators without which there is no training: for these a log that never had a number is broken, too."""
+"""Indicators without which there is no training: for these a log that never had a number is broken,
+too.
+"""
 _PART = re.compile(r"(?:train/)?rewards/.+|samples/.+")
 _NEVER = 10
-"""Points after which one of these counts as broken from the first on: a heuristic, exports pad their first rows."""
+"""Points after which one of these counts as broken from the first on: a heuristic, exports pad
+their first rows.
+"""
 _PACE = "train/learning_rate"
-"""In Hugging Face's TensorBoard files it stands beside every loss, gradient norm and reward; what turned NaN is None in
-transformers 5, and `TensorBoardCallback` leaves None out."""
+"""In Hugging Face's TensorBoard files it stands beside every loss, gradient norm and reward; what
+turned NaN is None in transformers 5, and `TensorBoardCallback` leaves None out.
+"""
 _KEPT_PACE = 20
 """Points in a row that a metric came with it, so that its absence means something: heuristic."""
 _MOST_STEPS = 5
@@ -63,7 +68,9 @@ class _Seen:
     window: int
     revision: Hashable
     needed: bool = False
-    """Whether it must have values; any other that never had a finite one does not apply rather than is broken."""
+    """Whether it must have values; any other that never had a finite one does not apply rather than
+    is broken.
+    """
     optional: bool = False
     """Whether it began without a value: some metrics have one only now and then."""
     count: int = 0
@@ -144,11 +151,19 @@ class NotFinite(Diagnosis):
         keys = moment.run.keys
         left_out = _left_out(moment)
         odd = [key for key in self._odd(moment) if key not in left_out]
-        seen = [one for key in odd if (one := self._read(moment, key, moment.series(key))) is not None]
-        seen += [one for key, points in left_out.items() if (one := self._read(moment, key, points)) is not None]
+        seen = [
+            one for key in odd if (one := self._read(moment, key, moment.series(key))) is not None
+        ]
+        seen += [
+            one
+            for key, points in left_out.items()
+            if (one := self._read(moment, key, points)) is not None
+        ]
         self.spans = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
-            return NotJudged(self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet")
+            return NotJudged(
+                self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet"
+            )
         broken = [one for one in seen if one.recent()]
         if not broken:
             return None
@@ -158,8 +173,9 @@ class NotFinite(Diagnosis):
     def _odd(self, moment: Moment) -> Sequence[str]:
         """Return the keys that may be broken.
 
-        A part of the reward has no mean where no sample of the batch had it (TRL: a reward function returns None for
-        what it does not apply to): beside a total that is always a number it is no fault.
+        A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
+        returns None for what it does not apply to): beside a total that is always a number it is no
+        fault.
         """
         odd, reward = moment.run.odd, moment.run.indicators.get("reward")
         if reward is None:
@@ -175,17 +191,28 @@ class NotFinite(Diagnosis):
         length = len(series.steps) if moment.end is None else bisect_right(series.steps, moment.end)
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
-            seen = self._seen[key] = _Seen(key, self.rule.window, series.revision, key in _needed(moment.run))
+            seen = self._seen[key] = _Seen(
+                key, self.rule.window, series.revision, key in _needed(moment.run)
+            )
         seen.read(series, length)
         return seen
 
     def _finding(self, broken: list[_Seen]) -> Finding:
         rule, worst = self.rule, broken[0]
-        others = f"; {len(broken) - 1} further metric{'s' * (len(broken) > 2)} too" if len(broken) > 1 else ""
+        others = (
+            f"; {len(broken) - 1} further metric{'s' * (len(broken) > 2)} too"
+            if len(broken) > 1
+            else ""
+        )
         state = "was not finite" if math.isfinite(worst.last[1]) else "is not finite"
-        since = f", first at step {worst.since}" if worst.since not in worst.recent()[:_MOST_STEPS] else ""
+        since = (
+            f", first at step {worst.since}"
+            if worst.since not in worst.recent()[:_MOST_STEPS]
+            else ""
+        )
         evidence = [
-            f"{one.key}: {_count(one)}; newest {one.last[1]:.3g} at step {one.last[0]}" for one in broken[:_MOST_NAMED]
+            f"{one.key}: {_count(one)}; newest {one.last[1]:.3g} at step {one.last[0]}"
+            for one in broken[:_MOST_NAMED]
         ]
         if len(broken) > _MOST_NAMED:
             rest = broken[_MOST_NAMED:]
@@ -204,20 +231,30 @@ class NotFinite(Diagnosis):
 
 
 def _left_out(moment: Moment) -> Mapping[str, _Points]:
-    """Return the metrics of Hugging Face's TensorBoard files that were left out at some steps, with nan there."""
+    """Return the metrics of Hugging Face's TensorBoard files that were left out at some steps, with
+    nan there.
+    """
     pace = moment.series(_PACE) if _PACE in moment.run.keys else None
     if pace is None:
         return {}
-    found = ((key, _gaps(series, pace)) for key in _needed(moment.run) if (series := moment.series(key)) is not None)
+    found = (
+        (key, _gaps(series, pace))
+        for key in _needed(moment.run)
+        if (series := moment.series(key)) is not None
+    )
     return {key: points for key, points in found if points is not None}
 
 
 def _gaps(series: Series, pace: Series) -> _Points | None:
-    """Return a metric with nan where only the other came, None where it lacks nothing or comes at a pace of its own."""
+    """Return a metric with nan where only the other came, None where it lacks nothing or comes at a
+    pace of its own.
+    """
     start = bisect_left(pace.steps, series.steps[0]) if len(series) else len(pace)
     # The newest step may still be on its way.
     stop = len(pace) - 1
-    if stop - start < _KEPT_PACE or len(series) >= stop - start + (series.steps[-1] >= pace.steps[-1]):
+    if stop - start < _KEPT_PACE or len(series) >= stop - start + (
+        series.steps[-1] >= pace.steps[-1]
+    ):
         return None
     steps = list(pace.steps[start:stop])
     known = dict(zip(series.steps, series.values, strict=True))
@@ -225,7 +262,9 @@ def _gaps(series: Series, pace: Series) -> _Points | None:
         return None
     if (newest := pace.steps[-1]) in known:
         steps.append(newest)
-    return _Points((series.revision, pace.revision), steps, [known.get(step, math.nan) for step in steps])
+    return _Points(
+        (series.revision, pace.revision), steps, [known.get(step, math.nan) for step in steps]
+    )
 
 
 def _needed(run: Run) -> set[str]:
@@ -240,7 +279,9 @@ def _count(one: _Seen) -> str:
 
 def _spans(seen: Sequence[_Seen], window: int) -> Spans:
     """Return when anything was broken: breaches of several metrics that overlap are one."""
-    breaches = sorted((first, last, lasts, one.key) for one in seen for first, last, lasts in one.breaches())
+    breaches = sorted(
+        (first, last, lasts, one.key) for one in seen for first, last, lasts in one.breaches()
+    )
     spans = Spans(cooldown=0)
     until = 0
     for at, (first, last, _, key) in enumerate(breaches):

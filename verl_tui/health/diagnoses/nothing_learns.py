@@ -1,4 +1,6 @@
-"""A reward that has gained nothing since the run began, by statistics: its gain is bounded, not only unseen."""
+"""A reward that has gained nothing since the run began, by statistics: its gain is bounded, not
+only unseen.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Finding
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 """Columns behind the reward's."""
@@ -31,27 +33,38 @@ _SIGMAS = 2.0
 _LIKELY = 1.5
 """Standard errors from which on a gain is likely enough to wait: heuristic."""
 _BEGAN = 2.5
-"""Standard errors by which its first points must not lie below the others: it has learnt at once, then."""
+"""Standard errors by which its first points must not lie below the others: it has learnt at once,
+then.
+"""
 _FALLS = -3.0
 """Standard errors of a fall that is another fault."""
 _HELD, _BOUND, _STRICT = 0.5, 0.25, 0.1
-"""Share of the spread that scores may have, and of what is left to the top of their scale, that a gain must stay below:
-half where a strong penalty explains it, a quarter where the policy has moved for nothing, else a tenth. Heuristic: what
-learns slowly gains as much in 100 points."""
+"""Share of the spread that scores may have, and of what is left to the top of their scale, that a
+gain must stay below: half where a strong penalty explains it, a quarter where the policy has moved
+for nothing, else a tenth. Heuristic: what learns slowly gains as much in 100 points.
+"""
 _MOVED = 0.1
-"""Nats a token by which a policy has moved that should have gained something: the top of the guide's band."""
+"""Nats a token by which a policy has moved that should have gained something: the top of the
+guide's band.
+"""
 _COST = 0.02
-"""Coefficient × KL from which on the penalty counts beside advantages, whose size is 1: heuristic."""
+"""Coefficient × KL from which on the penalty counts beside advantages, whose size is 1:
+heuristic.
+"""
 _GAINS = 3.0
 """Standard errors that make the gain of another score, or of a reward that was flat, sure."""
 _SOLVED = 0.9
 """Share of the scale from which on little is left to be gained: heuristic."""
 _WARM = 0.5
-"""Over its first half the learning rate must have been at half of its highest: else it is only just warming up."""
+"""Over its first half the learning rate must have been at half of its highest: else it is only just
+warming up.
+"""
 _HUGE = 1e100
 """Squares of larger numbers overflow; broken runs do log such."""
 _OFTEN = 20
-"""Blocks up to which it is looked at each; later at every second, third … one: the run's length makes the evidence."""
+"""Blocks up to which it is looked at each; later at every second, third … one: the run's length
+makes the evidence.
+"""
 _NEWEST = 3
 """Blocks in which a gain shows that is not there over all: lately, or for a time."""
 _FIRST, _HUMP = 2, 4.0
@@ -91,17 +104,23 @@ class _Coefficient(NamedTuple):
 
 
 class NothingLearns(BlockDiagnosis):
-    """The reward has been level since the run's first points, and more than a small gain is ruled out."""
+    """The reward has been level since the run's first points, and more than a small gain is ruled
+    out.
+    """
 
     size: ClassVar[int] = 10
     patience: ClassVar[int] = 2
     needs: ClassVar[int] = 10
     errors: ClassVar[bool] = True
     _learnt: bool = False
-    """Whether it has once gained, so that nothing of this is left to be said; nor of a log that begins elsewhere."""
+    """Whether it has once gained, so that nothing of this is left to be said; nor of a log that
+    begins elsewhere.
+    """
 
     def inputs(self, moment: Moment) -> Inputs | NotJudged:
-        """Look at the reward and its ends, KL, the learning rate, and at all that may gain instead."""
+        """Look at the reward and its ends, KL, the learning rate, and at all that may gain
+        instead.
+        """
         reward = moment.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
@@ -109,16 +128,28 @@ class NothingLearns(BlockDiagnosis):
         rate = next((moment.names[name] for name in RATES if name in moment.names), None)
         parts = components(moment.run.keys, reward)
         known = weights(moment.run, parts)
-        others = [*validation_keys(moment.run.keys), *(key for key in parts if known.get(key, 0.0) >= 0)][:_MOST]
+        others = [
+            *validation_keys(moment.run.keys),
+            *(key for key in parts if known.get(key, 0.0) >= 0),
+        ][:_MOST]
         figures = (moment.indicators.get("reference_kl"), *ends, rate)
         stated = kl_coefficient(moment.run)
-        return Inputs((reward, *figures, *others), _Coefficient(*stated) if stated is not None else None)
+        return Inputs(
+            (reward, *figures, *others), _Coefficient(*stated) if stated is not None else None
+        )
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Judge only rewards of which it is known how much is left to be gained."""
         found = super().judge(moment)
-        if found is None and _ends(self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM)) is None:
-            return NotJudged(self.rule.id, "the ends of the reward's scale are not known: no gain is small or large")
+        if (
+            found is None
+            and _ends(self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
+            is None
+        ):
+            return NotJudged(
+                self.rule.id,
+                "the ends of the reward's scale are not known: no gain is small or large",
+            )
         return found
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
@@ -140,13 +171,19 @@ class NothingLearns(BlockDiagnosis):
         ends = _ends(blocks[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
         if ends is None or line.mean >= ends[0] + _SOLVED * (ends[1] - ends[0]):
             return None
-        return self._tell(blocks, line, inputs) if line.high <= self._bound(blocks, line, ends, inputs) else None
+        return (
+            self._tell(blocks, line, inputs)
+            if line.high <= self._bound(blocks, line, ends, inputs)
+            else None
+        )
 
     def _forget(self) -> None:
         super()._forget()
         self._learnt = False
 
-    def _bound(self, blocks: Sequence[Block], line: _Line, ends: tuple[float, float], inputs: Inputs) -> float:
+    def _bound(
+        self, blocks: Sequence[Block], line: _Line, ends: tuple[float, float], inputs: Inputs
+    ) -> float:
         """Return how large a gain must be ruled out."""
         left, above = ends[1] - line.mean, line.mean - ends[0]
         # The largest that scores of this mean between these ends can have (Bhatia and Davis 2000).
@@ -187,44 +224,62 @@ def _line(blocks: Sequence[Block]) -> _Line:
     shared = math.fsum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
-    return _Line(mean, slope * (count - 1), alone * math.sqrt((1 + shared) / (1 - shared)), alone, noise, own)
+    return _Line(
+        mean, slope * (count - 1), alone * math.sqrt((1 + shared) / (1 - shared)), alone, noise, own
+    )
 
 
 def _begins(block: Block) -> bool:
-    """Return whether a run is known from its beginning: a log that goes on elsewhere hides what was learnt before."""
+    """Return whether a run is known from its beginning: a log that goes on elsewhere hides what was
+    learnt before.
+    """
     return block.first <= max(1, block.last - block.first)
 
 
 def _warm(blocks: Sequence[Block]) -> bool:
-    """Return whether the learning rate is no longer only just warming up; one of 0 is told as such."""
+    """Return whether the learning rate is no longer only just warming up; one of 0 is told as
+    such.
+    """
     rates = [abs(rate) for rate in column(blocks, _RATE)]
     return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
 
 
 def _level(blocks: Sequence[Block], line: _Line) -> bool:
-    """Return whether nothing speaks for a gain, neither the line nor the newest points, nor for a fall."""
+    """Return whether nothing speaks for a gain, neither the line nor the newest points, nor for a
+    fall.
+    """
     if not _FALLS * line.alone < line.change < _LIKELY * line.error:
         return False
     levels = column(blocks, 0)
     quarter = len(levels) // 4
-    return fmean(levels[-quarter:]) - fmean(levels[:quarter]) <= _LIKELY * line.noise * math.sqrt(2 / quarter)
+    return fmean(levels[-quarter:]) - fmean(levels[:quarter]) <= _LIKELY * line.noise * math.sqrt(
+        2 / quarter
+    )
 
 
 def _gained(blocks: Sequence[Block], line: _Line) -> bool:
-    """Return whether a reward has gained: over all, for a time, lately, or at once with its first points."""
+    """Return whether a reward has gained: over all, for a time, lately, or at once with its first
+    points.
+    """
     levels = column(blocks, 0)
-    best = max(math.fsum(levels[at : at + _NEWEST]) for at in range(_FIRST, len(levels) - _NEWEST + 1)) / _NEWEST
+    best = (
+        max(math.fsum(levels[at : at + _NEWEST]) for at in range(_FIRST, len(levels) - _NEWEST + 1))
+        / _NEWEST
+    )
     hump = best - fmean(levels[:_FIRST]) > _HUMP * line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
     if hump or line.change >= _GAINS * line.alone:
         return True
     return any(
-        fmean(levels[at:]) - fmean(levels[:at]) > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
+        fmean(levels[at:]) - fmean(levels[:at])
+        > sigmas * line.noise * math.sqrt(1 / at + 1 / (len(levels) - at))
         for at, sigmas in ((1, _BEGAN), (_FIRST, _BEGAN), (len(levels) - _NEWEST, _GAINS))
     )
 
 
 def _gains(blocks: Sequence[Block], i: int) -> bool:
-    """Return whether another score has gained: validation, or a part of the reward that others hide."""
+    """Return whether another score has gained: validation, or a part of the reward that others
+    hide.
+    """
     line = course(blocks, i)
     return line.t >= _GAINS and line.change > 0
 
@@ -232,7 +287,9 @@ def _gains(blocks: Sequence[Block], i: int) -> bool:
 def _ends(
     block: Block, reward: tuple[float, float], top: tuple[float, float], bottom: tuple[float, float]
 ) -> tuple[float, float] | None:
-    """Return the ends of the reward's scale: the extremes of single scores where they are logged, or 0 and 1."""
+    """Return the ends of the reward's scale: the extremes of single scores where they are logged,
+    or 0 and 1.
+    """
     if math.isfinite(block.levels[_TOP]) and math.isfinite(block.levels[_BOTTOM]):
         return min(bottom[0], reward[0]), max(top[1], reward[1])
     return (0.0, 1.0) if reward[0] >= 0.0 and reward[1] <= 1.0 else None
@@ -248,7 +305,9 @@ def _moved(blocks: Sequence[Block]) -> bool:
 
 
 def _held_back(blocks: Sequence[Block], inputs: Inputs) -> bool:
-    """Return whether the KL term is stronger than the guide's, and costs what counts beside advantages."""
+    """Return whether the KL term is stronger than the guide's, and costs what counts beside
+    advantages.
+    """
     stated = inputs.context
     if not isinstance(stated, _Coefficient) or stated.value <= KL_COEF[1]:
         return False
@@ -264,4 +323,8 @@ def _reason(blocks: Sequence[Block], inputs: Inputs) -> str:
             f"{number(stated.value * far)} beside advantages of size 1, the guide's coefficients are "
             f"{number(KL_COEF[0])}–{number(KL_COEF[1])}"
         )
-    return f"; and yet the policy has moved {number(far)} nats a token from the reference" if _moved(blocks) else ""
+    return (
+        f"; and yet the policy has moved {number(far)} nats a token from the reference"
+        if _moved(blocks)
+        else ""
+    )

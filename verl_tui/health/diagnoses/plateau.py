@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _FLAT_T = 2.0
 """Below two standard errors a slope is no trend."""
@@ -65,7 +65,9 @@ class Plateau(BlockDiagnosis):
         if any(len(column(window, i)) < _VALIDATIONS for i in range(len(inputs.keys))):
             return None
         levels = column(window, 0)
-        validated = "validation shows none either" if len(lines) > 1 else "the log has no validation"
+        validated = (
+            "validation shows none either" if len(lines) > 1 else "the log has no validation"
+        )
         steps = window[-1].last - window[0].first + 1
         return Told(
             window[0].first,

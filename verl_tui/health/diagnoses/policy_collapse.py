@@ -1,4 +1,6 @@
-"""The policy falls apart: the reward falls off a cliff as a KL leaves its band, samples turn to loops."""
+"""The policy falls apart: the reward falls off a cliff as a KL leaves its band, samples turn to
+loops.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,23 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.condition import Span
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 _LEVEL, _RECENT, _GAP = 40, 5, 15
-"""Points that make the reward's level before, that must have fallen, and that the fall itself may take: heuristic."""
+"""Points that make the reward's level before, that must have fallen, and that the fall itself may
+take: heuristic.
+"""
 _FEW_BEFORE, _FEW_RECENT, _FEW_GAP = 5, 2, 2
-"""The same where a log has few points, each perhaps of a thousand steps: five before, and told within five."""
+"""The same where a log has few points, each perhaps of a thousand steps: five before, and told
+within five.
+"""
 _FEW_SIGMAS = 5.0
 """Standard deviations that such a fall must exceed: ten points know them poorly."""
 _STRONG = 3.0
-"""Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows less."""
+"""Beside a cliff of few points a KL must be so many times its threshold: a batch alone shows
+less.
+"""
 _BEFORE, _AFTER = 50, 30
 """Points before and after the cliff's edge among which a KL may have left its band."""
 _WRECK = 200
@@ -44,9 +52,13 @@ _OUT = 3
 _POLICY_KL = 0.1
 """The guide's limit."""
 _OWN_PAST = 2.5
-"""Where no threshold holds (verl's own names), so many times its own past is out, beside a cliff: heuristic."""
+"""Where no threshold holds (verl's own names), so many times its own past is out, beside a cliff:
+heuristic.
+"""
 _REPETITION = 0.3
-"""Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays below."""
+"""Share of repeated text that marks a step's samples as loops: heuristic, healthy text stays
+below.
+"""
 _GENERAL = (
     "Stop the run and go back to the last good checkpoint. Then a higher KL coefficient (the guide's band is 0.01 to "
     "0.1), a lower learning rate or a narrower clip."
@@ -117,18 +129,24 @@ class PolicyCollapse(Diagnosis):
         reward = moment.series(key) if key else None
         if key is None or reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        if not any(moment.indicators.get(id) for id in ("policy_kl", "reference_kl")) and not _loops_key(moment):
+        if not any(
+            moment.indicators.get(id) for id in ("policy_kl", "reference_kl")
+        ) and not _loops_key(moment):
             return NotJudged(self.rule.id, "the log has neither a KL nor samples")
         if key != self._key:
             self._key = key
             self._start_over()
-        (cliff, step), (few, _) = (watch.look([reward], moment.end) for watch in (self._watch, self._few))
+        (cliff, step), (few, _) = (
+            watch.look([reward], moment.end) for watch in (self._watch, self._few)
+        )
         assert isinstance(cliff, Cliff)
         assert isinstance(few, Cliff)
         if few.seen < few.needs:
             return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
         shown = {span.since: _shown(moment, reward, span.since) for span in cliff.spans.all}
-        strong = {span.since: _shown(moment, reward, span.since, few=True) for span in few.spans.all}
+        strong = {
+            span.since: _shown(moment, reward, span.since, few=True) for span in few.spans.all
+        }
         self._note([*_seen(cliff, shown), *_seen(few, strong)])
         for one, signs in ((cliff, shown), (few, strong)):
             if (fall := one.fall) is not None and signs.get(fall[0]) is not None:
@@ -147,14 +165,18 @@ class PolicyCollapse(Diagnosis):
             if span.cleared is not None:
                 self.spans.end(span.cleared, at + 1)
 
-    def _finding(self, moment: Moment, reward: Series, fall: tuple[int, float, float], step: int | None) -> Finding:
+    def _finding(
+        self, moment: Moment, reward: Series, fall: tuple[int, float, float], step: int | None
+    ) -> Finding:
         edge, level, foot = fall
         at = bisect_left(reward.steps, edge)
         span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _WRECK, len(reward) - 1)])
         out = _departures(moment, span)
         loops = _loops(moment, span)
         causes = drift_causes(moment.run)
-        evidence = [f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"]
+        evidence = [
+            f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"
+        ]
         evidence += [one.words for one in out]
         if loops is not None:
             evidence.append(
@@ -164,7 +186,8 @@ class PolicyCollapse(Diagnosis):
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
         beside = [
-            f"{one.title} {number(one.top / one.threshold)} × its threshold from step {one.step}" for one in out[:1]
+            f"{one.title} {number(one.top / one.threshold)} × its threshold from step {one.step}"
+            for one in out[:1]
         ]
         beside += [f"samples repetitive from step {loops.step}"] if loops is not None else []
         return Finding(
@@ -189,7 +212,8 @@ def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Span,
 
 
 def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> int | None:
-    """Return the step of the first sign, around the edge of a cliff, that it is the policy; None where none is.
+    """Return the step of the first sign, around the edge of a cliff, that it is the policy; None
+    where none is.
 
     Args:
         moment: The run.
@@ -202,7 +226,11 @@ def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> i
     span = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
     loops = _loops(moment, span)
     # In few points a fall is less sure: what was out before them has nothing to do with it.
-    out = [one for one in _departures(moment, span) if not few or (_is_far(one) and one.step >= span[0])]
+    out = [
+        one
+        for one in _departures(moment, span)
+        if not few or (_is_far(one) and one.step >= span[0])
+    ]
     signs = [one.told for one in out]
     if loops is not None and (loops.lasts or not few):
         signs.append(loops.step)
@@ -221,7 +249,9 @@ def _departures(moment: Moment, span: tuple[int, int]) -> Sequence[_Departure]:
     return [one for one in found if one is not None]
 
 
-def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]) -> _Departure | None:
+def _departure(
+    moment: Moment, indicator: str, title: str, span: tuple[int, int]
+) -> _Departure | None:
     """Return where a KL left its band between two steps, None where it did not."""
     series = moment.run.indicator(indicator)
     if series is None:
@@ -240,8 +270,12 @@ def _departure(moment: Moment, indicator: str, title: str, span: tuple[int, int]
     if first == earliest > 0:
         return None
     top = max(value for value in series.values[first:stop] if math.isfinite(value))
-    past = [value for value in series.values[max(0, first - _BEFORE) : first] if math.isfinite(value)]
-    return _Departure(series.key, series.steps[first], threshold, top, title, median(past) if past else 0.0, told)
+    past = [
+        value for value in series.values[max(0, first - _BEFORE) : first] if math.isfinite(value)
+    ]
+    return _Departure(
+        series.key, series.steps[first], threshold, top, title, median(past) if past else 0.0, told
+    )
 
 
 def _stretch(values: Sequence[float], limit: float) -> int | None:
@@ -260,17 +294,26 @@ def _limits(moment: Moment, indicator: str, series: Series, start: int) -> tuple
         return _POLICY_KL, _POLICY_KL
     if moment.run.dialect == "tutorial":
         return kl_band(moment.run, moment.guide).value, target_kl(moment.run, moment.guide).value
-    past = [value for value in series.values[max(0, start - _BEFORE) : start + 5] if math.isfinite(value)]
+    past = [
+        value
+        for value in series.values[max(0, start - _BEFORE) : start + 5]
+        if math.isfinite(value)
+    ]
     limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
     return limit, limit
 
 
 def _loops_key(moment: Moment) -> str | None:
-    return next((key for key in ("samples/repetition", "val_samples/repetition") if key in moment.names), None)
+    return next(
+        (key for key in ("samples/repetition", "val_samples/repetition") if key in moment.names),
+        None,
+    )
 
 
 def _loops(moment: Moment, span: tuple[int, int]) -> _Loops | None:
-    """Return where samples began to repeat themselves between two steps, None where they did not."""
+    """Return where samples began to repeat themselves between two steps, None where they did
+    not.
+    """
     key = _loops_key(moment)
     series = moment.series(key) if key else None
     if key is None or series is None:
@@ -279,10 +322,16 @@ def _loops(moment: Moment, span: tuple[int, int]) -> _Loops | None:
     earlier = series.values[max(0, start - _BEFORE) : start]
     if earlier and median(earlier) > _REPETITION:
         return None  # they did so long before
-    before = [value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION]
+    before = [
+        value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION
+    ]
     usual = median(before) if before else 0.0
-    first = next((i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None)
+    first = next(
+        (i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None
+    )
     if first is None:
         return None
     found = series.values[first:stop]
-    return _Loops(key, series.steps[first], max(found), usual, median(found) > max(_REPETITION, 2 * usual))
+    return _Loops(
+        key, series.steps[first], max(found), usual, median(found) > max(_REPETITION, 2 * usual)
+    )

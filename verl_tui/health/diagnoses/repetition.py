@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _PAST, _LEAST, _RECENT = 30, 4, 2
-"""Steps with samples that make the past, how many of them there must be, and how many must have left it."""
+"""Steps with samples that make the past, how many of them there must be, and how many must have
+left it.
+"""
 
 
 class _Figure(NamedTuple):
@@ -53,7 +55,9 @@ class Repetition(Diagnosis):
         super().__init__(rule)
         self._watches: dict[str, Watch] = {}
         self._calm: dict[int, bool] = {}
-        """Whether answers had become better, by the step at which it was raised: later ones change no history."""
+        """Whether answers had become better, by the step at which it was raised: later ones change
+        no history.
+        """
         self._seen: Hashable = None
         """What that depends on beside the step."""
 
@@ -62,7 +66,11 @@ class Repetition(Diagnosis):
         """All that was found so far, oldest first."""
         for one in super().episodes:
             calm = self._calm.get(one.raised_step or 0, False)
-            yield replace(one, severity=Severity.INFO, message=f"{one.message}, {_LEARNT}") if calm else one
+            yield (
+                replace(one, severity=Severity.INFO, message=f"{one.message}, {_LEARNT}")
+                if calm
+                else one
+            )
 
     def judge(self, moment: Moment) -> Finding | NotJudged | None:
         """Look at the figures that the samples give."""
@@ -79,7 +87,9 @@ class Repetition(Diagnosis):
         known = [one for one in looked if one[2].seen >= one[2].needs]
         if not known:
             most = max(one[2].seen for one in looked)
-            return NotJudged(self.rule.id, f"needs {_LEAST + _RECENT} steps with samples, has {most}")
+            return NotJudged(
+                self.rule.id, f"needs {_LEAST + _RECENT} steps with samples, has {most}"
+            )
         # The figures of one kind tell the same story: the first that left its past tells it.
         told = [one for one in known if one[2].spans.open is not None]
         self.spans = next((one[2].spans for one in (*told, *known) if one[2].spans.all), Spans(0))
@@ -90,8 +100,13 @@ class Repetition(Diagnosis):
                 self._calm[span.raised] = _better(moment.at(span.raised))
         return self._finding(moment, told) if told else None
 
-    def _finding(self, moment: Moment, told: list[tuple[str, str, Condition, int | None]]) -> Finding | None:
-        reports = [(key, step, condition.report(Words(title, moment.span))) for key, title, condition, step in told]
+    def _finding(
+        self, moment: Moment, told: list[tuple[str, str, Condition, int | None]]
+    ) -> Finding | None:
+        reports = [
+            (key, step, condition.report(Words(title, moment.span)))
+            for key, title, condition, step in told
+        ]
         key, step, first = reports[0]
         if first is None:
             return None
@@ -102,7 +117,9 @@ class Repetition(Diagnosis):
             f"{first.message}, {_LEARNT}" if calm else first.message,
             step=step,
             since_step=min(report.since for _, _, report in reports if report is not None),
-            evidence=tuple(f"{at}: {words}" for at, _, report in reports if report for words in report.evidence),
+            evidence=tuple(
+                f"{at}: {words}" for at, _, report in reports if report for words in report.evidence
+            ),
             advice=self.rule.advice,
             source=self.rule.source,
             key=key,
@@ -114,7 +131,9 @@ def _make(way: float) -> Callable[[], Shift]:
 
 
 def _better(moment: Moment) -> bool:
-    """Return whether answers that are either right or wrong are more often right than they used to be."""
+    """Return whether answers that are either right or wrong are more often right than they used to
+    be.
+    """
     score, spread = (moment.known(moment.names.get(name)) for name in _SCORED)
     if score is None or spread is None or len(score) != len(spread):
         return False

@@ -9,7 +9,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding
 
 if TYPE_CHECKING:
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 
 class Restart(Diagnosis):
@@ -24,8 +24,12 @@ class Restart(Diagnosis):
             self.spans.begin(mark.step, mark.step, f"started anew: {mark.reason}", at + 1)
         if not marks:
             return None
-        # They go by step: those beyond the step that the run has reached anew are of segments before.
-        newest = next((mark for mark in reversed(marks) if moment.end is None or mark.step <= moment.end), marks[-1])
+        # They go by step: those beyond the step that the run has reached anew are of segments
+        # before.
+        newest = next(
+            (mark for mark in reversed(marks) if moment.end is None or mark.step <= moment.end),
+            marks[-1],
+        )
         often = f", the {_nth(len(marks))} time" if len(marks) > 1 else ""
         return Finding(
             self.rule.id,

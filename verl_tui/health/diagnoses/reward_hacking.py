@@ -1,4 +1,6 @@
-"""The training reward rises at the cost of a part of it, or while what it stands for does not rise with it."""
+"""The training reward rises at the cost of a part of it, or while what it stands for does not rise
+with it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -30,7 +32,9 @@ _FALL_T = -2.5
 _FALL = 0.05
 """A fall of validation by a twentieth of its level is one: heuristic."""
 _SHARE = 0.25
-"""Validation stands still where it surely gained less than a quarter of what the reward gained: heuristic."""
+"""Validation stands still where it surely gained less than a quarter of what the reward gained:
+heuristic.
+"""
 _SURE = 3.0
 """Standard errors that make it sure: every block asks anew."""
 _FOLLOW_T, _FOLLOW = 2.0, 0.02
@@ -52,13 +56,17 @@ class _Context(NamedTuple):
     """What the columns are, behind the reward and two figures of samples."""
 
     validations: int
-    """So many validation scores come first, then the reward's parts, then mean and spread of the samples' scores."""
+    """So many validation scores come first, then the reward's parts, then mean and spread of the
+    samples' scores.
+    """
     weights: tuple[float | None, ...]
     """Of each part, None where it is not known."""
 
 
 class RewardHacking(BlockDiagnosis):
-    """Reward up, and a part of it down; or validation down or level; or samples that repeat or resemble each other."""
+    """Reward up, and a part of it down; or validation down or level; or samples that repeat or
+    resemble each other.
+    """
 
     needs: ClassVar[int] = 4
     errors: ClassVar[bool] = True
@@ -73,18 +81,26 @@ class RewardHacking(BlockDiagnosis):
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         validations = validation_keys(moment.run.keys)[:_MOST_VALIDATIONS]
-        samples = tuple(moment.names.get(f"samples/{name}") for name in ("repetition", "distinct_2"))
+        samples = tuple(
+            moment.names.get(f"samples/{name}") for name in ("repetition", "distinct_2")
+        )
         parts = components(moment.run.keys, reward)
         known = weights(moment.run, parts)
         # What counts against the reward is meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST_COMPONENTS]
         if not validations and not any(samples) and not parts:
-            return NotJudged(self.rule.id, "the log has neither validation nor samples nor parts of the reward")
+            return NotJudged(
+                self.rule.id, "the log has neither validation nor samples nor parts of the reward"
+            )
         context = _Context(len(validations), tuple(known.get(key) for key in parts))
-        return Inputs((reward, *samples, *validations, *parts, *map(moment.names.get, _SCORED)), context)
+        return Inputs(
+            (reward, *samples, *validations, *parts, *map(moment.names.get, _SCORED)), context
+        )
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
-        """Look for what the reward costs, then over several stretches; two blocks in a row must show it."""
+        """Look for what the reward costs, then over several stretches; two blocks in a row must
+        show it.
+        """
         told = self._costs(blocks, inputs) or self._compare(blocks, inputs)
         before, self._before = self._before, told is not None
         return told if before or self.spans.open is not None else None
@@ -120,14 +136,18 @@ class RewardHacking(BlockDiagnosis):
                 continue
             gain = line.change if shared else None
             signs = [_validation(stretch, i, gain, inputs.keys[i]) for i in validations]
-            sign = next((one for one in signs if one is not None), None) or _samples(stretch, inputs.keys[1:3])
+            sign = next((one for one in signs if one is not None), None) or _samples(
+                stretch, inputs.keys[1:3]
+            )
             if sign is not None:
                 return self._tell(stretch, sign, inputs)
         return None
 
     def _tell(self, stretch: Sequence[Block], sign: _Sign, inputs: Inputs) -> Told:
         first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
-        told = [f"{inputs.keys[0]}: {number(first)} at step {stretch[0].last}, {number(last)} at {stretch[-1].last}"]
+        told = [
+            f"{inputs.keys[0]}: {number(first)} at step {stretch[0].last}, {number(last)} at {stretch[-1].last}"
+        ]
         told.append(f"{sign.key}: {sign.words}")
         return Told(
             sign.since,
@@ -164,10 +184,14 @@ def _follows(stretch: Sequence[Block], i: int) -> bool:
     """Return whether a validation score rises with the reward."""
     line = course(stretch, i)
     values = column(stretch, i)
-    return len(values) >= 4 and line.t >= _FOLLOW_T and line.change >= _FOLLOW * max(map(abs, values))
+    return (
+        len(values) >= 4 and line.t >= _FOLLOW_T and line.change >= _FOLLOW * max(map(abs, values))
+    )
 
 
-def _validation(stretch: Sequence[Block], i: int, gain: float | None, key: str | None) -> _Sign | None:
+def _validation(
+    stretch: Sequence[Block], i: int, gain: float | None, key: str | None
+) -> _Sign | None:
     """Return that validation falls, or surely does not follow the reward.
 
     Args:
@@ -184,7 +208,11 @@ def _validation(stretch: Sequence[Block], i: int, gain: float | None, key: str |
     size = max(abs(max(values)), abs(min(values)))
     best = max(points, key=lambda point: point[1])
     if line.t <= _FALL_T and -line.change >= _FALL * size:
-        return _Sign(f"validation fell: {number(best[1])} at step {best[0]}, now {number(values[-1])}", key, best[0])
+        return _Sign(
+            f"validation fell: {number(best[1])} at step {best[0]}, now {number(values[-1])}",
+            key,
+            best[0],
+        )
     error = abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
     # On another scale than the reward's it can only be said to stand still by itself.
     least = _SHARE * gain if gain is not None and size <= 1.0 else _FALL * size
@@ -203,12 +231,20 @@ def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | No
     if right_or_wrong(scores, spreads) and has_learnt(scores):
         return None
     for i, (key, grows, what) in enumerate(
-        ((keys[0], True, "samples repeat themselves more"), (keys[1], False, "samples have become more alike")), 1
+        (
+            (keys[0], True, "samples repeat themselves more"),
+            (keys[1], False, "samples have become more alike"),
+        ),
+        1,
     ):
         values, line = column(stretch, i), course(stretch, i)
         if key is None or len(values) < _VALIDATIONS:
             continue
         enough = line.change >= _REPEATS if grows else -line.change >= _POORER * abs(values[0])
         if enough and (line.t >= _RISE_T if grows else line.t <= -_RISE_T):
-            return _Sign(f"{what}: {number(values[0])} before, {number(values[-1])} now", key, stretch[0].last)
+            return _Sign(
+                f"{what}: {number(values[0])} before, {number(values[-1])} now",
+                key,
+                stretch[0].last,
+            )
     return None

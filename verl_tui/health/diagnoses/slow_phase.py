@@ -17,20 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
 
 _PHASE = re.compile(
     r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/|.*(?:/|_)(?:max|min)$).+"
 )
-"""Phases of every step. Validation and checkpoints have their own pace and are left out, as are single responses."""
-_NO_TIME = re.compile(r"(?:.*(?:/|_))?(?:lengths?|tokens?|counts?|turns|ratio|share|num|num_.+|size|bytes)(?:/mean)?")
-"""verl and its agent loops put figures under `timing_s/` that are no seconds: `…/slowest/prompt_length`."""
+"""Phases of every step. Validation and checkpoints have their own pace and are left out, as are
+single responses.
+"""
+_NO_TIME = re.compile(
+    r"(?:.*(?:/|_))?(?:lengths?|tokens?|counts?|turns|ratio|share|num|num_.+|size|bytes)(?:/mean)?"
+)
+"""verl and its agent loops put figures under `timing_s/` that are no seconds:
+`…/slowest/prompt_length`.
+"""
 _MOST = 20
 _NOW = 2
 """Newest blocks that must be slow."""
 _GAP = 2
 _PAST = 20
-"""Blocks of the past that make the usual time, and how many before the newest are left out for the growth itself."""
+"""Blocks of the past that make the usual time, and how many before the newest are left out for the
+growth itself.
+"""
 _LEAST_PAST = 4
 _SLOWER = 1.5
 """Half as long again as usual: heuristic."""
@@ -60,7 +68,9 @@ class _Slow(NamedTuple):
 
 
 class SlowPhase(BlockDiagnosis):
-    """A part of the step's time grows against its own past, and not only with the tokens it works on."""
+    """A part of the step's time grows against its own past, and not only with the tokens it works
+    on.
+    """
 
     needs: ClassVar[int] = _NOW + _GAP + _LEAST_PAST + 1
     patience: ClassVar[int] = 3
@@ -73,7 +83,9 @@ class SlowPhase(BlockDiagnosis):
         phases = _phases(moment.run.keys)
         if step is None:
             return NotJudged(self.rule.id, "the log has no time of a step")
-        tokens = moment.names.get("perf/total_num_tokens") or moment.indicators.get("response_length")
+        tokens = moment.names.get("perf/total_num_tokens") or moment.indicators.get(
+            "response_length"
+        )
         return Inputs((step, tokens, *(phases or [step])))
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
@@ -81,7 +93,9 @@ class SlowPhase(BlockDiagnosis):
         if self.spans.open is not None and self._told is not None and self._slow is not None:
             since = self._told.since
         else:
-            self._slow = max((one for i in range(2, len(inputs.keys)) if (one := _find(blocks, i))), default=None)
+            self._slow = max(
+                (one for i in range(2, len(inputs.keys)) if (one := _find(blocks, i))), default=None
+            )
             since = _since(blocks, self._slow) if self._slow is not None else 0
         if self._slow is None or not self._slow.holds(blocks[-1]):
             return None
@@ -89,7 +103,12 @@ class SlowPhase(BlockDiagnosis):
 
     def _tell(self, blocks: Sequence[Block], slow: _Slow, since: int, inputs: Inputs) -> Told:
         i, usual = slow.column, slow.usual
-        key, now, step, last = inputs.keys[i], blocks[-1].levels[i], blocks[-1].levels[0], blocks[-1].last
+        key, now, step, last = (
+            inputs.keys[i],
+            blocks[-1].levels[i],
+            blocks[-1].levels[0],
+            blocks[-1].last,
+        )
         share = "" if key == inputs.keys[0] else f", {now / step:.0%} of the step"
         return Told(
             since,
@@ -112,7 +131,11 @@ def _phases(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_phase(key: str) -> bool:
     """Return whether a key is the time of a part of the step, in seconds."""
-    return _PHASE.fullmatch(key) is not None and _NO_TIME.fullmatch(key) is None and describe(key).unit == "s"
+    return (
+        _PHASE.fullmatch(key) is not None
+        and _NO_TIME.fullmatch(key) is None
+        and describe(key).unit == "s"
+    )
 
 
 def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
@@ -129,14 +152,18 @@ def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
     # Longer responses take longer: that is no fault of the phase.
     each = _usual(blocks, i, per=1)
     if each is not None:
-        newest = [block.levels[i] / block.levels[1] for block in blocks[-_NOW:] if block.levels[1] > 0]
+        newest = [
+            block.levels[i] / block.levels[1] for block in blocks[-_NOW:] if block.levels[1] > 0
+        ]
         if newest and min(newest) < _SLOWER * each:
             return None
     return _Slow(now - usual, i, usual, each)
 
 
 def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:
-    """Return the usual level before the newest blocks, as such or per another metric. The first block warms up."""
+    """Return the usual level before the newest blocks, as such or per another metric. The first
+    block warms up.
+    """
     past = blocks[1 : len(blocks) - _NOW - _GAP]
     usual = []
     for stretch in (past[-_PAST:], past[:_PAST]):  # what creeps is measured by the run's beginning

@@ -1,4 +1,6 @@
-"""Validation gives the same value to the last digit again and again: the engine may still hold old weights."""
+"""Validation gives the same value to the last digit again and again: the engine may still hold old
+weights.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.series import Series
 
 _RATES = ("actor/lr", "actor_lr", "train/lr", "learning_rate", "train/learning_rate")
@@ -46,7 +48,9 @@ class _Same(NamedTuple):
 
 
 class WeightsNotSynced(Diagnosis):
-    """Every validation score has been the same, digit by digit, while the learning rate was above 0."""
+    """Every validation score has been the same, digit by digit, while the learning rate was above
+    0.
+    """
 
     sentences: ClassVar[bool] = True
 
@@ -69,20 +73,31 @@ class WeightsNotSynced(Diagnosis):
         rate = next((moment.names[name] for name in _RATES if name in moment.names), None)
         learning = moment.run.present(rate)
         if not scores or learning is None:
-            return NotJudged(rule.id, f"the log has no {'learning rate' if scores else 'validation'}")
+            return NotJudged(
+                rule.id, f"the log has no {'learning rate' if scores else 'validation'}"
+            )
         if not any(len(one) >= rule.count for one in scores):
-            return NotJudged(rule.id, f"needs {rule.count} validations, has {max(map(len, scores))}")
-        read = (*((one.key, len(one), one.revision, one.values[-1]) for one in scores), learning.revision)
+            return NotJudged(
+                rule.id, f"needs {rule.count} validations, has {max(map(len, scores))}"
+            )
+        read = (
+            *((one.key, len(one), one.revision, one.values[-1]) for one in scores),
+            learning.revision,
+        )
         if read != self._read:
             self._read = read
             self._look(scores, learning)
         return self._found
 
     def _look(self, scores: Sequence[Series], learning: Series) -> None:
-        """Go on through the validations: what was told of earlier ones must not depend on what came after."""
+        """Go on through the validations: what was told of earlier ones must not depend on what came
+        after.
+        """
         if self._basis(scores, learning) != self._settled:
             self._known, self._kept, self._until = {}, Spans(cooldown=0), -1
-        fresh = sorted({step for one in scores for step in one.steps[bisect_right(one.steps, self._until) :]})
+        fresh = sorted(
+            {step for one in scores for step in one.steps[bisect_right(one.steps, self._until) :]}
+        )
         self.spans = self._kept
         for step in fresh[:-1]:
             self._pass(self._known, scores, step, learning)
@@ -93,10 +108,16 @@ class WeightsNotSynced(Diagnosis):
         self._pass({**self._known}, scores, fresh[-1], learning)
 
     def _basis(self, scores: Sequence[Series], learning: Series) -> tuple[object, ...]:
-        """Return what all depends on that is settled: where it changes, the validations are gone through anew."""
-        return learning.revision, *((one.key, one.revision, bisect_right(one.steps, self._until)) for one in scores)
+        """Return what all depends on that is settled: where it changes, the validations are gone
+        through anew.
+        """
+        return learning.revision, *(
+            (one.key, one.revision, bisect_right(one.steps, self._until)) for one in scores
+        )
 
-    def _pass(self, known: dict[str, _Same], scores: Sequence[Series], step: int, learning: Series) -> None:
+    def _pass(
+        self, known: dict[str, _Same], scores: Sequence[Series], step: int, learning: Series
+    ) -> None:
         """Take in the validation of a step."""
         for one in scores:
             if (point := one.at(step)) is not None and point.step == step:
@@ -123,7 +144,10 @@ class WeightsNotSynced(Diagnosis):
             step=last,
             since_step=first.since,
             evidence=(
-                *(f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}" for one in same[:3]),
+                *(
+                    f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
+                    for one in same[:3]
+                ),
                 f"{learning.key}: at least {min(rates):.3g} since then",
             ),
             advice=self.rule.advice,
@@ -142,7 +166,8 @@ def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
 def _enough(one: _Same, count: int) -> bool:
     """Return whether a score came so often in a row that it is no chance.
 
-    A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the answers change.
+    A share p of n answers comes again with a chance of about 1 / (2 √(π n p (1 − p))) where the
+    answers change.
     """
     if one.times < count or not math.isfinite(one.value):
         return False
@@ -157,7 +182,9 @@ def _enough(one: _Same, count: int) -> bool:
 
 @lru_cache(256)
 def _answers(value: float) -> int | None:
-    """Return of how many answers a value is a share, or a round number; None where it is neither."""
+    """Return of how many answers a value is a share, or a round number; None where it is
+    neither.
+    """
     few = (n for n in range(1, _COARSE + 1) if _is_share(value, n, _SINGLE))
     more = (n for n in range(_COARSE + 1, _MOST_ANSWERS + 1) if _is_share(value, n, _DOUBLE))
     return next(few, None) or next(more, None)

@@ -1,4 +1,6 @@
-"""Errors that workers report step after step while the run goes on: what a driver dies of later begins so."""
+"""Errors that workers report step after step while the run goes on: what a driver dies of later
+begins so.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.runs.state import State
 from verl_tui.runs.troubles import troubles
+from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.moment import Moment
+    from verl_tui.health.rule_context import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
@@ -57,7 +59,9 @@ class WorkerErrors(Diagnosis):
 
 
 def _cost(run: Run, since: int | None) -> str | None:
-    """Say how many samples a step has lost since the first error; None where nothing tells or none were lost."""
+    """Say how many samples a step has lost since the first error; None where nothing tells or none
+    were lost.
+    """
     series = run.present("samples/count")
     if series is None or since is None:
         return None

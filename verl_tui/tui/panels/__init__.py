@@ -1,1 +1,3 @@
-"""Titled parts of the screen: each reads the view it is given and draws it. No panel knows another."""
+"""Titled parts of the screen: each reads the view it is given and draws it. No panel knows
+another.
+"""

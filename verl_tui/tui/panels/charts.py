@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan
-from verl_tui.tui.panels.chart_values import in_sight, reading
-from verl_tui.tui.panels.looking import changed, following, step_at
+from verl_tui.rendering.charts.plan import Look, Plan, chart_data, plan
+from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.tui.export import take_table
+from verl_tui.tui.keys.chart_keys import changed, following, step_at
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.takeaway import take_table
-from verl_tui.tui.why import nothing_yet
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.tiles import Tiles
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.geometry import Size
 
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.widgets.plot import Plot
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
@@ -65,7 +65,9 @@ class ChartsPanel(Panel):
         """Whether a filter that no metric matches is meant for something else, and leaves all."""
         self._first = 0
         self._revealed: str | None = None
-        """Metric whose page is shown, however many charts fit; None once the user has turned to another."""
+        """Metric whose page is shown, however many charts fit; None once the user has turned to
+        another.
+        """
         self._focus: int | None = None
         """Slot to be given the focus once the page has been filled."""
         self._plans: tuple[Plan, ...] = ()
@@ -88,8 +90,19 @@ class ChartsPanel(Panel):
     def show(self, view: View) -> None:
         """Draw the page's charts."""
         run = view.run
-        others = (view.selection.revision, *((other.name, other.revision) for other in view.selected))
-        told = (view.cursor, view.verdict, view.loading, self.filter, self.lenient, view.pins, others)
+        others = (
+            view.selection.revision,
+            *((other.name, other.revision) for other in view.selected),
+        )
+        told = (
+            view.cursor,
+            view.verdict,
+            view.loading,
+            self.filter,
+            self.lenient,
+            view.pins,
+            others,
+        )
         drawn = (run, run.revision, told) if run else None
         if self._view is not None and drawn == self._drawn and drawn is not None:
             return  # a reading of the GPUs, or the clock, changes no chart
@@ -149,7 +162,9 @@ class ChartsPanel(Panel):
             tiles.refresh(layout=True)
 
     def _tile(self, size: Size) -> tuple[int, int, int]:
-        """Return columns, rows and charts for a size, and have them drawn; called while they are being laid out."""
+        """Return columns, rows and charts for a size, and have them drawn; called while they are
+        being laid out.
+        """
         columns, slots = shape = _fitting(size, len(self._plans))
         there = len(self.query(Chart))
         if there < slots:
@@ -180,7 +195,14 @@ class ChartsPanel(Panel):
 
     def _turn(self, slots: int) -> None:
         """Turn to the page that is wanted, of pages of so many charts."""
-        at = next((i for i, found in enumerate(self._plans) if self._revealed and found.shows(self._revealed)), None)
+        at = next(
+            (
+                i
+                for i, found in enumerate(self._plans)
+                if self._revealed and found.shows(self._revealed)
+            ),
+            None,
+        )
         if at is not None:
             self._first = at // slots * slots
             self._focus = at % slots if self._focus is not None else None
@@ -190,7 +212,11 @@ class ChartsPanel(Panel):
         """Draw the charts of the page, or some."""
         shown = self._shown
         for slot, chart in list(enumerate(self.charts))[part]:
-            chart.show(chart_data(shown[slot], view, self.look) if slot < len(shown) else _empty(view, self.filter))
+            chart.show(
+                chart_data(shown[slot], view, self.look)
+                if slot < len(shown)
+                else _empty(view, self.filter)
+            )
         if self._focus is not None and self.charts:
             self.charts[min(self._focus, len(self.charts) - 1)].focus(scroll_visible=False)
             self._focus = None
@@ -202,10 +228,12 @@ class ChartsPanel(Panel):
             left = any(found.matches(self.filter) for found in self._plans)
             words.append(f"filter: {self.filter}" if left else f"no metric matches “{self.filter}”")
         if len(self._plans) > shown:
-            words.append(f"{self._first + 1}–{self._first + shown} of {len(self._plans)} · pgdn pgup")
+            words.append(
+                f"{self._first + 1}–{self._first + shown} of {len(self._plans)} · pgdn pgup"
+            )
         self.subtitle(" · ".join(words))
 
-    # -- keys -----------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def action_page(self, way: int) -> None:
         """Show the next or previous page."""
@@ -225,7 +253,9 @@ class ChartsPanel(Panel):
     def action_step(self, way: int) -> None:
         """Focus the next or previous chart, across pages."""
         charts = self.charts
-        at = next((i for i, chart in enumerate(charts) if chart.has_focus), -1 if way > 0 else len(charts))
+        at = next(
+            (i for i, chart in enumerate(charts) if chart.has_focus), -1 if way > 0 else len(charts)
+        )
         to = at + way
         if 0 <= to < len(charts):
             charts[to].focus(scroll_visible=False)
@@ -236,7 +266,8 @@ class ChartsPanel(Panel):
             self.charts[0 if way > 0 else -1].focus(scroll_visible=False)
 
     def reveal(self, key: str, *, soon: bool = False) -> bool:
-        """Turn to the page that shows a metric, at the next drawing if that comes soon; tell whether any does.
+        """Turn to the page that shows a metric, at the next drawing if that comes soon; tell
+        whether any does.
 
         A filter may have taken it out.
         """
@@ -257,14 +288,18 @@ class ChartsPanel(Panel):
             self._revealed = None
         else:
             view = self._view
-            self.look = changed(self.look, what, view.run if view else None, view.cursor if view else None)
+            self.look = changed(
+                self.look, what, view.run if view else None, view.cursor if view else None
+            )
         # All at once would take longer than a key may.
         self._fill(slice(_AT_ONCE))
         if len(self.charts) > _AT_ONCE:
             self.call_after_refresh(self._fill, slice(_AT_ONCE, None))
 
     def take_look(self, look: Look | None) -> None:
-        """Draw as charts of another screen are drawn; while that is in front there is time for it."""
+        """Draw as charts of another screen are drawn; while that is in front there is time for
+        it.
+        """
         if look is not None and look != self.look:
             self.look, self._drawn = look, None
             if not self._covered():
@@ -278,21 +313,31 @@ class ChartsPanel(Panel):
     def clip(self) -> str:
         """Return what the focused chart says where the cursor is, else last."""
         found = self.focused_plan()
-        return reading(found, None, self._view, self.look) if found is not None and self._view is not None else ""
+        return (
+            reading(found, None, self._view, self.look)
+            if found is not None and self._view is not None
+            else ""
+        )
 
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
         found, view = self.focused_plan(), self._view
         if found is not None and view is not None and view.run is not None:
-            take_table(self.app, named(view.run.name, found.key), in_sight(found, None, view, self.look))
+            take_table(
+                self.app, named(view.run.name, found.key), in_sight(found, None, view, self.look)
+            )
 
     def focused_plan(self) -> Plan | None:
-        """Return what the focused chart shows; if none has the focus, that of the finding chosen last, or the first."""
+        """Return what the focused chart shows; if none has the focus, that of the finding chosen
+        last, or the first.
+        """
         shown, slot = self._shown, self._slot
         return shown[slot] if slot < len(shown) else None
 
     def reader(self, *, focus: bool) -> Chart | None:
-        """Return the chart that the cursor's keys mean, given the focus if that is to be; None where none is drawn."""
+        """Return the chart that the cursor's keys mean, given the focus if that is to be; None
+        where none is drawn.
+        """
         chart = next(iter(self.charts[self._slot :]), None)
         if focus and chart is not None:
             chart.focus(scroll_visible=False)
@@ -309,14 +354,24 @@ class ChartsPanel(Panel):
         focused = next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
         if focused is not None:
             return focused
-        return next((i for i, found in enumerate(self._shown) if self._revealed and found.shows(self._revealed)), 0)
+        return next(
+            (
+                i
+                for i, found in enumerate(self._shown)
+                if self._revealed and found.shows(self._revealed)
+            ),
+            0,
+        )
 
 
 def _fitting(size: Size, count: int) -> tuple[int, int]:
     """Return how many columns of charts fit, and how many of so many charts a page holds."""
     width, height = size
     if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
-        columns, rows = max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)  # columns of single lines
+        columns, rows = (
+            max(1, (width + 1) // (_GOOD_WIDTH + 1)),
+            max(1, height),
+        )  # columns of single lines
     else:
         columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
         rows = height // _GOOD_HEIGHT
@@ -327,12 +382,14 @@ def _fitting(size: Size, count: int) -> tuple[int, int]:
 
 
 def _empty(view: View, filter_: str) -> ChartData:
-    from verl_tui.tui.widgets.chart_data import ChartData
+    from verl_tui.rendering.charts.chart_data import ChartData
 
     if filter_:
         return ChartData("", label=f"no metric matches “{filter_}”", empty="")
-    return ChartData("", label="charts" if view.run is None else view.run.name, empty=nothing_yet(view))
+    return ChartData(
+        "", label="charts" if view.run is None else view.run.name, empty=nothing_yet(view)
+    )
 
 
 if TYPE_CHECKING:
-    from verl_tui.tui.widgets.chart_data import ChartData
+    from verl_tui.rendering.charts.chart_data import ChartData

@@ -1,24 +1,26 @@
-"""The GPUs of this host, and what the shown run has logged of its own, which may be those of another host."""
+"""The GPUs of this host, and what the shown run has logged of its own, which may be those of
+another host.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.devices import CLUSTER, Device, host, logged_devices, owns, same_host
-from verl_tui.runs.state import State, state
+from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
+from verl_tui.rendering.gpus.sections import detail, glance
+from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.runs.views.devices import CLUSTER, Device, host, logged_devices, owns, same_host
+from verl_tui.runs.views.state import State, state
 from verl_tui.times import age
-from verl_tui.tui.panels.gpu_figures import figure_rows, figures
-from verl_tui.tui.panels.gpu_sections import detail, glance
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import middle, wrapped
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.words import Pieces
 
 _ROLES = ("name", "bar", "gauge", "value", "warn", "dim", "spark", "odd")
 _STALE = 30.0
@@ -36,7 +38,9 @@ class _Section(NamedTuple):
 
 
 class GpusPanel(TextPanel):
-    """Bars or a matrix for the GPUs of this host and those that the run has logged, and last values of its own log."""
+    """Bars or a matrix for the GPUs of this host and those that the run has logged, and last values
+    of its own log.
+    """
 
     TITLE = "gpus"
     FOOTER = (("chart.zoom", "Full screen"), ("list.down list.up", "Scroll"))
@@ -92,7 +96,8 @@ def _lines(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]
     sections = _sections(view, width)
     placed = sum(bool(section.devices) for section in sections)
     headed = len(sections) > 1 or bool(sections and sections[0].heading)
-    # Over a full screen what stands below devices is to be in sight, too; in a small panel it can be scrolled to.
+    # Over a full screen what stands below devices is to be in sight, too; in a small panel it can
+    # be scrolled to.
     taken = (2 * len(sections) - 1 if headed else 0) + (
         sum(len(section.below) for section in sections) if zoomed else 0
     )
@@ -113,7 +118,9 @@ def _lines(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]
 
 
 def _sections(view: View, width: int) -> list[_Section]:
-    """Return what there is to show: the devices of this host, those of the run, the nearer to the run first."""
+    """Return what there is to show: the devices of this host, those of the run, the nearer to the
+    run first.
+    """
     here, words = _local(view, width)
     reading, run = view.monitor.gpus, view.run
     name = reading.host if reading is not None else ""
@@ -126,7 +133,9 @@ def _sections(view: View, width: int) -> list[_Section]:
     if not here:
         # Where the run's devices are known, that this host has none is an aside.
         return [logged, _Section("", [], words)] if devices else [_Section("", [], words), logged]
-    local = _Section((f"this host, {name}" if name else "this host") if devices else "", here, words)
+    local = _Section(
+        (f"this host, {name}" if name else "this host") if devices else "", here, words
+    )
     elsewhere = bool(devices and place and name and not same_host(place, name))
     return [logged, local] if elsewhere else [local, logged]
 
@@ -151,7 +160,9 @@ def _local(view: View, width: int) -> tuple[list[Device], list[Pieces]]:
 
 
 def _of_run(run: Run, view: View, width: int) -> tuple[list[Device], list[Pieces], str]:
-    """Return the devices that a run has logged, its other figures, and the host it was started on."""
+    """Return the devices that a run has logged, its other figures, and the host it was started
+    on.
+    """
     devices, used = logged_devices(run)
     found, left_out = figures(run, used)
     below = figure_rows(found, width, ascii_only=view.ascii) if found else []

@@ -1,4 +1,6 @@
-"""What is wrong with the shown run: findings worst first, with evidence and advice; below, what was not judged."""
+"""What is wrong with the shown run: findings worst first, with evidence and advice; below, what was
+not judged.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.tui.panels.health_rows import ROLES, Drawing, counts, name_of
+from verl_tui.rendering.health_rows import ROLES, Drawing, counts, name_of
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Finding
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.words import Pieces
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
 
 _BADGE_ROWS = 4
 """Up to this height there is one row of badges, as long as nothing is unfolded."""
@@ -82,9 +84,11 @@ class HealthPanel(TextPanel):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found about the shown run, worst first; what was acknowledged stands below the rest.
+        """What was found about the shown run, worst first; what was acknowledged stands below the
+        rest.
 
-        What only follows from another finding comes behind that one, and only where that one is unfolded.
+        What only follows from another finding comes behind that one, and only where that one is
+        unfolded.
         """
         view = self._view
         if view is None:
@@ -142,16 +146,23 @@ class HealthPanel(TextPanel):
             self.post_message(self.Followed(finding))
 
     def action_unfold(self) -> None:
-        """Show or hide evidence and advice of the chosen finding; of the first one where it stands as a badge."""
+        """Show or hide evidence and advice of the chosen finding; of the first one where it stands
+        as a badge.
+        """
         if self._brief and (finding := self.choose_shown()) is not None:
             self._fold(finding)
         else:
             self._rows.action_open()
 
     def choose_shown(self) -> Finding | None:
-        """Choose the finding that is chosen already, the first where none is; return it, None where there is none."""
+        """Choose the finding that is chosen already, the first where none is; return it, None where
+        there is none.
+        """
         findings = self.findings
-        finding = next((one for one in findings if name_of(one) == self._chosen), findings[0] if findings else None)
+        finding = next(
+            (one for one in findings if name_of(one) == self._chosen),
+            findings[0] if findings else None,
+        )
         self._chosen = name_of(finding) if finding is not None else None
         return finding
 
@@ -163,7 +174,11 @@ class HealthPanel(TextPanel):
     def clip(self) -> str:
         """Return the chosen finding as it is copied."""
         found = self.chosen
-        return f"{found.severity.name.lower()} {found.id}: {found.message}" if found is not None else ""
+        return (
+            f"{found.severity.name.lower()} {found.id}: {found.message}"
+            if found is not None
+            else ""
+        )
 
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged."""
@@ -195,13 +210,19 @@ class HealthPanel(TextPanel):
     def on_click(self, event: events.Click) -> None:
         """Show or hide why rules were not judged, where their number is clicked."""
         offset = event.get_content_offset(self._rows)
-        if self._foot and offset is not None and offset.y + self._rows.scroll_offset.y == self._foot:
+        if (
+            self._foot
+            and offset is not None
+            and offset.y + self._rows.scroll_offset.y == self._foot
+        ):
             self.action_not_judged()
 
     @property
     def _brief(self) -> bool:
         """Whether there is little room, and nothing that the user has unfolded needs more."""
-        open_ = self._reasons or any(name_of(finding) in self._unfolded for finding in self.findings)
+        open_ = self._reasons or any(
+            name_of(finding) in self._unfolded for finding in self.findings
+        )
         return self._rows.size.height <= (_LEAST_ROWS if open_ else _BADGE_ROWS)
 
     def redraw(self) -> None:
@@ -217,7 +238,9 @@ class HealthPanel(TextPanel):
         if self._brief:
             # The chosen one comes first: the message below is about it.
             badges = sorted(findings, key=lambda finding: name_of(finding) != self._chosen)
-            lines = [drawing.badges(badges)] if badges else drawing.beginning(drawing.quiet(view), 1)
+            lines = (
+                [drawing.badges(badges)] if badges else drawing.beginning(drawing.quiet(view), 1)
+            )
             for finding in badges[:1]:
                 lines += drawing.beginning(drawing.message(finding, told=True), height - 1)
             heads: list[int] = []
@@ -236,8 +259,12 @@ class HealthPanel(TextPanel):
         told = told if view.run and not view.loading else [""]
         self.subtitle(next((text for text in told if cell_len(text) <= self.size.width - 4), ""))
 
-    def _lay_out(self, view: View, drawing: Drawing, *, apart: bool = False) -> tuple[list[Pieces], list[int]]:
-        """Write everything, with empty rows between findings if they are to stand apart; return the findings' rows."""
+    def _lay_out(
+        self, view: View, drawing: Drawing, *, apart: bool = False
+    ) -> tuple[list[Pieces], list[int]]:
+        """Write everything, with empty rows between findings if they are to stand apart; return the
+        findings' rows.
+        """
         lines: list[Pieces] = []
         heads: list[int] = []
         for finding in self.findings:

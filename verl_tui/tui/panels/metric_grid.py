@@ -9,12 +9,12 @@ from textual import on
 from textual.containers import Container, Horizontal, Vertical
 from textual.message import Message
 
-from verl_tui.tui.metrics.groups import shelves
-from verl_tui.tui.metrics.shown import BUDGET
-from verl_tui.tui.panels.chart_plan import alone, chart_data
+from verl_tui.rendering.charts.plan import alone, chart_data
+from verl_tui.rendering.metrics.groups import shelves
+from verl_tui.rendering.metrics.shown import BUDGET
+from verl_tui.rendering.text.printable import middle
 from verl_tui.tui.widgets.chart import Chart, ChartData
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.words import middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.widget import Widget
 
-    from verl_tui.tui.metrics.groups import Group, Shelf
-    from verl_tui.tui.metrics.shown import Shown
-    from verl_tui.tui.widgets.braille import Text
+    from verl_tui.rendering.charts.braille import Text
+    from verl_tui.rendering.metrics.groups import Group, Shelf
+    from verl_tui.rendering.metrics.shown import Shown
 
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
 """Cells of a chart, and of a shelf with its heading, that are aimed at."""
@@ -59,7 +59,9 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
         self._chosen = False
 
     def choose(self, chosen: bool) -> None:
-        """Look chosen, or no longer; a class or the focus would have the styles of all charts worked out anew."""
+        """Look chosen, or no longer; a class or the focus would have the styles of all charts
+        worked out anew.
+        """
         if chosen != self._chosen:
             self._chosen = chosen
             self._redraw()
@@ -71,9 +73,13 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
             self.show(ChartData("", empty=""))
 
     def _draw(self, width: int, height: int) -> list[Text]:
-        rows = self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=self._chosen)
+        rows = self._drawing.rows(
+            self._data, width, height, cursor=self._cursor, focus=self._chosen
+        )
         if self._chosen and rows:
-            rows[0] = tuple((text, "cursor" if role == "focused" else role) for text, role in rows[0])
+            rows[0] = tuple(
+                (text, "cursor" if role == "focused" else role) for text, role in rows[0]
+            )
         return rows
 
     def on_click(self, event: events.Click) -> None:
@@ -85,7 +91,9 @@ class Tile(Chart, can_focus=False, inherit_bindings=False):
 
 
 class _Row(Vertical):
-    """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost a layout."""
+    """A heading, and charts side by side. Nothing in it is hidden while pages turn: that would cost
+    a layout.
+    """
 
     DEFAULT_CSS = """
     _Row {
@@ -121,7 +129,8 @@ class _Row(Vertical):
 class MetricGrid(Container):
     """Charts in columns and rows, as many as the user wants; one of them is chosen.
 
-    It never has the focus, its keys are the screen's: with the focus the styles of all charts would be worked out anew.
+    It never has the focus, its keys are the screen's: with the focus the styles of all charts would
+    be worked out anew.
     """
 
     DEFAULT_CSS = "MetricGrid { height: 1fr; }"
@@ -182,7 +191,9 @@ class MetricGrid(Container):
             self.call_later(_mount, self, self._rows[-1])
         top = self._at() // rows * rows
         page = self._shelves[top : top + rows]
-        tall = self.size.height // rows > _LEAST_HEIGHT and any(group.name for group in shown.groups)
+        tall = self.size.height // rows > _LEAST_HEIGHT and any(
+            group.name for group in shown.groups
+        )
         self._places = {}
         for number, row in enumerate(self._rows):
             row.display = number < rows
@@ -201,7 +212,9 @@ class MetricGrid(Container):
         self._begin(shown)
 
     def _begin(self, shown: Shown) -> None:
-        """Draw as many charts as there is time for, the chosen one first, and the others a moment later."""
+        """Draw as many charts as there is time for, the chosen one first, and the others a moment
+        later.
+        """
         run = shown.view.run
         for key, (tile, group) in self._places.items():
             if tile.drawn != (run, key):
@@ -251,7 +264,7 @@ class MetricGrid(Container):
         if self.chosen in self._places:
             self._places[self.chosen][0].action_read_end(way)
 
-    # -- moving ---------------------------------------------------------------------------------------------------
+    # -- moving ------------------------------------------------------------------------------------
 
     def move(self, by: int) -> None:
         """Choose the chart before or behind."""
@@ -264,7 +277,11 @@ class MetricGrid(Container):
         if not self._shelves:
             return
         at = self._at()
-        column = self._shelves[at].keys.index(self.chosen) if self.chosen in self._shelves[at].keys else 0
+        column = (
+            self._shelves[at].keys.index(self.chosen)
+            if self.chosen in self._shelves[at].keys
+            else 0
+        )
         keys = self._shelves[min(max(0, at + by), len(self._shelves) - 1)].keys
         self._choose(keys[min(column, len(keys) - 1)])
 
@@ -292,9 +309,14 @@ class MetricGrid(Container):
 
 
 def _fitting(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
-    """Return columns and rows: those that are wanted as far as there is room, else as many as fit well."""
+    """Return columns and rows: those that are wanted as far as there is room, else as many as fit
+    well.
+    """
     most = max(1, min(_MOST, width // _LEAST_WIDTH)), max(1, min(_MOST, height // _LEAST_HEIGHT))
-    usual = max(1, width // _GOOD_WIDTH), max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5))
+    usual = (
+        max(1, width // _GOOD_WIDTH),
+        max(1, height // (_GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5)),
+    )
     return min(most[0], columns or usual[0]), min(most[1], rows or usual[1])
 
 
@@ -303,7 +325,9 @@ def _heading(shelf: Shelf | None, width: int, *, ascii_only: bool) -> list[tuple
     if shelf is None:
         return []
     count, stop = len(shelf.group.keys), shelf.first + len(shelf.keys)
-    places = f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}" if len(shelf.keys) > 1 else f"{stop}"
+    places = (
+        f"{shelf.first + 1}{'-' if ascii_only else '–'}{stop}" if len(shelf.keys) > 1 else f"{stop}"
+    )
     part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
     name = middle(shelf.group.name, max(4, width - len(part) - 2), ascii_only=ascii_only)
     return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.containers import Container
 
-from verl_tui.tui.metrics.shown import BUDGET
-from verl_tui.tui.metrics.table import ROLES, heading, layout, row
+from verl_tui.rendering.metrics.shown import BUDGET
+from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
+from verl_tui.rendering.text.printable import wrapped
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.terminal.styles import Inked
 from verl_tui.tui.widgets.cell_rows import CellRows
-from verl_tui.tui.widgets.ink import Inked
-from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.strip import Strip
     from textual.timer import Timer
 
-    from verl_tui.tui.metrics.shown import Shown
-    from verl_tui.tui.metrics.table import Layout
+    from verl_tui.rendering.metrics.shown import Shown
+    from verl_tui.rendering.metrics.table import Layout
 
 _WITH_HEAD = 6
 """Rows from which on the columns have names."""
@@ -104,9 +104,19 @@ class MetricTable(Container, Inked):
             self._rows.set_strips([self.inked([(part, "dim")]) for part in said])
             return
         run = shown.view.run
-        made_of = (run, run.revision if run is not None else 0, columns, shown.user.pins, ascii_only)
+        made_of = (
+            run,
+            run.revision if run is not None else 0,
+            columns,
+            shown.user.pins,
+            ascii_only,
+        )
         if made_of != self._made_of:
-            self._stale = {**self._stale, **self._made} if (made_of[0], made_of[2]) == self._made_of[:3:2] else {}
+            self._stale = (
+                {**self._stale, **self._made}
+                if (made_of[0], made_of[2]) == self._made_of[:3:2]
+                else {}
+            )
             self._made, self._made_of = {}, made_of
         self._until = monotonic() + BUDGET
         keys = self._keys
@@ -121,10 +131,14 @@ class MetricTable(Container, Inked):
         if monotonic() > self._until:
             if self._later is None:
                 self._later = self.set_timer(0.001, self._go_on)
-            return self._stale.get(key) or self.inked(row(key, None, columns, pinned=pinned, ascii_only=ascii_only))
+            return self._stale.get(key) or self.inked(
+                row(key, None, columns, pinned=pinned, ascii_only=ascii_only)
+            )
         series = run.series(key) if run is not None else None
         end = run.end if run is not None else None
-        self._made[key] = self.inked(row(key, series, columns, pinned=pinned, ascii_only=ascii_only, end=end))
+        self._made[key] = self.inked(
+            row(key, series, columns, pinned=pinned, ascii_only=ascii_only, end=end)
+        )
         return self._made[key]
 
     def _go_on(self) -> None:

@@ -12,17 +12,17 @@ from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
 
-from verl_tui.tui.widgets.framed import Framed
-from verl_tui.tui.widgets.ink import Inked
-from verl_tui.tui.widgets.lazy import LazyStrips
+from verl_tui.tui.terminal.framed import Framed
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Self
 
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.words import Pieces
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
 
 _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""
@@ -34,7 +34,9 @@ class Panel(Framed):
     TITLE = ""
     """Name shown in the frame."""
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Keys that the last row of the screen begins with while the panel has the focus, and what they do."""
+    """Keys that the last row of the screen begins with while the panel has the focus, and what they
+    do.
+    """
     DEFAULT_CSS = """
     Panel {
         border: round $panel-lighten-2;
@@ -57,8 +59,8 @@ class Panel(Framed):
     def on_descendant_focus(self) -> None:
         """Show that the keys mean this panel.
 
-        Only the frame looks different, so only its styles are worked out anew: with a class or `:focus-within` each
-        move of the focus would cost those of all charts in it.
+        Only the frame looks different, so only its styles are worked out anew: with a class or
+        `:focus-within` each move of the focus would cost those of all charts in it.
         """
         focused = self.screen.focused
         within = focused is not None and self in focused.ancestors
@@ -66,15 +68,19 @@ class Panel(Framed):
             self.set_class(within, "-focused", update=False)
             self.app.stylesheet.apply(self)
             if self.TITLE:  # else a screen writes it
-                # Its colour is no rule of the stylesheet: a change of one has all that is in the frame painted anew.
+                # Its colour is no rule of the stylesheet: a change of one has all that is in the
+                # frame painted anew.
                 self.border_title = Content.styled(self.TITLE, "$accent" if within else "")
 
     on_descendant_blur = on_descendant_focus
 
-    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
         """Paint anew; what is in the frame paints itself, so the frame is all there is to paint."""
         if repaint and not (regions or layout or recompose):
-            # Not `content_size`, which has all of the screen laid out where it is not known yet where the panel is.
+            # Not `content_size`, which has all of the screen laid out where it is not known yet
+            # where the panel is.
             whole = self.outer_size.region.translate(-self.content_offset)
             content = self.outer_size.region.shrink(self.styles.gutter).size.region
             regions = (
@@ -106,7 +112,9 @@ class TextPanel(Panel, Inked):
 
     def on_mount(self) -> None:
         """Take new colours when the theme changes."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self.redraw))
+        self.app.theme_changed_signal.subscribe(
+            self, lambda _: self.call_after_refresh(self.redraw)
+        )
 
     def on_resize(self) -> None:
         """Write the rows anew for the new width."""
@@ -128,12 +136,16 @@ class TextPanel(Panel, Inked):
         return LazyStrips(len(lines), lambda at: self.strip(lines[at]))
 
     def strip(self, pieces: Pieces) -> Strip:
-        """Return a row of text, ready to be shown, in its colours; one that was made before is the same object."""
+        """Return a row of text, ready to be shown, in its colours; one that was made before is the
+        same object.
+        """
         row = tuple(pieces)
         if row not in self._strips:
             if len(self._strips) >= _KEPT:
                 self._strips.clear()
-            made = [Segment(strip_control_codes(words), self._ink(role)) for words, role in row if words]
+            made = [
+                Segment(strip_control_codes(words), self._ink(role)) for words, role in row if words
+            ]
             self._strips[row] = Strip(made).simplify()
         return self._strips[row]
 
@@ -147,5 +159,7 @@ class TextPanel(Panel, Inked):
         if role not in self._looks:
             style = self.ink(role)
             ground = style.bgcolor if role in self.GROUNDED else None
-            self._looks[role] = Style(color=style.color, bold=style.bold, bgcolor=ground) if role else Style.null()
+            self._looks[role] = (
+                Style(color=style.color, bold=style.bold, bgcolor=ground) if role else Style.null()
+            )
         return self._looks[role]

@@ -1,4 +1,6 @@
-"""All runs, one to three rows each, over the full screen a table: how they are, how far they are, how old the news."""
+"""All runs, one to three rows each, over the full screen a table: how they are, how far they are,
+how old the news.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,27 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.sources.passed import sentences
+from verl_tui.rendering.charts.sparkline import gauge
+from verl_tui.rendering.run_list.entries import (
+    Told,
+    figures,
+    ranked,
+    selected,
+    steps_told,
+    wordless,
+)
+from verl_tui.rendering.run_list.entry_rows import ROLES, glyph, pairs, singles, triples
+from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
+from verl_tui.rendering.run_list.table import table
+from verl_tui.rendering.session.selection import LETTERS
+from verl_tui.rendering.session.source_status import not_reached, passed_over
+from verl_tui.rendering.text import run_colours
+from verl_tui.rendering.text.printable import wrapped
+from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.panels.run_entries import Told, figures, ranked, selected, steps_told, wordless
-from verl_tui.tui.panels.run_order import ORDERS, matching, ordered
-from verl_tui.tui.selection import LETTERS
-from verl_tui.tui.why import not_reached, passed_over
-from verl_tui.tui.widgets import palette
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.run_rows import ROLES, glyph, pairs, singles, triples
-from verl_tui.tui.widgets.run_table import table
-from verl_tui.tui.widgets.spark import gauge
-from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,22 +42,28 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.strip import Strip
 
+    from verl_tui.rendering.run_list.entry_rows import Layout, RunEntry
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.run_rows import Layout, RunEntry
-    from verl_tui.tui.widgets.words import Pieces
 
     Placed = Callable[[int], RunEntry]
     """Returns what is said of the run at a place of the list."""
 
 _ONE_ROW, _TABLE = 77, 48
-"""From this width on runs stand in a table; from which on over the full screen, where it is what one has come for."""
+"""From this width on runs stand in a table; from which on over the full screen, where it is what
+one has come for.
+"""
 _HEADED = 5
 """Rows from which on one of them is the table's heading."""
 _TWO_ROWS = 24
-"""From this width on two rows, three where there is room; below, and on narrow screens, one short one."""
+"""From this width on two rows, three where there is room; below, and on narrow screens, one short
+one.
+"""
 _BESIDE = 10
-"""Cells beside a name: frame and scroll bar, number, badge and count before it, the sign of the state after it."""
+"""Cells beside a name: frame and scroll bar, number, badge and count before it, the sign of the
+state after it.
+"""
 _SPARED = 100
 """Cells that are left to two columns of charts and what stands beside them."""
 _KEPT = 500
@@ -67,7 +82,9 @@ class RunsPanel(TextPanel):
     GROUNDED = frozenset({"bar"})
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Select to compare, or not", show=False, id="runs.select"),
-        Binding("s", "sort", "Sort: as found, state, name, reward, activity", show=False, id="runs.sort"),
+        Binding(
+            "s", "sort", "Sort: as found, state, name, reward, activity", show=False, id="runs.sort"
+        ),
     ]
     DEFAULT_CSS = """
     RunsPanel {
@@ -84,7 +101,7 @@ class RunsPanel(TextPanel):
         & > .runs--spark { color: $text-primary; }
         & > .runs--odd { color: $text-error; text-style: bold; }
     }
-    """ + palette.rules("RunsPanel", "runs")
+    """ + run_colours.rules("RunsPanel", "runs")
 
     class Picked(Message):
         """The user chose a run."""
@@ -115,12 +132,16 @@ class RunsPanel(TextPanel):
         """Names of the entries, in their order."""
         self._chosen: str | None = None
         self._shown: str | None = None
-        """The run that was shown last: what the user has chosen since stays until the app shows another."""
+        """The run that was shown last: what the user has chosen since stays until the app shows
+        another.
+        """
         self._revealed: tuple[object, ...] = ()
 
     @property
     def filter(self) -> str:
-        """Only runs whose name contains this are listed, all where none does; case does not matter."""
+        """Only runs whose name contains this are listed, all where none does; case does not
+        matter.
+        """
         return self._filter
 
     @filter.setter
@@ -179,7 +200,9 @@ class RunsPanel(TextPanel):
         """Sort by something else."""
         self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
         self.redraw()
-        self._rows.scroll_home(animate=False, immediate=True)  # what comes first is what one sorts for
+        self._rows.scroll_home(
+            animate=False, immediate=True
+        )  # what comes first is what one sorts for
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or take that back."""
@@ -213,7 +236,11 @@ class RunsPanel(TextPanel):
             above += self._nothing(view, width)
         first, stop = len(above), len(above) + len(runs) * tall
         placed = self._placing(view, runs, single=tall == 1 and not tabular)
-        layout = self._table(view, runs, placed, width) if tabular else self._layout(view, runs, placed, tall, width)
+        layout = (
+            self._table(view, runs, placed, width)
+            if tabular
+            else self._layout(view, runs, placed, tall, width)
+        )
 
         def row(at: int) -> Strip:
             if at < first:
@@ -226,7 +253,9 @@ class RunsPanel(TextPanel):
         self.subtitle(self._caption(view, len(runs)))
 
     def _caption(self, view: View, shown: int) -> str:
-        """Say what the list leaves out, how it is sorted and how many are selected; the last alone if room is short."""
+        """Say what the list leaves out, how it is sorted and how many are selected; the last alone
+        if room is short.
+        """
         total = len(view.monitor.runs)
         words = [f"{shown} of {total}"] if shown < total else [str(total)] if total > 1 else []
         if self._order != ORDERS[0]:
@@ -245,11 +274,17 @@ class RunsPanel(TextPanel):
             return 1
         return 3 if entries * 3 <= height else 2
 
-    def _layout(self, view: View, runs: Sequence[Run], placed: Placed, tall: int, width: int) -> Layout:
-        """Return what writes the rows of a run; all runs are looked at only where there are few of them."""
+    def _layout(
+        self, view: View, runs: Sequence[Run], placed: Placed, tall: int, width: int
+    ) -> Layout:
+        """Return what writes the rows of a run; all runs are looked at only where there are few of
+        them.
+        """
         if tall == 1 or not runs:
             names = tuple(run.name for run in runs)
-            return self._once(view, (names, width, view.ascii), singles(names, width, ascii_only=view.ascii))
+            return self._once(
+                view, (names, width, view.ascii), singles(names, width, ascii_only=view.ascii)
+            )
         entries = [placed(at) for at in range(len(runs))]
         return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
 
@@ -257,14 +292,25 @@ class RunsPanel(TextPanel):
         """Return what writes the row of a run below a heading, and write that."""
         names = [run.name for run in runs]
         steps = max(len(steps_told(run)) for run in runs)
-        laid = table(names, width, indent=placed(0).indent, steps=steps, without=wordless(runs), ascii_only=view.ascii)
+        laid = table(
+            names,
+            width,
+            indent=placed(0).indent,
+            steps=steps,
+            without=wordless(runs),
+            ascii_only=view.ascii,
+        )
         self._head.set_strips([self.strip(laid.heading)])
         return self._once(
-            view, laid.look, lambda entry: [laid.row(entry, figures(view, view.monitor.runs[entry.name]))]
+            view,
+            laid.look,
+            lambda entry: [laid.row(entry, figures(view, view.monitor.runs[entry.name]))],
         )
 
     def _once(self, view: View, look: object, write: Layout) -> Layout:
-        """Return what writes the rows of a run, unless they are known; where looks are equal, they are as they were."""
+        """Return what writes the rows of a run, unless they are known; where looks are equal, they
+        are as they were.
+        """
         if look != self._look or len(self._written) > _KEPT:
             self._look = look
             self._written.clear()
@@ -287,7 +333,9 @@ class RunsPanel(TextPanel):
         self._revealed = place
 
     def _placing(self, view: View, runs: Sequence[Run], *, single: bool) -> Placed:
-        """Return what says of a run what it is to say in its place: of two hundred only those in sight are asked."""
+        """Return what says of a run what it is to say in its place: of two hundred only those in
+        sight are asked.
+        """
         numbers = {name: number for number, name in enumerate(view.monitor.runs, 1)}
         digits = max((len(self._told.standing(view, run).found) for run in runs), default=0)
 
@@ -307,10 +355,19 @@ class RunsPanel(TextPanel):
     def _nothing(self, view: View, width: int) -> list[Pieces]:
         monitor = view.monitor
         silent = (one.sentence for one in monitor.unreached)
-        lines = [(line, "dim") for line in ("" if view.loading else "no run yet", *silent, *monitor.waiting)]
+        lines = [
+            (line, "dim")
+            for line in ("" if view.loading else "no run yet", *silent, *monitor.waiting)
+        ]
         told = (*monitor.problems, *sentences(monitor.passed))
-        lines += [(f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in told]
-        return [[(part, role)] for line, role in lines for part in wrapped(line, width, ascii_only=view.ascii)]
+        lines += [
+            (f"{glyph('warning', ascii_only=view.ascii)} {problem}", "warning") for problem in told
+        ]
+        return [
+            [(part, role)]
+            for line, role in lines
+            for part in wrapped(line, width, ascii_only=view.ascii)
+        ]
 
 
 def _loading(view: View, width: int) -> Pieces:

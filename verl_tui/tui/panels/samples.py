@@ -1,4 +1,6 @@
-"""The samples of a run, one at a time: what the model was asked, what it said, and what it got for it."""
+"""The samples of a run, one at a time: what the model was asked, what it said, and what it got for
+it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,21 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.message import Message
 
+from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.rendering.samples.export import whole
+from verl_tui.rendering.samples.listing import Listing
+from verl_tui.rendering.samples.order import Order
+from verl_tui.rendering.samples.panel_rows import (
+    HERE,
+    ROLES,
+    body_rows,
+    empty_rows,
+    header_height,
+    header_rows,
+)
+from verl_tui.rendering.samples.query import Query
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.panels.sample_rows import HERE, ROLES, body_rows, empty_rows, header_height, header_rows
-from verl_tui.tui.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
-from verl_tui.tui.samples.export import whole
-from verl_tui.tui.samples.listing import Listing
-from verl_tui.tui.samples.order import Order
-from verl_tui.tui.samples.query import Query
-from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.terminal.styles import Inked
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -24,14 +33,16 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.browsing import Page
+    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.rendering.samples.panel_rows import Row
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.samples import Place, Samples
-    from verl_tui.tui.panels.sample_rows import Row
-    from verl_tui.tui.view import View
 
 
 class SamplesPanel(Panel, Inked):
-    """One sample, the newest step's first until the user moves; keys lead to its neighbours and to other steps."""
+    """One sample, the newest step's first until the user moves; keys lead to its neighbours and to
+    other steps.
+    """
 
     TITLE = "samples"
     PREFIX = "samples"
@@ -118,7 +129,9 @@ class SamplesPanel(Panel, Inked):
         self.call_later(self._draw)
 
     def go_to(self, step: int) -> None:
-        """Show the samples of the nearest step that has some, from now on or from the next drawing."""
+        """Show the samples of the nearest step that has some, from now on or from the next
+        drawing.
+        """
         self._wanted = step
         self._draw()
         self._body.scroll_home(animate=False, immediate=True)
@@ -126,7 +139,11 @@ class SamplesPanel(Panel, Inked):
     @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the sample shown, None where there is none."""
-        return (self._page.place, self._index) if self._page is not None and self._index is not None else None
+        return (
+            (self._page.place, self._index)
+            if self._page is not None and self._index is not None
+            else None
+        )
 
     @property
     def chosen(self) -> Chosen:
@@ -141,7 +158,11 @@ class SamplesPanel(Panel, Inked):
 
     def clip(self) -> str:
         """Return the sample as it is copied."""
-        sample = self._page.sample(self._index) if self._page is not None and self._index is not None else None
+        sample = (
+            self._page.sample(self._index)
+            if self._page is not None and self._index is not None
+            else None
+        )
         return whole(sample) if sample is not None else ""
 
     def go_on(self, chosen: Chosen | None) -> None:
@@ -149,7 +170,7 @@ class SamplesPanel(Panel, Inked):
         if chosen is not None:
             self._choose(chosen)
 
-    # -- what is shown --------------------------------------------------------------------------------------------
+    # -- what is shown -----------------------------------------------------------------------------
 
     @property
     def _samples(self) -> Samples | None:
@@ -159,7 +180,11 @@ class SamplesPanel(Panel, Inked):
     @property
     def _chosen(self) -> Chosen:
         run = self._view.run if self._view is not None else None
-        return self._chosen_of.get(run.name, Chosen(follow=True)) if run is not None else Chosen(follow=True)
+        return (
+            self._chosen_of.get(run.name, Chosen(follow=True))
+            if run is not None
+            else Chosen(follow=True)
+        )
 
     def _settle(self, view: View) -> None:
         """Find out what is shown of what the user has asked for."""
@@ -176,7 +201,7 @@ class SamplesPanel(Panel, Inked):
         self._listing.update(self._page, Query(), Order())
         self._index = index_of(self._chosen, self._listing)
 
-    # -- drawing --------------------------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------
 
     def _draw(self) -> None:
         view = self._view
@@ -187,7 +212,9 @@ class SamplesPanel(Panel, Inked):
         if not self._body.is_mounted or width < 2 or height < 1:
             return
         self._draw_header(view, width, height)
-        self._draw_body(view, width - 1, height)  # the scrollbar comes and goes, the text stays where it is
+        self._draw_body(
+            view, width - 1, height
+        )  # the scrollbar comes and goes, the text stays where it is
         self._caption()
 
     def _draw_header(self, view: View, width: int, height: int) -> None:
@@ -240,7 +267,7 @@ class SamplesPanel(Panel, Inked):
             words.insert(0, f"{samples.dropped:,} older ones dropped")
         self.subtitle(" · ".join((*words, "o opens")))
 
-    # -- keys -----------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def _choose(self, chosen: Chosen) -> None:
         """Show a sample from its beginning."""
@@ -257,7 +284,9 @@ class SamplesPanel(Panel, Inked):
             self._caption()
 
     def action_sample(self, by: int) -> None:
-        """Show the next or previous sample; past the last comes the older step, before the first the newer one."""
+        """Show the next or previous sample; past the last comes the older step, before the first
+        the newer one.
+        """
         samples, shown = self._samples, self.shown
         if samples is not None and shown is not None:
             beyond = next_sample(*shown, self._listing, samples, by)
@@ -265,7 +294,9 @@ class SamplesPanel(Panel, Inked):
                 self._choose(beyond)
 
     def action_step(self, by: int) -> None:
-        """Show the same place of the older (1) or newer (-1) step: in validations that is the same prompt."""
+        """Show the same place of the older (1) or newer (-1) step: in validations that is the same
+        prompt.
+        """
         samples, shown = self._samples, self.shown
         if samples is not None and shown is not None:
             beyond = next_place(shown[0], samples, by)
@@ -305,7 +336,9 @@ class SamplesPanel(Panel, Inked):
 
 
 def _whereabouts(step: int, steps: Sequence[int]) -> list[str]:
-    """Say which step is shown, and which one that is of those with samples, where the two differ."""
+    """Say which step is shown, and which one that is of those with samples, where the two
+    differ.
+    """
     at, count = steps.index(step) + 1, len(steps)
     if (at, count) == (step, steps[-1]):
         return [f"step {at} of {count}"]

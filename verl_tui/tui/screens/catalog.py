@@ -1,6 +1,8 @@
-"""The screens that a key opens over the dashboard: a further one is a function here and a line in `SCREENS`.
+"""The screens that a key opens over the dashboard: a further one is a function here and a line in
+`SCREENS`.
 
-Each is imported when it is first asked for: they are half of the app, and most of it is up without them.
+Each is imported when it is first asked for: they are half of the app, and most of it is up without
+them.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
     from textual.screen import Screen
 
+    from verl_tui.rendering.session.preferences import StateFile
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.screens.dashboard import Dashboard
-    from verl_tui.tui.state_file import StateFile
-    from verl_tui.tui.view import View
 
 
 class Desk(NamedTuple):
@@ -46,7 +48,9 @@ class Entry(NamedTuple):
     words: str
     open: Callable[[Desk], Opened]
     label: str | None = None
-    """What the key is called where it is not written as Textual calls it; such a key is shown in the last row."""
+    """What the key is called where it is not written as Textual calls it; such a key is shown in
+    the last row.
+    """
 
 
 def _samples(desk: Desk) -> Opened:
@@ -88,7 +92,7 @@ def _metrics(desk: Desk) -> Opened:
 
 
 def _log(desk: Desk) -> Opened:
-    from verl_tui.tui.log.aim import aim
+    from verl_tui.rendering.log.target import aim
     from verl_tui.tui.screens.log import LogScreen
 
     view = desk.view

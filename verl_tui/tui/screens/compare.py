@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual.binding import Binding
 
-from verl_tui.runs.alignment import Alignment
-from verl_tui.tui.actions import keys_to
+from verl_tui.rendering.compare_figures import sections, where
+from verl_tui.rendering.compare_rows import ROLES, fit_columns, heading_rows, longest, table_rows
+from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.run_colours import rules
+from verl_tui.runs.views.alignment import Alignment
+from verl_tui.tui.keys.commands import keys_to
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.compare_figures import sections, where
-from verl_tui.tui.screens.compare_rows import ROLES, fit_columns, heading_rows, longest, table_rows
 from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.widgets.palette import rules
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.view import View
 
 _FLAT = 8
 """Rows below which the baseline has no row of its own: it is the first column in any case."""
@@ -81,7 +81,9 @@ class ComparePanel(TextPanel):
         yield self._head
         yield self._table
 
-    def show_runs(self, view: View, runs: Sequence[Run], current: int, alignment: Alignment) -> None:
+    def show_runs(
+        self, view: View, runs: Sequence[Run], current: int, alignment: Alignment
+    ) -> None:
         """Draw these runs, the baseline first."""
         self._view, self._runs, self._current, self._alignment = view, runs, current, alignment
         self.redraw()
@@ -108,14 +110,18 @@ class ComparePanel(TextPanel):
 
 
 class CompareScreen(Overlay[None]):
-    """The selected runs in columns; where none is selected, the shown one and those next to it in the list."""
+    """The selected runs in columns; where none is selected, the shown one and those next to it in
+    the list.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,C", "dismiss", "Close", id="compare.close"),
         Binding("left,h", "column(-1)", "Previous column", id="compare.left"),
         Binding("right,l", "column(1)", "Next column", id="compare.right"),
         Binding("b", "baseline", "Hold the others against this run", id="compare.baseline"),
-        Binding("x", "align", "Align: at the end, the same step, the same time", id="compare.align"),
+        Binding(
+            "x", "align", "Align: at the end, the same step, the same time", id="compare.align"
+        ),
         Binding("enter", "open", "Show this run", id="compare.open"),
     ]
     EDGE = (
@@ -132,7 +138,8 @@ class CompareScreen(Overlay[None]):
         """Make the screen.
 
         Args:
-            listed: Returns all runs in their order: where none is selected, those around the shown one are compared.
+            listed: Returns all runs in their order: where none is selected, those around the shown
+                one are compared.
             view: What to draw first.
         """
         super().__init__(ComparePanel(), view)
@@ -175,7 +182,7 @@ class CompareScreen(Overlay[None]):
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
         return title + (more if cell_len(title + more) <= self.title_room else "")
 
-    # -- keys -----------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def action_column(self, way: int) -> None:
         """Go to the next or previous run."""

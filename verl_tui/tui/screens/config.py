@@ -1,4 +1,6 @@
-"""The shown run's configuration: who it is, all its settings, and in what it differs from other runs."""
+"""The shown run's configuration: who it is, all its settings, and in what it differs from other
+runs.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import Input
 
-from verl_tui.text import one_line
-from verl_tui.tui.panels.panel import TextPanel
-from verl_tui.tui.screens.config_rows import (
+from verl_tui.rendering.config_rows import (
     ROLES,
     compared,
     detail_rows,
@@ -19,19 +19,21 @@ from verl_tui.tui.screens.config_rows import (
     page_rows,
     settings_page,
 )
+from verl_tui.text import one_line
+from verl_tui.tui.export import copy_text
+from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.takeaway import copy_text
-from verl_tui.tui.widgets.box import Box
 from verl_tui.tui.widgets.entries import Entries
+from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.rendering.config_rows import Entry, Page
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.screens.config_rows import Entry, Page
-    from verl_tui.tui.view import View
 
 _FLAT = 8
 """Rows below which the names of the columns give way."""
@@ -42,11 +44,15 @@ class SettingsList(Entries):
 
     def action_page(self, by: int) -> None:
         """Choose the entry a screenful away."""
-        self._choose(min(max(0, (self.chosen or 0) + by * max(1, self.size.height - 1)), self._stop - 1))
+        self._choose(
+            min(max(0, (self.chosen or 0) + by * max(1, self.size.height - 1)), self._stop - 1)
+        )
 
 
 class ConfigPanel(TextPanel):
-    """A list of settings with the names of its columns above it, and the chosen one in full below it."""
+    """A list of settings with the names of its columns above it, and the chosen one in full below
+    it.
+    """
 
     PREFIX = "config"
     INKS = ROLES
@@ -178,12 +184,24 @@ class ConfigScreen(Overlay[None]):
         """Draw the newest state."""
         runs = self._runs(view)[: compared(self._panel.width) if self._comparing else 1]
         known = tuple((run.name, run.config.revision, len(run.keys)) for run in runs)
-        drawn = (known, len(view.monitor.runs), self._query, self._comparing, self.size, self._panel.width, view.ascii)
+        drawn = (
+            known,
+            len(view.monitor.runs),
+            self._query,
+            self._comparing,
+            self.size,
+            self._panel.width,
+            view.ascii,
+        )
         if drawn == self._drawn:
             return  # settings seldom change, and there may be a thousand of them
         self._drawn = drawn
         self._write_frame(view.run)
-        page = difference_page(runs, self._query) if self._comparing else settings_page(view.run, self._query)
+        page = (
+            difference_page(runs, self._query)
+            if self._comparing
+            else settings_page(view.run, self._query)
+        )
         self._panel.show_page(page, ascii_only=view.ascii)
 
     def _write_frame(self, run: Run | None) -> None:
@@ -192,7 +210,9 @@ class ConfigScreen(Overlay[None]):
         words += f" of {one_line(run.name, 80)}" if run is not None else ""
         self.entitle(words)
         filtered = (f"filter: {self._query}",) if self._query else ()
-        self._panel.subtitle(" · ".join((*filtered, self.edge) if self.has_class("-wide") else filtered))
+        self._panel.subtitle(
+            " · ".join((*filtered, self.edge) if self.has_class("-wide") else filtered)
+        )
 
     def _runs(self, view: View) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""
@@ -202,7 +222,7 @@ class ConfigScreen(Overlay[None]):
         start = self._first_other % len(others) if others else 0
         return [view.run, *others[start:], *others[:start]]
 
-    # -- keys -----------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def action_back(self) -> None:
         """Undo the last of: filter, difference; then close."""

@@ -8,24 +8,24 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import Input
 
-from verl_tui.tui.cursor import CursorMoved
-from verl_tui.tui.panels import looking
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.keys import chart_keys
+from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens.arranged import Arranged
-from verl_tui.tui.widgets.box import Box
+from verl_tui.tui.screens.dashboard_layout import Arranged
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.plot import READING
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Episode, Finding
-    from verl_tui.tui.panels.chart_plan import Look
+    from verl_tui.rendering.charts.plan import Look
 
 _FILTERED = ("runs", "charts")
 """Panels that can be filtered."""
@@ -35,19 +35,35 @@ class Dashboard(Arranged):
     """Everything about the shown run at a glance, and what keys do with it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Full screen: the focused chart or panel", show=False, id="chart.zoom"),
+        Binding(
+            "enter", "open", "Full screen: the focused chart or panel", show=False, id="chart.zoom"
+        ),
         Binding("escape", "back", "Back", show=False, id="back"),
-        Binding("left_square_bracket", "switch_run(-1)", "Previous run", show=False, id="run.previous"),
-        Binding("right_square_bracket", "switch_run(1)", "Next run", key_display="[ ]", id="run.next"),
-        *(Binding(str(n), f"pick_run({n})", f"Run {n}", show=False, id=f"run.{n}") for n in range(1, 10)),
+        Binding(
+            "left_square_bracket", "switch_run(-1)", "Previous run", show=False, id="run.previous"
+        ),
+        Binding(
+            "right_square_bracket", "switch_run(1)", "Next run", key_display="[ ]", id="run.next"
+        ),
+        *(
+            Binding(str(n), f"pick_run({n})", f"Run {n}", show=False, id=f"run.{n}")
+            for n in range(1, 10)
+        ),
         Binding("e", "finding(1)", "Next finding", id="finding.next"),
         Binding("E", "finding(-1)", "Previous finding", show=False, id="finding.previous"),
-        Binding("a", "acknowledge", "Acknowledge finding (this session)", show=False, id="finding.acknowledge"),
-        *looking.KEYS,
-        looking.TABLE,
+        Binding(
+            "a",
+            "acknowledge",
+            "Acknowledge finding (this session)",
+            show=False,
+            id="finding.acknowledge",
+        ),
+        *chart_keys.KEYS,
+        chart_keys.TABLE,
         Binding("0", "reset", "Reset the view", show=False, id="look.reset"),
         Binding("slash", "filter", "Filter", key_display="/", id="filter"),
-        # Where a panel has not the focus, or none has it, its own keys mean it all the same; the help has these once.
+        # Where a panel has not the focus, or none has it, its own keys mean it all the same; the
+        # help has these once.
         Binding("v", "not_judged", show=False, id="health.not_judged"),
         Binding("j,down", "charts('step', 1)", show=False, id="chart.next"),
         Binding("k,up", "charts('step', -1)", show=False, id="chart.previous"),
@@ -62,7 +78,8 @@ class Dashboard(Arranged):
         """Panels that what is typed as a filter is meant for."""
 
     def action_open(self) -> None:
-        """Let what has the focus have the full screen: a chart, another panel, else the chart that matters most.
+        """Let what has the focus have the full screen: a chart, another panel, else the chart that
+        matters most.
 
         Lists that open what is chosen in them have the key before.
         """
@@ -99,7 +116,7 @@ class Dashboard(Arranged):
         else:
             self.set_focus(None)
 
-    # -- runs -----------------------------------------------------------------------------------------------------
+    # -- runs --------------------------------------------------------------------------------------
 
     def action_switch_run(self, way: int) -> None:
         """Show the next or previous run."""
@@ -111,7 +128,9 @@ class Dashboard(Arranged):
 
     @on(RunsPanel.Selected)
     def _selected(self) -> None:
-        """Lay the curves of the selected runs over each other, once the list has shown which they are."""
+        """Lay the curves of the selected runs over each other, once the list has shown which they
+        are.
+        """
         self.call_after_refresh(self._show_charts)
 
     def action_pick_run(self, number: int) -> None:
@@ -120,12 +139,14 @@ class Dashboard(Arranged):
         if number <= len(names):
             self.post_message(RunsPanel.Picked(names[number - 1]))
 
-    # -- looks, findings, filter ----------------------------------------------------------------------------------
+    # -- looks, findings, filter -------------------------------------------------------------------
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn."""
         charts = self.query_one(ChartsPanel)
-        if words := looking.said(charts.look, what, self._view.run if self._view is not None else None):
+        if words := chart_keys.said(
+            charts.look, what, self._view.run if self._view is not None else None
+        ):
             self._say(words)
         charts.change_look(what)
 
@@ -193,17 +214,23 @@ class Dashboard(Arranged):
         """Say something in one line, in place of what was said before: keys may be pressed fast."""
         self.app.clear_notifications()
         mark = "~" if self._view is not None and self._view.ascii else "…"
-        self.notify(fit(printable(sentence), max(12, self.size.width - 8), mark), timeout=4, markup=False)
+        self.notify(
+            fit(printable(sentence), max(12, self.size.width - 8), mark), timeout=4, markup=False
+        )
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
         self._follow(event.finding)
 
     def _follow(self, finding: Finding) -> None:
-        self._look_at(finding.key, finding.since_step if finding.since_step is not None else finding.step)
+        self._look_at(
+            finding.key, finding.since_step if finding.since_step is not None else finding.step
+        )
 
     def action_acknowledge(self) -> None:
-        """Acknowledge the chosen finding wherever the focus is, or take that back; without a choice the first one."""
+        """Acknowledge the chosen finding wherever the focus is, or take that back; without a choice
+        the first one.
+        """
         health = self._health()
         finding, view = health.choose_shown(), self._view
         if finding is None or view is None or view.run is None:
@@ -230,14 +257,20 @@ class Dashboard(Arranged):
     def _key(self, episode: Episode) -> str | None:
         """Return the metric of an episode; that of a diagnosis is known while it lasts."""
         found = self._view.verdict.findings if self._view is not None else ()
-        same = (one.key for one in found if (one.id, one.since_step) == (episode.id, episode.since_step))
+        same = (
+            one.key for one in found if (one.id, one.since_step) == (episode.id, episode.since_step)
+        )
         return episode.key or next(same, None)
 
     def _look_at(self, key: str | None, step: int | None) -> None:
-        """Take the charts and the samples to a step, and the charts to the metric, if one is named."""
+        """Take the charts and the samples to a step, and the charts to the metric, if one is
+        named.
+        """
         charts, view = self.query_one(ChartsPanel), self._view
         if key is not None and view is not None:
-            moves = charts.display and step is not None and step != view.cursor  # then all charts are drawn anyway
+            moves = (
+                charts.display and step is not None and step != view.cursor
+            )  # then all charts are drawn anyway
             if not charts.display:
                 charts.show(view)
             if not charts.reveal(key, soon=moves) and charts.filter:
@@ -258,7 +291,9 @@ class Dashboard(Arranged):
         self.post_message(CursorMoved(step))
 
     def action_filter(self) -> None:
-        """Ask for a filter of the focused panel, of runs and metrics where neither list has the focus."""
+        """Ask for a filter of the focused panel, of runs and metrics where neither list has the
+        focus.
+        """
         box, panel = self.query_one("#filter", Box), self._focused_panel()
         charts, runs = self.query_one(ChartsPanel), self.query_one(RunsPanel)
         self._filtered = (panel.id,) if panel is not None and panel.id in _FILTERED else _FILTERED
@@ -288,7 +323,9 @@ class Dashboard(Arranged):
             self._arrange("-filtering", on=False)
 
     def _filter(self, text: str, *names: str) -> None:
-        """Filter panels by a text, all that can be where none is named; for several it need not be meant for each."""
+        """Filter panels by a text, all that can be where none is named; for several it need not be
+        meant for each.
+        """
         names = names or _FILTERED
         charts = self.query_one(ChartsPanel)
         if "charts" in names:

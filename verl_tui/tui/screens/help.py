@@ -13,36 +13,36 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from verl_tui.tui.actions import keys_given
-from verl_tui.tui.key_names import key_name
-from verl_tui.tui.metrics import filter
+from verl_tui.rendering.charts.legend import legend
+from verl_tui.rendering.metrics import filter
+from verl_tui.rendering.run_list.entry_rows import badges, signs
+from verl_tui.rendering.samples import query
+from verl_tui.rendering.text.wrap import fit, wrap
+from verl_tui.tui.base_app import TerminalApp
+from verl_tui.tui.keys.commands import keys_given
+from verl_tui.tui.keys.names import key_name
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.samples import query
-from verl_tui.tui.screens.arranged import Arranged
 from verl_tui.tui.screens.compare import CompareScreen
 from verl_tui.tui.screens.config import ConfigScreen
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.dashboard_layout import Arranged
 from verl_tui.tui.screens.history import HistoryScreen
 from verl_tui.tui.screens.log import LogScreen
 from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.screens.sources import SourcesScreen
-from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.terminal import TerminalApp
-from verl_tui.tui.widgets.framed import Framed
-from verl_tui.tui.widgets.lazy import LazyStrips
-from verl_tui.tui.widgets.legend import legend
+from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.framed import Framed
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.run_rows import badges, signs
-from verl_tui.tui.widgets.wrap import fit, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -60,7 +60,10 @@ _ROOMY = 56
 
 
 def _run_signs(*, ascii_only: bool) -> tuple[str, ...]:
-    return (f"before a name: {badges(ascii_only=ascii_only)}", f"after a name: {signs(ascii_only=ascii_only)}")
+    return (
+        f"before a name: {badges(ascii_only=ascii_only)}",
+        f"after a name: {signs(ascii_only=ascii_only)}",
+    )
 
 
 class _Section(NamedTuple):
@@ -82,7 +85,9 @@ _PANELS = (
 )
 _SCREENS = (
     _Section("a chart over the full screen", (ZoomScreen, Plot)),
-    _Section("all samples of a step, over the full screen", (SamplesScreen,), lambda **_: query.HELP),
+    _Section(
+        "all samples of a step, over the full screen", (SamplesScreen,), lambda **_: query.HELP
+    ),
     _Section("all metrics", (MetricsScreen,), lambda **_: filter.HELP),
     _Section("log", (LogScreen,)),
     _Section("compare", (CompareScreen, Overlay)),
@@ -98,7 +103,9 @@ _MAIN = (Arranged, Dashboard)
 class HelpScreen(StillScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark", "dismiss", "Back", show=False)
+    ]
     DEFAULT_CSS = """
     HelpScreen {
         align: center middle;
@@ -133,7 +140,9 @@ class HelpScreen(StillScreen[None], ModalScreen[None]):
         """Fill the rows: those in sight, and once the screen is seen all of them."""
         if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
-        names = " · the names are for [keys] in the configuration" if rows.size.width > _ROOMY else ""
+        names = (
+            " · the names are for [keys] in the configuration" if rows.size.width > _ROOMY else ""
+        )
         self.query_one(Framed).border_subtitle = Content(f"esc closes{names}")
         # One cell is the scroll bar's, which there always is but on the tallest of screens.
         lines = _rows(self.app, max(1, rows.size.width - 1))
@@ -146,14 +155,18 @@ class HelpScreen(StillScreen[None], ModalScreen[None]):
 
 
 def _fill(rows: Rows, lines: Sequence[_Row]) -> None:
-    rows.set_strips(LazyStrips(len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]])))
+    rows.set_strips(
+        LazyStrips(len(lines), lambda at: Strip([Segment(*piece) for piece in lines[at]]))
+    )
 
 
 def _rows(app: App[object], width: int) -> Iterator[_Row]:
     below = app.screen_stack[-2] if len(app.screen_stack) > 1 else None
     ascii_only = getattr(app, "ascii_only", False)
     sections = _sections(app, below.focused if below is not None else None)
-    first_charts = next(section for section in sections if {Plot, MetricsScreen} & {*section.owners})
+    first_charts = next(
+        section for section in sections if {Plot, MetricsScreen} & {*section.owners}
+    )
     for section in sections:
         everywhere = section.title == _EVERYWHERE
         held = (below.active_bindings if below is not None else {}) if everywhere else None
@@ -164,7 +177,9 @@ def _rows(app: App[object], width: int) -> Iterator[_Row]:
         if lines:
             yield [(fit(section.title, width), _BOLD)]
             yield from lines
-            yield from ([(fit(f"  {line}", width), None)] for line in section.notes(ascii_only=ascii_only))
+            yield from (
+                [(fit(f"  {line}", width), None)] for line in section.notes(ascii_only=ascii_only)
+            )
             yield []
         if section is first_charts:
             yield from _signs(width, ascii_only=ascii_only)
@@ -173,20 +188,36 @@ def _rows(app: App[object], width: int) -> Iterator[_Row]:
 def _sections(app: App[object], focused: DOMNode | None) -> list[_Section]:
     """Return all sections: what holds in front comes first, then everywhere, then the others."""
     stack = app.screen_stack
-    front = [section for section in _SCREENS if any(isinstance(screen, section.owners[0]) for screen in stack)]
+    front = [
+        section
+        for section in _SCREENS
+        if any(isinstance(screen, section.owners[0]) for screen in stack)
+    ]
     others = [section for section in _SCREENS if section not in front]
-    ours = (kind for kind in type(app).__mro__ if issubclass(kind, TerminalApp) and "BINDINGS" in kind.__dict__)
+    ours = (
+        kind
+        for kind in type(app).__mro__
+        if issubclass(kind, TerminalApp) and "BINDINGS" in kind.__dict__
+    )
     everywhere = _Section(_EVERYWHERE, (*ours, *(() if front else _MAIN)))
     if front:
         others.insert(0, _Section("the dashboard, while nothing is over it", _MAIN))
     around = tuple(focused.ancestors_with_self) if focused is not None and not front else ()
-    within = [section for section in _PANELS if any(isinstance(node, section.owners[0]) for node in around)]
+    within = [
+        section
+        for section in _PANELS
+        if any(isinstance(node, section.owners[0]) for node in around)
+    ]
     without = [section for section in _PANELS if section not in within]
     return [*reversed(front), *within, everywhere, *without, *others]
 
 
 def _lines(
-    owner: type[DOMNode], app: App[object], width: int, held: Mapping[str, ActiveBinding] | None, told: set[str]
+    owner: type[DOMNode],
+    app: App[object],
+    width: int,
+    held: Mapping[str, ActiveBinding] | None,
+    told: set[str],
 ) -> Iterator[_Row]:
     """Yield lines for each of a class's own bindings, under the keys the user has given them.
 
@@ -194,11 +225,16 @@ def _lines(
         owner: The class.
         app: The app.
         width: Cells of a line.
-        held: What keys mean in front: keys that mean something else there are left out; None for all.
+        held: What keys mean in front: keys that mean something else there are left out; None for
+            all.
         told: Names of what has been told, by a class that is a kind of this one: it is told once.
     """
     for binding in owner.BINDINGS:
-        if not isinstance(binding, Binding) or not binding.description or binding.id in (*_MANY, *told):
+        if (
+            not isinstance(binding, Binding)
+            or not binding.description
+            or binding.id in (*_MANY, *told)
+        ):
             continue
         told |= {binding.id} if binding.id else set()
         keys = keys_given(app, binding)
@@ -213,17 +249,24 @@ def _lines(
 
 
 def _means(found: ActiveBinding | None, binding: Binding) -> bool:
-    """Tell whether a key has the meaning of a binding, be it that another screen passes it on to the app."""
+    """Tell whether a key has the meaning of a binding, be it that another screen passes it on to
+    the app.
+    """
     return found is not None and found.binding.action.removeprefix("app.") == binding.action
 
 
 def _line(keys: str, words: str, name: str, width: int) -> Iterator[_Row]:
-    """Yield what keys do, and where there is room the name by which the configuration changes them."""
+    """Yield what keys do, and where there is room the name by which the configuration changes
+    them.
+    """
     beside = width >= _ROOMY
     start = max(18 if beside else 9, len(keys) + 1) + 2
     room = width - start - (len(name) + 2 if beside else 0)
     first, *more = wrap(words, max(8, room))
-    yield [(fit(f"  {keys}".ljust(start) + first.ljust(room), width), None), (f"  {name}" if beside else "", _DIM)]
+    yield [
+        (fit(f"  {keys}".ljust(start) + first.ljust(room), width), None),
+        (f"  {name}" if beside else "", _DIM),
+    ]
     yield from ([(fit(" " * start + line, width), None)] for line in more)
 
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 
 from verl_tui.health.finding import Severity
+from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.entries import Entries
-from verl_tui.tui.widgets.words import middle, wrapped
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Episode
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.words import Pieces
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
 
 _ROLES = ("critical", "warning", "info", "text", "dim")
 _MARKS = {Severity.CRITICAL: ("✖", "X"), Severity.WARNING: ("▲", "!"), Severity.INFO: ("•", "i")}
@@ -96,9 +96,13 @@ class HistoryPanel(TextPanel):
 
 
 class HistoryScreen(Overlay["Episode | None"]):
-    """The history of findings over the dashboard; ends with the episode that the user wants to see, if any."""
+    """The history of findings over the dashboard; ends with the episode that the user wants to see,
+    if any.
+    """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,A", "dismiss", "Close", id="history.close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,A", "dismiss", "Close", id="history.close")
+    ]
     WIDEST = 140
 
     _panel: HistoryPanel
@@ -128,10 +132,14 @@ def _entry(episode: Episode, width: int, *, known: bool, ascii_only: bool) -> li
     mark = _MARKS[episode.severity][ascii_only]
     steps = [] if episode.since_step is None else [f"since step {episode.since_step}"]
     steps += [] if episode.raised_step is None else [f"raised at step {episode.raised_step}"]
-    steps.append("lasting" if episode.cleared_step is None else f"cleared at step {episode.cleared_step}")
+    steps.append(
+        "lasting" if episode.cleared_step is None else f"cleared at step {episode.cleared_step}"
+    )
     steps += ["acknowledged"] if known else []
     told = (" - " if ascii_only else " · ").join(steps)
     rows: list[Pieces] = [[(f"{mark} ", role), (middle(episode.id, width - 2), role)]]
-    rows += [[("  ", ""), (part, "dim")] for part in wrapped(told, width - 2, ascii_only=ascii_only)]
+    rows += [
+        [("  ", ""), (part, "dim")] for part in wrapped(told, width - 2, ascii_only=ascii_only)
+    ]
     words = wrapped(episode.message, width - 2, ascii_only=ascii_only)
     return [*rows, *([("  ", ""), (part, "dim" if known else "text")] for part in words)]

@@ -1,4 +1,6 @@
-"""The console of the shown run as text, over the full screen: follow it, search it, go from error to error."""
+"""The console of the shown run as text, over the full screen: follow it, search it, go from error
+to error.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,24 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Input
 
-from verl_tui.logtext import LogReader, Present
-from verl_tui.tui.log.aim import Aim, texts
-from verl_tui.tui.log.drawing import ROLES, drawn, number_cells
-from verl_tui.tui.log.kinds import Alarms, Kind, TextQuery
-from verl_tui.tui.log.pager import Look, Pager, Unread
-from verl_tui.tui.log.seeking import Seeker
-from verl_tui.tui.log.window import LogRows
+from verl_tui.on_demand.log import LogReader, Present
+from verl_tui.rendering.log.line_kinds import Alarms, Kind, TextQuery
+from verl_tui.rendering.log.pager import Look, Pager, Unread
+from verl_tui.rendering.log.pieces import ROLES, drawn, number_cells
+from verl_tui.rendering.log.seeking import Seeker
+from verl_tui.rendering.log.target import Aim, texts
+from verl_tui.rendering.text.printable import middle, printable, wrapped
+from verl_tui.rendering.text.search import Search
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.export import copy_text
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.samples.search import Search
 from verl_tui.tui.screens.log_line import LineScreen
-from verl_tui.tui.screens.still import StillScreen
-from verl_tui.tui.takeaway import copy_text
-from verl_tui.tui.widgets.box import Box
-from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.styles import Inked
+from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line as StatusLine
-from verl_tui.tui.widgets.line import Piece
+from verl_tui.tui.widgets.log_rows import LogRows
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import middle, printable, wrapped
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,18 +40,26 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.timer import Timer
 
-    from verl_tui.logtext import Log
+    from verl_tui.on_demand.log import Log
     from verl_tui.records import SourceStatus
-    from verl_tui.tui.log.pager import Line
-    from verl_tui.tui.log.rows import Row
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.log.pager import Line
+    from verl_tui.rendering.log.rows import Row
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Piece
 
 _LOOKS = 0.5
 """Seconds between two looks at the file while somebody looks at its text."""
 _ROOMY = 60
 """Columns from which on lines have numbers, and names their full length."""
 _KEYS = (
-    *("/ search", " · n N hits", " · e E errors", " · ! @ warnings", " · enter whole line", " · f follow"),
+    *(
+        "/ search",
+        " · n N hits",
+        " · e E errors",
+        " · ! @ warnings",
+        " · enter whole line",
+        " · f follow",
+    ),
     *(" · u unfold", " · w wrap", " · y copy", " · tab next file", " · esc back"),
 )
 """Those that there is no room for are in the help."""
@@ -72,8 +81,12 @@ class LogScreen(StillScreen[None], Inked):
         Binding("N", "hit(-1)", "Previous hit", id="log.previous_hit"),
         Binding("e", "alarm(1)", "Next error", id="log.next_alarm"),
         Binding("E", "alarm(-1)", "Previous error", id="log.previous_alarm"),
-        Binding("exclamation_mark", "warning(1)", "Next warning", key_display="!", id="log.next_warning"),
-        Binding("at", "warning(-1)", "Previous warning", key_display="@", id="log.previous_warning"),
+        Binding(
+            "exclamation_mark", "warning(1)", "Next warning", key_display="!", id="log.next_warning"
+        ),
+        Binding(
+            "at", "warning(-1)", "Previous warning", key_display="@", id="log.previous_warning"
+        ),
         Binding("u", "fold", "Unfold prefixes and what repeats itself", id="log.unfold"),
         Binding("w", "wrap", "Wrap or cut lines", id="log.wrap"),
         Binding("enter", "whole", "The whole line; of a record every field", id="log.whole"),
@@ -161,12 +174,14 @@ class LogScreen(StillScreen[None], Inked):
         if (log := self._log) is not None and not self._view.paused:
             log.look()
 
-    # -- what is shown ----------------------------------------------------------------------------------------------
+    # -- what is shown -----------------------------------------------------------------------------
 
     @property
     def _source(self) -> SourceStatus | None:
         sources = texts(self._view.run)
-        return next((one for one in sources if one.path == self._path), sources[0] if sources else None)
+        return next(
+            (one for one in sources if one.path == self._path), sources[0] if sources else None
+        )
 
     @property
     def _log(self) -> Log | None:
@@ -255,12 +270,16 @@ class LogScreen(StillScreen[None], Inked):
         width, run, source = self.size.width, self._view.run, self._source
         left: list[Piece] = [("log ", "dim")] if width >= _ROOMY else []
         if run is not None and width >= _ROOMY:
-            left.append((f"{middle(run.name, max(8, width // 3), ascii_only=self._view.ascii)}  ", "strong"))
+            left.append(
+                (f"{middle(run.name, max(8, width // 3), ascii_only=self._view.ascii)}  ", "strong")
+            )
         if pager is None or source is None:
             return left, []
         paths = [one.path for one in texts(run)]
         which = f" {paths.index(source.path) + 1}/{len(paths)}" if len(paths) > 1 else ""
-        name = middle(PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=self._view.ascii)
+        name = middle(
+            PurePath(source.path).name, max(8, width // 2 - 8), ascii_only=self._view.ascii
+        )
         left.append((f"{name}{which}", ""))
         if source.unreadable:
             left.append((f"  {source.unreadable:,} unreadable", "warning"))
@@ -275,7 +294,7 @@ class LogScreen(StillScreen[None], Inked):
             self._seeker.next(pager, self._lines, query, way)
             self.redraw()
 
-    # -- keys -------------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     @on(LogRows.Moved)
     def _moved(self, event: LogRows.Moved) -> None:
@@ -325,7 +344,9 @@ class LogScreen(StillScreen[None], Inked):
         self._next(Alarms(Kind.WARNING), way)
 
     def action_fold(self) -> None:
-        """Show every line as it was printed, or fold again who printed it and what repeats itself."""
+        """Show every line as it was printed, or fold again who printed it and what repeats
+        itself.
+        """
         self._fold = not self._fold
         self.redraw()
 
@@ -350,7 +371,9 @@ class LogScreen(StillScreen[None], Inked):
             self.post_message(RunsPanel.Picked(names[(names.index(run.name) + way) % len(names)]))
 
     def action_copy(self) -> None:
-        """Copy the line that one has gone to, else the newest one if followed, else the one at the top."""
+        """Copy the line that one has gone to, else the newest one if followed, else the one at the
+        top.
+        """
         if text := self.clip():
             copy_text(self.app, text)
 
@@ -369,7 +392,9 @@ class LogScreen(StillScreen[None], Inked):
         self.app.push_screen(LineScreen(row.whole, f"{which}{pager.log.path.name}", self._view))
 
     def _go_to_row(self) -> Row | None:
-        """Mark the row one has gone to, else the newest one if followed, else the one at the top; return it."""
+        """Mark the row one has gone to, else the newest one if followed, else the one at the top;
+        return it.
+        """
         pager, lines = self._pager, self._lines
         if pager is None or not lines:
             return None
@@ -380,7 +405,9 @@ class LogScreen(StillScreen[None], Inked):
         return row
 
     def action_back(self) -> None:
-        """Undo the last of: what is typed, a search that goes on, what was searched for; then close."""
+        """Undo the last of: what is typed, a search that goes on, what was searched for; then
+        close.
+        """
         log, seeker = self._log, self._seeker
         if self.has_class("-searching"):
             self._close_search()

@@ -1,4 +1,6 @@
-"""One line of a log in full: as it was printed, or a record of JSONL with a row for each of its fields."""
+"""One line of a log in full: as it was printed, or a record of JSONL with a row for each of its
+fields.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
-from verl_tui.tui.log.records import whole
+from verl_tui.rendering.log.json_records import whole
+from verl_tui.rendering.text.wrap import wrap
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.wrap import wrap
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.words import Pieces
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
 
 _MOST = 5000
 """Rows: more than any line has on a terminal of twenty columns."""
@@ -48,7 +50,9 @@ class LinePanel(TextPanel):
 
     def redraw(self) -> None:
         """Wrap the text."""
-        lines: list[Pieces] = [[(row, "text")] for row in islice(wrap(self.text, self._rows.width), _MOST)]
+        lines: list[Pieces] = [
+            [(row, "text")] for row in islice(wrap(self.text, self._rows.width), _MOST)
+        ]
         self._rows.set_strips(self.strips(lines))
 
 

@@ -1,4 +1,6 @@
-"""Every metric of the shown run: charts by group, or a table; filtered, sorted, pinned to the dashboard."""
+"""Every metric of the shown run: charts by group, or a table; filtered, sorted, pinned to the
+dashboard.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +13,29 @@ from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.new_file import named
-from verl_tui.tui.cursor import CursorMoved
-from verl_tui.tui.metrics.filter import Filter, parse
-from verl_tui.tui.metrics.listing import Order, listing
-from verl_tui.tui.metrics.shown import Shown
-from verl_tui.tui.metrics.words import listed_words, metric_words
-from verl_tui.tui.panels.chart_plan import Look, Plan, alone
-from verl_tui.tui.panels.chart_values import listed, reading
-from verl_tui.tui.panels.looking import KEYS, changed, following, said, step_at
+from verl_tui.rendering.charts.plan import Look, Plan, alone
+from verl_tui.rendering.charts.values import listed, reading
+from verl_tui.rendering.metrics.filter import Filter, parse
+from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
+from verl_tui.rendering.metrics.listing import Order, listing
+from verl_tui.rendering.metrics.shown import Shown
+from verl_tui.rendering.session.source_status import nothing_yet
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.export import take_table
+from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
+from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.panels.metric_grid import MetricGrid
 from verl_tui.tui.panels.metric_table import MetricTable
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.still import StillScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.takeaway import take_table
-from verl_tui.tui.why import nothing_yet
-from verl_tui.tui.widgets.box import Box
+from verl_tui.tui.terminal.buffered_screen import StillScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.plot import READING
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,10 +45,10 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.tui.metrics.groups import Group
+    from verl_tui.rendering.metrics.groups import Group
+    from verl_tui.rendering.session.preferences import StateFile, UserState
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.panels.charts import ChartsPanel
-    from verl_tui.tui.state_file import StateFile, UserState
-    from verl_tui.tui.view import View
 
 _WITH_DETAIL = 10
 """Rows of the screen from which on one says what the chosen metric is."""
@@ -77,13 +79,41 @@ class MetricsScreen(StillScreen[None]):
         Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
         Binding("space", "pin", "Pin", id="metrics.pin"),
         Binding("enter", "zoom", "Full screen", id="metrics.zoom"),
-        Binding("greater_than_sign", "shape('columns', 1)", "More columns", show=False, id="metrics.more_columns"),
-        Binding("less_than_sign", "shape('columns', -1)", "Fewer columns", show=False, id="metrics.fewer_columns"),
-        Binding("right_parenthesis", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"),
-        Binding("left_parenthesis", "shape('rows', -1)", "Fewer rows", show=False, id="metrics.fewer_rows"),
-        Binding("0", "reset", "As many as fit, all steps, no filter", show=False, id="metrics.reset"),
+        Binding(
+            "greater_than_sign",
+            "shape('columns', 1)",
+            "More columns",
+            show=False,
+            id="metrics.more_columns",
+        ),
+        Binding(
+            "less_than_sign",
+            "shape('columns', -1)",
+            "Fewer columns",
+            show=False,
+            id="metrics.fewer_columns",
+        ),
+        Binding(
+            "right_parenthesis", "shape('rows', 1)", "More rows", show=False, id="metrics.more_rows"
+        ),
+        Binding(
+            "left_parenthesis",
+            "shape('rows', -1)",
+            "Fewer rows",
+            show=False,
+            id="metrics.fewer_rows",
+        ),
+        Binding(
+            "0", "reset", "As many as fit, all steps, no filter", show=False, id="metrics.reset"
+        ),
         *(one for one in KEYS if one.key not in ("s", "S")),
-        Binding("W", "write_table", "Write all that are listed to a CSV file", show=False, id="metrics.table"),
+        Binding(
+            "W",
+            "write_table",
+            "Write all that are listed to a CSV file",
+            show=False,
+            id="metrics.table",
+        ),
         *READING,
         Binding("h", "grid('move', -1)", "Chart before", show=False, id="metrics.left"),
         Binding("l", "grid('move', 1)", "Next chart", show=False, id="metrics.right"),
@@ -146,10 +176,14 @@ class MetricsScreen(StillScreen[None]):
         self._show_list()
 
     def fit(self, size: Size) -> None:
-        """Give up lines where there are few. No classes: they would have the styles of all charts worked out anew."""
+        """Give up lines where there are few. No classes: they would have the styles of all charts
+        worked out anew.
+        """
         width, height = size
         self._detail.display = height >= _WITH_DETAIL
-        self._keys.display = width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
+        self._keys.display = (
+            width >= _WITH_FOOTER[0] and height >= _WITH_FOOTER[1] and not self._box.display
+        )
 
     def show(self, view: View) -> None:
         """Draw the newest state."""
@@ -176,7 +210,7 @@ class MetricsScreen(StillScreen[None]):
         """Key of the chosen metric."""
         return self._table.chosen if self._is_table else self._grid.chosen
 
-    # -- drawing --------------------------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------
 
     def redraw(self) -> None:
         """Draw, whether anything is new or not."""
@@ -188,7 +222,13 @@ class MetricsScreen(StillScreen[None]):
         view, run = self._view, self._view.run
         if not self.is_mounted or not self.size.width:
             return
-        state = (run, run.revision if run is not None else 0, view.cursor, view.verdict, view.loading)
+        state = (
+            run,
+            run.revision if run is not None else 0,
+            view.cursor,
+            view.verdict,
+            view.loading,
+        )
         drawn = (*state, self._filter, self._problem, self._order, self._charts.look, self._user)
         if drawn == self._drawn:
             return
@@ -201,31 +241,47 @@ class MetricsScreen(StillScreen[None]):
         self._tell()
 
     def _shown(self) -> Shown:
-        return Shown(self._view, self._groups, self._order, self._charts.look, self._user, self._otherwise())
+        return Shown(
+            self._view, self._groups, self._order, self._charts.look, self._user, self._otherwise()
+        )
 
     def _group(self) -> None:
-        """List the metrics anew where others are there or wanted; numbers that change change no order."""
+        """List the metrics anew where others are there or wanted; numbers that change change no
+        order.
+        """
         run = self._view.run
         made_of = (run, len(run.keys) if run is not None else 0, self._filter, self._order)
         if made_of != self._listed:
             self._listed = made_of
-            self._groups = listing(run.metrics, self._filter, self._order, run.tail) if run is not None else ()
+            self._groups = (
+                listing(run.metrics, self._filter, self._order, run.tail) if run is not None else ()
+            )
 
     def _otherwise(self) -> str:
         """Return what to say where nothing is listed."""
         run = self._view.run
-        return f"no metric matches “{self._filter.text}”" if run is not None and run.keys else nothing_yet(self._view)
+        return (
+            f"no metric matches “{self._filter.text}”"
+            if run is not None and run.keys
+            else nothing_yet(self._view)
+        )
 
     def _tell(self) -> None:
         """Write the lines above and below."""
         width, ascii_only = self.size.width, self._view.ascii
         if self._problem:
-            self._status.show([(fit(printable(self._problem, ascii_only=ascii_only), width - 2), "warning")])
+            self._status.show(
+                [(fit(printable(self._problem, ascii_only=ascii_only), width - 2), "warning")]
+            )
         else:
             filter_ = self._filter.text if self._filter.clauses else ""
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(self._shown(), filter_, page, width))
-        self._detail.show(metric_words(self.chosen, width, ascii_only=ascii_only) if self.chosen is not None else ())
+        self._detail.show(
+            metric_words(self.chosen, width, ascii_only=ascii_only)
+            if self.chosen is not None
+            else ()
+        )
 
     @on(MetricGrid.Moved)
     def _moved(self) -> None:
@@ -236,7 +292,7 @@ class MetricsScreen(StillScreen[None]):
         self._grid.chosen = self._table.chosen
         self._tell()
 
-    # -- keys -----------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave keys of charts to others while there are none."""
@@ -255,7 +311,12 @@ class MetricsScreen(StillScreen[None]):
     def action_grid(self, way: str, by: int) -> None:
         """Choose another chart; in a table the list itself has these keys."""
         if not self._is_table:
-            moves = {"move": self._grid.move, "shelf": self._grid.shelf, "page": self._grid.page, "end": self._grid.end}
+            moves = {
+                "move": self._grid.move,
+                "shelf": self._grid.shelf,
+                "page": self._grid.page,
+                "end": self._grid.end,
+            }
             moves[way](by)
 
     async def action_turn(self) -> None:
@@ -313,7 +374,12 @@ class MetricsScreen(StillScreen[None]):
     def _plans(self, view: View) -> list[Plan]:
         """Return the charts of the metrics that are listed, as far as the shown run has them."""
         known = set(view.run.keys) if view.run is not None else set()
-        return [alone(view.run, key) for group in self._groups for key in group.keys if key in known and view.run]
+        return [
+            alone(view.run, key)
+            for group in self._groups
+            for key in group.keys
+            if key in known and view.run
+        ]
 
     def _plan(self) -> Plan | None:
         """Return the chart of the chosen metric alone."""
@@ -326,7 +392,9 @@ class MetricsScreen(StillScreen[None]):
         return reading(plan, None, self._view, self._charts.look) if plan is not None else ""
 
     def action_write_table(self) -> None:
-        """Write all metrics that are listed to a file: the steps in sight, all where there are no charts."""
+        """Write all metrics that are listed to a file: the steps in sight, all where there are no
+        charts.
+        """
         run, look = self._view.run, Look() if self._is_table else self._charts.look
         if run is not None:
             keys = [key for group in self._groups for key in group.keys]
@@ -343,7 +411,9 @@ class MetricsScreen(StillScreen[None]):
             self._change(lambda user: replace(user, metrics_rows=max(1, rows + by)))
 
     def action_reset(self) -> None:
-        """Go back to as many charts as fit well, in the order of keys, with all steps, without a filter or a cursor."""
+        """Go back to as many charts as fit well, in the order of keys, with all steps, without a
+        filter or a cursor.
+        """
         self._order = Order()
         self._charts.take_look(Look())
         self.post_message(CursorMoved(None))
@@ -374,7 +444,11 @@ class MetricsScreen(StillScreen[None]):
     def _read(self, event: Chart.CursorMoved) -> None:
         """Read all charts at the same step."""
         position = event.step
-        step = None if position is None else step_at(self._view.run, event.plot.data.key, self._charts.look, position)
+        step = (
+            None
+            if position is None
+            else step_at(self._view.run, event.plot.data.key, self._charts.look, position)
+        )
         if step is not None or position is None:
             self.post_message(CursorMoved(step))
 
@@ -396,7 +470,7 @@ class MetricsScreen(StillScreen[None]):
         self.app.clear_notifications()
         self.notify(fit(printable(sentence), max(12, self.size.width - 8)), timeout=4, markup=False)
 
-    # -- filter ---------------------------------------------------------------------------------------------------
+    # -- filter ------------------------------------------------------------------------------------
 
     async def action_filter(self) -> None:
         """Ask for a filter."""

@@ -1,4 +1,6 @@
-"""What all screens over the dashboard share: one framed widget, keys that hold everywhere, the way to other runs."""
+"""What all screens over the dashboard share: one framed widget, keys that hold everywhere, the way
+to other runs.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
 
-from verl_tui.tui.actions import first_keys
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.keys.commands import first_keys
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens.still import StillScreen
+from verl_tui.tui.terminal.buffered_screen import StillScreen
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -21,25 +23,30 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.session.snapshot import View
 
 
 _RIM = 20
-"""Cells beside the panel from which on the dashboard shines through there: less shows nothing of it."""
+"""Cells beside the panel from which on the dashboard shines through there: less shows nothing of
+it.
+"""
 
 
 class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """A screen over the dashboard that shows something of one run."""
 
     EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Names of actions in the configuration, and what the lower edge of the frame says that their keys do."""
+    """Names of actions in the configuration, and what the lower edge of the frame says that their
+    keys do.
+    """
     WIDEST: ClassVar[int | None] = None
     """Cells that the panel takes at most, where its lines would be too long to read otherwise."""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - an instance variable to Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "other(-1)", "Previous run", show=False, id="run.previous"),
         Binding("right_square_bracket", "other(1)", "Next run", show=False, id="run.next"),
-        # A modal screen hides the app's keys. Without a description: the help has them under `everywhere`.
+        # A modal screen hides the app's keys. Without a description: the help has them under
+        # `everywhere`.
         Binding("question_mark", "app.look_at('help')", show=False, id="help"),
         Binding("ctrl+l", "app.redraw", show=False, id="redraw"),
         Binding("ctrl+z", "app.suspend_process", show=False, id="suspend"),
@@ -112,7 +119,9 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     def edge(self) -> str:
         """What the first keys of the screen do."""
         kinds = (type(self), Rows)
-        return " · ".join(f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE)
+        return " · ".join(
+            f"{first_keys(self.app, kinds, names)} {does}" for names, does in self.EDGE
+        )
 
     def redraw(self) -> None:
         """Draw what was shown last."""
@@ -125,4 +134,6 @@ class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
         view = self._view
         names = list(view.monitor.runs) if view is not None else []
         if names and view is not None and view.run is not None:
-            self.post_message(RunsPanel.Picked(names[(names.index(view.run.name) + way) % len(names)]))
+            self.post_message(
+                RunsPanel.Picked(names[(names.index(view.run.name) + way) % len(names)])
+            )

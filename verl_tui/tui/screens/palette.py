@@ -26,12 +26,16 @@ class Palette(CommandPalette):
         super().__init__(placeholder="what to do")
 
     def on_resize(self, event: Resize) -> None:
-        """Close where there is no room; not before it is there, which is when Textual looks at the screen below."""
+        """Close where there is no room; not before it is there, which is when Textual looks at the
+        screen below.
+        """
         if event.size.height < ROWS:
             self.dismiss()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Turn no page of a list that has no room yet: Textual looks there for a line that was never laid out."""
+        """Turn no page of a list that has no room yet: Textual looks there for a line that was
+        never laid out.
+        """
         if action == "command_list" and parameters[0] in _PAGES:
             return any(found.scrollable_content_region for found in self.query(CommandList))
         return super().check_action(action, parameters)
@@ -45,7 +49,9 @@ class Palette(CommandPalette):
             event.prevent_default()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, unless that has been done, and search no more: what was found has nowhere to go."""
+        """Close, unless that has been done, and search no more: what was found has nowhere to
+        go.
+        """
         if not self.is_active:
             return AwaitComplete()
         self.workers.cancel_node(self)

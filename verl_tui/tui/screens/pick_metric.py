@@ -11,12 +11,12 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from verl_tui.tui.screens.still import StillScreen
-from verl_tui.tui.widgets.box import Box
-from verl_tui.tui.widgets.framed import Framed
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.framed import Framed
+from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.tui.panels.chart_plan import Plan
+    from verl_tui.rendering.charts.plan import Plan
 
 
 def matching(plans: Sequence[Plan], text: str) -> list[Plan]:
     """Return the charts whose key or label holds every word, in any case."""
     words = text.lower().split()
-    return [one for one in plans if all(word in f"{one.key}\n{one.label}".lower() for word in words)]
+    return [
+        one for one in plans if all(word in f"{one.key}\n{one.label}".lower() for word in words)
+    ]
 
 
 class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
@@ -85,13 +87,17 @@ class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
         if (rows := self.query_one_optional(Rows)) is None:
             return  # the app is ending
         width, mark = max(1, rows.width), "~" if self._ascii else "…"
-        rows.set_strips([Strip([Segment(fit(printable(_words(one)), width, mark))]) for one in self._found])
+        rows.set_strips(
+            [Strip([Segment(fit(printable(_words(one)), width, mark))]) for one in self._found]
+        )
         rows.chosen = min(rows.chosen or 0, len(self._found) - 1) if self._found else None
 
     @on(Input.Submitted)
     def _take(self) -> None:
         chosen = self.query_one(Rows).chosen
-        self.dismiss(self._found[chosen] if chosen is not None and chosen < len(self._found) else None)
+        self.dismiss(
+            self._found[chosen] if chosen is not None and chosen < len(self._found) else None
+        )
 
     def action_move(self, way: int) -> None:
         """Choose the next or previous one."""

@@ -8,29 +8,29 @@ from textual import on
 from textual.binding import Binding
 from textual.widgets import Input
 
-from verl_tui.tui.panels.sample_rows import empty_rows
-from verl_tui.tui.samples import query, words
-from verl_tui.tui.samples.browse import Browse
-from verl_tui.tui.samples.export import Export, whole
-from verl_tui.tui.samples.query import Query
-from verl_tui.tui.screens.still import StillScreen
-from verl_tui.tui.takeaway import copy_text, folder
-from verl_tui.tui.widgets.box import Box
+from verl_tui.rendering.samples import header_lines, query
+from verl_tui.rendering.samples.browse import Browse
+from verl_tui.rendering.samples.export import Export, whole
+from verl_tui.rendering.samples.panel_rows import empty_rows
+from verl_tui.rendering.samples.query import Query
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.export import copy_text, folder
+from verl_tui.tui.terminal.buffered_screen import StillScreen
 from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.side_by_side import SideBySide
-from verl_tui.tui.widgets.words import printable
-from verl_tui.tui.widgets.wrap import fit
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.browsing import Page
+    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.rendering.samples.chosen import Chosen
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.tui.samples.chosen import Chosen
-    from verl_tui.tui.view import View
 
 
 class SamplesScreen(StillScreen["Chosen | None"]):
@@ -55,17 +55,47 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         Binding("full_stop", "hit(1)", "Next hit", show=False, id="samples.next_hit"),
         Binding("comma", "hit(-1)", "Previous hit", show=False, id="samples.previous_hit"),
         Binding("tab,shift+tab", "swap", "List or sample", show=False, id="samples.swap"),
-        Binding("enter", "enter", "Open; in a sample: fold the part at the top", show=False, id="samples.enter"),
-        Binding("u,1", "fold('prompt')", "Fold or unfold the prompt", show=False, id="samples.unfold"),
-        Binding("2", "fold('response')", "Fold or unfold the response", show=False, id="samples.fold_response"),
-        Binding("3", "fold('truth')", "Fold or unfold the ground truth", show=False, id="samples.fold_truth"),
-        Binding("4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"),
+        Binding(
+            "enter",
+            "enter",
+            "Open; in a sample: fold the part at the top",
+            show=False,
+            id="samples.enter",
+        ),
+        Binding(
+            "u,1", "fold('prompt')", "Fold or unfold the prompt", show=False, id="samples.unfold"
+        ),
+        Binding(
+            "2",
+            "fold('response')",
+            "Fold or unfold the response",
+            show=False,
+            id="samples.fold_response",
+        ),
+        Binding(
+            "3",
+            "fold('truth')",
+            "Fold or unfold the ground truth",
+            show=False,
+            id="samples.fold_truth",
+        ),
+        Binding(
+            "4", "fold('fields')", "Fold or unfold the fields", show=False, id="samples.fold_fields"
+        ),
         Binding("v", "kind", "Training or validation", id="samples.kind"),
         Binding("f", "follow", "Follow", id="samples.follow"),
         Binding("y", "copy(False)", "Copy the sample", show=False, id="samples.copy"),
         Binding("Y", "copy(True)", "Copy the response", show=False, id="samples.copy_response"),
-        Binding("x", "export(False)", "Write the sample to a file", show=False, id="samples.export"),
-        Binding("X", "export(True)", "Write all that are listed to a file", show=False, id="samples.export_all"),
+        Binding(
+            "x", "export(False)", "Write the sample to a file", show=False, id="samples.export"
+        ),
+        Binding(
+            "X",
+            "export(True)",
+            "Write all that are listed to a file",
+            show=False,
+            id="samples.export_all",
+        ),
         Binding("q", "leave", "Back to the dashboard", show=False, id="samples.leave"),
     ]
     DEFAULT_CSS = """
@@ -104,7 +134,9 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         """What is shown, and how."""
         self._place, self._standing = Line(id="place"), Line(id="standing")
         self._body = SideBySide(self.browse, id="body")
-        self._box = Box('score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters', id="query")
+        self._box = Box(
+            'score>0.5 acc=1 len>=2000 group:ab word /regex/ "text" · enter filters', id="query"
+        )
         self._export: Export | None = None
 
     def compose(self) -> ComposeResult:
@@ -128,7 +160,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         """Draw what has been read since."""
         self.show(view)
 
-    # -- drawing ----------------------------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------
 
     def _later(self) -> None:
         """Draw when the layout has been applied."""
@@ -154,10 +186,16 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     def _draw_lines(self, run: Run, page: Page) -> None:
         browse, ascii = self.browse, self._view.ascii
         following = browse.chosen.follow
-        left, right = words.place_words(page.place, run.samples.places, run.name, following=following, ascii=ascii)
-        self._place.show([*words.answers_words(browse.history, on=browse.answers), *left], right)
+        left, right = header_lines.place_words(
+            page.place, run.samples.places, run.name, following=following, ascii=ascii
+        )
+        self._place.show(
+            [*header_lines.answers_words(browse.history, on=browse.answers), *left], right
+        )
         given_up = any(search.given_up for search in browse.query.searches)
-        left, right = words.list_words(browse.listing, page, browse.query, browse.order, given_up=given_up, ascii=ascii)
+        left, right = header_lines.list_words(
+            browse.listing, page, browse.query, browse.order, given_up=given_up, ascii=ascii
+        )
         self._standing.show(left, right)
 
     def _scrolled(self, y: float) -> None:
@@ -167,9 +205,11 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     def _say(self, sentence: str) -> None:
         """Say something in place of what was said before."""
         self.app.clear_notifications()
-        self.notify(fit(printable(sentence), 4 * max(12, self.size.width - 8)), timeout=6, markup=False)
+        self.notify(
+            fit(printable(sentence), 4 * max(12, self.size.width - 8)), timeout=6, markup=False
+        )
 
-    # -- moving -----------------------------------------------------------------------------------------------------
+    # -- moving ------------------------------------------------------------------------------------
 
     def _show_from_top(self, moved: bool) -> None:
         if moved:
@@ -177,18 +217,24 @@ class SamplesScreen(StillScreen["Chosen | None"]):
             self.redraw()
 
     def action_sample(self, by: int) -> None:
-        """Show the next or previous sample; past the last comes the older step, before the first the newer one."""
+        """Show the next or previous sample; past the last comes the older step, before the first
+        the newer one.
+        """
         if self.browse.answers:
             self._body.digest.action_move(by)
         else:
             self._show_from_top(self.browse.to_sample(by))
 
     def action_step(self, by: int) -> None:
-        """Show the same place of the older (1) or newer (-1) step: in validations that is the same prompt."""
+        """Show the same place of the older (1) or newer (-1) step: in validations that is the same
+        prompt.
+        """
         self._show_from_top(self.browse.to_step(by))
 
     def action_extreme(self, which: str) -> None:
-        """Show the best or worst sample of those listed; again, the next one that scored the same."""
+        """Show the best or worst sample of those listed; again, the next one that scored the
+        same.
+        """
         self._show_from_top(self.browse.to_extreme(best=which == "best"))
 
     def action_kind(self) -> None:
@@ -222,7 +268,9 @@ class SamplesScreen(StillScreen["Chosen | None"]):
             self.action_fold(body.part)
 
     def action_swap(self) -> None:
-        """Give the focus to the list or to the sample; where there is room for one of them, show it."""
+        """Give the focus to the list or to the sample; where there is room for one of them, show
+        it.
+        """
         body = self._body
         if self.browse.answers:
             return
@@ -251,7 +299,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         """Go back to the dashboard."""
         self.dismiss(self.browse.leaving)
 
-    # -- the answers to one prompt ----------------------------------------------------------------------------------
+    # -- the answers to one prompt -----------------------------------------------------------------
 
     def _take_turns(self) -> None:
         self._body.take_turns()
@@ -267,7 +315,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         self.browse.look_back()
         self._take_turns()
 
-    # -- filter, search, order, folding -----------------------------------------------------------------------------
+    # -- filter, search, order, folding ------------------------------------------------------------
 
     def action_filter(self) -> None:
         """Ask for a filter."""
@@ -287,7 +335,9 @@ class SamplesScreen(StillScreen["Chosen | None"]):
             return
         unknown = wanted.unknown(listing.fields)
         if unknown and listing.complete:
-            self._say(f"no field is called {unknown[0]}: there are {', '.join(('score', 'len', *listing.fields))}")
+            self._say(
+                f"no field is called {unknown[0]}: there are {', '.join(('score', 'len', *listing.fields))}"
+            )
             return
         self._close_filter()
         self._ask(wanted)
@@ -326,7 +376,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         self.browse.fold(part)
         self.redraw()
 
-    # -- out of here ------------------------------------------------------------------------------------------------
+    # -- out of here -------------------------------------------------------------------------------
 
     def action_copy(self, response: bool) -> None:
         """Copy the sample, or only its response, to the clipboard of the terminal."""
@@ -342,7 +392,9 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all that are listed, to a JSONL file in the current directory."""
         browse, run = self.browse, self._view.run
-        indices = browse.listing.visible if everything else [i for i in (browse.index,) if i is not None]
+        indices = (
+            browse.listing.visible if everything else [i for i in (browse.index,) if i is not None]
+        )
         if self._export is not None or not indices or browse.page is None or run is None:
             self._say("still writing" if self._export is not None else "nothing to write")
             return

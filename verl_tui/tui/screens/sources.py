@@ -1,4 +1,6 @@
-"""Where the shown run's records come from, and what could not be read: the monitor watches itself."""
+"""Where the shown run's records come from, and what could not be read: the monitor watches
+itself.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.content import Content
 
-from verl_tui.runs.provenance import leading
+from verl_tui.rendering.text.printable import size_text
+from verl_tui.rendering.text.wrap import fit, fit_left, wrap
+from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
 from verl_tui.tui.screens.overlay import Overlay
 from verl_tui.tui.widgets.rows import Rows
-from verl_tui.tui.widgets.words import size_text
-from verl_tui.tui.widgets.wrap import fit, fit_left, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.records import SourceStatus
+    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
-    from verl_tui.sources.passed import PassedOver
-    from verl_tui.tui.view import View
+    from verl_tui.sources.discovery.passed_over import PassedOver
 
 ROLES = ("heading", "dim", "path", "up", "down", "warning")
 """What a piece of text is for."""
@@ -40,9 +42,13 @@ _TABLE = 110
 _SHOWN_LINES = 200
 """Unreadable lines shown of one source, the newest."""
 _MANY = 4
-"""Files of one directory and format up to which each has a row of its own, unless something is wrong with it."""
+"""Files of one directory and format up to which each has a row of its own, unless something is
+wrong with it.
+"""
 _COLUMNS = ("format", "state", "records", "metrics", "unreadable", "read", "changed")
-"""`metrics`: of how many metrics the source gives the values that hold, see `verl_tui.runs.provenance.leading`."""
+"""`metrics`: of how many metrics the source gives the values that hold, see
+`verl_tui.runs.views.provenance.leading`.
+"""
 
 
 class SourceRows(Rows):
@@ -73,8 +79,14 @@ class SourceRows(Rows):
 class SourcesScreen(Overlay[None]):
     """Sources of the shown run with their state, and the lines that no reader understood."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,i", "dismiss", "Close", id="sources.close")]
-    EDGE = (("list.down list.up", "scroll"), ("run.previous run.next", "run"), ("sources.close", "closes"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i", "dismiss", "Close", id="sources.close")
+    ]
+    EDGE = (
+        ("list.down list.up", "scroll"),
+        ("run.previous run.next", "run"),
+        ("sources.close", "closes"),
+    )
     WIDEST = 180
     DEFAULT_CSS = "SourcesScreen.-wide > SourceRows { padding: 0 0 0 1; }"
 
@@ -95,24 +107,32 @@ class SourcesScreen(Overlay[None]):
     def draw(self, view: View) -> None:
         """Draw the newest state."""
         if self._panel.width > 0:
-            self.entitle(f"sources of {one_line(view.run.name, 80)}" if view.run is not None else "sources")
+            self.entitle(
+                f"sources of {one_line(view.run.name, 80)}" if view.run is not None else "sources"
+            )
             self._panel.show(source_rows(view, self._panel.width))
 
 
 def source_rows(view: View, width: int) -> list[Row]:
-    """Return everything the screen says, as rows of at most `width` cells: pieces, each a text and its role."""
+    """Return everything the screen says, as rows of at most `width` cells: pieces, each a text and
+    its role.
+    """
     parts = [_sentences("problems", view.monitor.problems, "down", width)]
     parts.append(list(_unreached(view, width)))
     parts.append(_sentences("waiting for", view.monitor.waiting, "warning", width))
     parts.append(list(_passed(view.monitor.passed, width, ascii=view.ascii)))
     if view.run is None:
-        parts.append([[(line, "dim")] for line in wrap("No run yet, so nothing is being read.", width)])
+        parts.append(
+            [[(line, "dim")] for line in wrap("No run yet, so nothing is being read.", width)]
+        )
     else:
         states = list(view.run.sources.values())
         rows = [_heading("sources", width)]
         rows.extend(_sources(_gathered(states), width, view))
         parts.extend([rows, list(_unreadable(view.run, width, ascii=view.ascii))])
-    return [row for at, part in enumerate(filter(None, parts)) for row in ([[], *part] if at else part)]
+    return [
+        row for at, part in enumerate(filter(None, parts)) for row in ([[], *part] if at else part)
+    ]
 
 
 def _heading(words: str, width: int) -> Row:
@@ -139,7 +159,9 @@ def _unreached(view: View, width: int) -> Iterator[Row]:
 
 
 def _passed(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> Iterator[Row]:
-    """Return what is passed over with the reason, the longest part of a path that there is room for."""
+    """Return what is passed over with the reason, the longest part of a path that there is room
+    for.
+    """
     if not passed:
         return
     yield _heading(f"passed over: {len(passed):,}", width)
@@ -152,15 +174,21 @@ def _passed(passed: Sequence[PassedOver], width: int, *, ascii: bool) -> Iterato
         yield [(fit(f"  {len(passed) - _SHOWN_LINES:,} more, not listed", width), "dim")]
 
 
-# -- sources ------------------------------------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 def _gathered(states: Iterable[SourceState]) -> list[SourceStatus]:
-    """Return the states to show; where a directory holds many files of one kind, those that are fine share a row."""
+    """Return the states to show; where a directory holds many files of one kind, those that are
+    fine share a row.
+    """
     alike: dict[tuple[str, str], list[SourceStatus]] = defaultdict(list)
     for state in states:
         status = state.status
-        alone = status.path if status.problem is not None or status.unreadable else str(PurePath(status.path).parent)
+        alone = (
+            status.path
+            if status.problem is not None or status.unreadable
+            else str(PurePath(status.path).parent)
+        )
         alike[alone, status.format].append(status)
     shown: list[SourceStatus] = []
     for members in alike.values():
@@ -176,7 +204,9 @@ def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
         records=sum(status.records for status in members),
         bytes_read=sum(status.bytes_read for status in members),
         size=sum(status.size for status in members),
-        modified=max((status.modified for status in members if status.modified is not None), default=None),
+        modified=max(
+            (status.modified for status in members if status.modified is not None), default=None
+        ),
     )
 
 
@@ -201,7 +231,9 @@ def _sources(shown: Sequence[SourceStatus], width: int, view: View) -> Iterator[
     for status, path, facts in zip(shown, paths, cells, strict=True):
         row: Row = [(path + " " * (room - cell_len(path)), "path")]
         for at, (fact, size) in enumerate(zip(facts, widths, strict=True)):
-            row.append(("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)), _role(at, status)))
+            row.append(
+                ("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)), _role(at, status))
+            )
         yield row
         yield from _sayings(status, width)
 
@@ -209,7 +241,10 @@ def _sources(shown: Sequence[SourceStatus], width: int, view: View) -> Iterator[
 def _aligned(facts: Sequence[str], widths: Sequence[int]) -> str:
     """Return the facts in columns: words to the left, numbers to the right."""
     sized = zip(facts, widths, strict=True)
-    return "".join("  " + (fact.ljust(size) if at < 2 else fact.rjust(size)) for at, (fact, size) in enumerate(sized))
+    return "".join(
+        "  " + (fact.ljust(size) if at < 2 else fact.rjust(size))
+        for at, (fact, size) in enumerate(sized)
+    )
 
 
 def _facts(status: SourceStatus, leads: int, view: View) -> tuple[str, ...]:
@@ -259,17 +294,21 @@ def _sayings(status: SourceStatus, width: int) -> Iterator[Row]:
             yield from ([("  " + line, role)] for line in wrap(one_line(sentence, 500), width - 2))
 
 
-# -- unreadable lines ---------------------------------------------------------------------------------------------
+# -- unreadable lines ------------------------------------------------------------------------------
 
 
 def _unreadable(run: Run, width: int, *, ascii: bool) -> Iterator[Row]:
-    states = [state for state in run.sources.values() if state.status.unreadable or state.unreadable]
+    states = [
+        state for state in run.sources.values() if state.status.unreadable or state.unreadable
+    ]
     if not states:
         yield [(fit("Every line was understood.", width), "dim")]
         return
     yield _heading(f"unreadable lines: {run.unreadable:,}", width)
     for state in states:
-        yield [(fit_left(one_line(state.status.path, 4096), width, "..." if ascii else "…"), "path")]
+        yield [
+            (fit_left(one_line(state.status.path, 4096), width, "..." if ascii else "…"), "path")
+        ]
         kept = len(state.unreadable)
         shown = islice(state.unreadable, max(0, kept - _SHOWN_LINES), None)
         hidden = max(state.status.unreadable, kept) - min(kept, _SHOWN_LINES)

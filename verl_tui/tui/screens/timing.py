@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 
+from verl_tui.rendering.timing_rows import ROLES, timing_rows
 from verl_tui.text import one_line
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.screens.overlay import Overlay
-from verl_tui.tui.screens.timing_rows import ROLES, timing_rows
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.tui.view import View
+    from verl_tui.rendering.session.snapshot import View
 
 
 class TimingPanel(TextPanel):
@@ -68,8 +68,14 @@ class TimingPanel(TextPanel):
 class TimingScreen(Overlay[None]):
     """The time of a step, part by part, over the dashboard."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,t", "dismiss", "Close", id="timing.close")]
-    EDGE = (("list.down list.up", "scroll"), ("run.previous run.next", "run"), ("timing.close", "closes"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,t", "dismiss", "Close", id="timing.close")
+    ]
+    EDGE = (
+        ("list.down list.up", "scroll"),
+        ("run.previous run.next", "run"),
+        ("timing.close", "closes"),
+    )
     WIDEST = 140
 
     _panel: TimingPanel
@@ -79,6 +85,8 @@ class TimingScreen(Overlay[None]):
 
     def draw(self, view: View) -> None:
         """Draw the newest state."""
-        self.entitle(f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing")
+        self.entitle(
+            f"timing of {one_line(view.run.name, 80)}" if view.run is not None else "timing"
+        )
         self._panel.subtitle(self.edge if self.has_class("-wide") else "")
         self._panel.show(view)

@@ -10,23 +10,23 @@ from textual import on
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.runs.provenance import words
-from verl_tui.tui.cursor import CursorMoved
-from verl_tui.tui.panels.chart_plan import Look, Plan, chart_data, plan, with_right
-from verl_tui.tui.panels.chart_values import in_sight, reading
-from verl_tui.tui.panels.looking import KEYS, TABLE, changed, following, step_at
-from verl_tui.tui.panels.partners import partner
-from verl_tui.tui.panels.time_axis import on_axis
+from verl_tui.rendering.charts.plan import Look, Plan, chart_data, plan, with_right
+from verl_tui.rendering.charts.second_axis import partner
+from verl_tui.rendering.charts.values import in_sight, reading
+from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.short_names import shared, short_name
+from verl_tui.runs.views.provenance import words
+from verl_tui.tui.export import take_table
+from verl_tui.tui.keys.chart_keys import KEYS, TABLE, changed, following, step_at
+from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.screens.pick_metric import PickMetric
-from verl_tui.tui.screens.still import StillScreen
-from verl_tui.tui.takeaway import take_table
-from verl_tui.tui.widgets.apart import shared, short_name
-from verl_tui.tui.widgets.bars import Histogram
+from verl_tui.tui.terminal.buffered_screen import StillScreen
 from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.histogram import Histogram
 from verl_tui.tui.widgets.line import Line
-from verl_tui.tui.widgets.numbers import exact_step
-from verl_tui.tui.widgets.reading import ReadOut
-from verl_tui.tui.widgets.zoomed import ZoomedChart
+from verl_tui.tui.widgets.read_out import ReadOut
+from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.tui.view import View
-    from verl_tui.tui.widgets.chart_data import ChartData
+    from verl_tui.rendering.charts.chart_data import ChartData
+    from verl_tui.rendering.session.snapshot import View
 
 Listing = Callable[["View"], "Sequence[Plan]"]
 _READ_FROM = 12
-"""Rows of the terminal from which on there is room for what the cursor reads, a third of it at most."""
+"""Rows of the terminal from which on there is room for what the cursor reads, a third of it at
+most.
+"""
 
 
 _HISTOGRAM_ROWS = ((36, 9), (24, 6), (18, 3), (14, 1), (0, 0))
@@ -65,8 +67,16 @@ class ZoomScreen(StillScreen[Look]):
     """Keys in the last row, in fewer words; those that are shown anyway come behind."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,z,q", "back", "Back", id="zoom.back"),
-        Binding("left_square_bracket", "other(-1)", "Same metric, previous run", show=False, id="run.previous"),
-        Binding("right_square_bracket", "other(1)", "Same metric, next run", show=False, id="run.next"),
+        Binding(
+            "left_square_bracket",
+            "other(-1)",
+            "Same metric, previous run",
+            show=False,
+            id="run.previous",
+        ),
+        Binding(
+            "right_square_bracket", "other(1)", "Same metric, next run", show=False, id="run.next"
+        ),
         Binding("j,down", "step(1)", "Next metric", show=False, id="chart.next"),
         Binding("k,up", "step(-1)", "Previous metric", show=False, id="chart.previous"),
         *KEYS,
@@ -125,7 +135,11 @@ class ZoomScreen(StillScreen[Look]):
         if run is not None and run.series(self._plan.key) is None:
             data = replace(data, empty=f"{run.name} has no {self._plan.key}")
         data = replace(data, run=self._whose())
-        return data if self._right is None else with_right(data, chart_data(self._right, self._view, self._look))
+        return (
+            data
+            if self._right is None
+            else with_right(data, chart_data(self._right, self._view, self._look))
+        )
 
     def _whose(self) -> str:
         """Return the name of the run, short in what it shares with the others."""
@@ -141,7 +155,11 @@ class ZoomScreen(StillScreen[Look]):
         self._tell_origin()
         height, mark = self.size.height, "~" if self._view.ascii else "…"
         position = self._chart.cursor
-        at = step_at(self._view.run, self._plan.key, self._look, position) if position is not None else None
+        at = (
+            step_at(self._view.run, self._plan.key, self._look, position)
+            if position is not None
+            else None
+        )
         told = self._chart.readings(at)
         self._reading.show(told, height // 3 if height >= _READ_FROM else 0, ellipsis=mark)
         self._tell_histogram(at)
@@ -156,7 +174,9 @@ class ZoomScreen(StillScreen[Look]):
         height = next(rows for least, rows in _HISTOGRAM_ROWS if self.size.height >= least)
         separator = ", " if self._view.ascii else " · "
         title = f"step {exact_step(found.step)}{separator}" if found is not None else ""
-        self._histogram.show(title, found.bins if found is not None else None, self._plan.unit, height)
+        self._histogram.show(
+            title, found.bins if found is not None else None, self._plan.unit, height
+        )
 
     def _tell_origin(self) -> None:
         run = self._view.run
@@ -169,9 +189,15 @@ class ZoomScreen(StillScreen[Look]):
         pieces = [(one, "accent") for one in self._look.words(run)]
         pieces += [(f"{'' if at else 'from '}{one}", "dim") for at, one in enumerate(told)]
         series = run.series(self._plan.key) if run is not None else None
-        if run is not None and series is not None and (times := on_axis(run, self._look.axis).origin(series)):
+        if (
+            run is not None
+            and series is not None
+            and (times := on_axis(run, self._look.axis).origin(series))
+        ):
             pieces.append((f"x by {times}", "dim"))
-        joined = [(f"{separator}{one}" if at else one, role) for at, (one, role) in enumerate(pieces)]
+        joined = [
+            (f"{separator}{one}" if at else one, role) for at, (one, role) in enumerate(pieces)
+        ]
         self._origin.show(joined)
 
     def show(self, view: View) -> None:
@@ -191,7 +217,11 @@ class ZoomScreen(StillScreen[Look]):
         """Read all charts at the same step."""
         self._tell()
         position = event.step
-        step = None if position is None else step_at(self._view.run, self._plan.key, self._look, position)
+        step = (
+            None
+            if position is None
+            else step_at(self._view.run, self._plan.key, self._look, position)
+        )
         if step is not None or position is None:
             self.post_message(CursorMoved(step))
 
@@ -206,9 +236,13 @@ class ZoomScreen(StillScreen[Look]):
         return self._plan.key
 
     def _alike(self, wanted: Plan) -> Plan:
-        """Return the chart of the shown run that tells of the same; of a metric that it lacks, what there was."""
+        """Return the chart of the shown run that tells of the same; of a metric that it lacks, what
+        there was.
+        """
         plans = self._plans()
-        named = (one for one in plans if one.indicator is not None and one.indicator == wanted.indicator)
+        named = (
+            one for one in plans if one.indicator is not None and one.indicator == wanted.indicator
+        )
         same = (one for one in (*self._listing(self._view), *plans) if one.shows(wanted.key))
         return next(named, None) or next(same, wanted)
 
@@ -219,7 +253,10 @@ class ZoomScreen(StillScreen[Look]):
     def action_step(self, way: int) -> None:
         """Draw the next or previous metric."""
         plans = self._listing(self._view)
-        at = next((at for at, one in enumerate(plans) if one.shows(self._plan.key)), -1 if way > 0 else len(plans))
+        at = next(
+            (at for at, one in enumerate(plans) if one.shows(self._plan.key)),
+            -1 if way > 0 else len(plans),
+        )
         if 0 <= at + way < len(plans):
             self._plan, self._right, self._told = plans[at + way], None, ()
             self.show(self._view)

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 class CellRows(Rows):
-    """Rows of pieces of the same lengths, such as a table's: of a number that changed only the number is written.
+    """Rows of pieces of the same lengths, such as a table's: of a number that changed only the
+    number is written.
 
-    Textual crops what it writes at the ends of segments, so a piece that may change alone must be a segment.
+    Textual crops what it writes at the ends of segments, so a piece that may change alone must be a
+    segment.
     """
 
     def set_strips(self, strips: Sequence[Strip]) -> None:

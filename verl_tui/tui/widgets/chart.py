@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
-from verl_tui.tui.widgets.chart_data import STEPS, Axis, ChartData, Line, Mark, Points
+from verl_tui.rendering.charts.chart_data import STEPS, Axis, ChartData, Line, Mark, Points
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
-    from verl_tui.tui.widgets.braille import Text
+    from verl_tui.rendering.charts.braille import Text
 
 __all__ = ["STEPS", "Axis", "Chart", "ChartData", "Line", "Mark", "Points"]
 
@@ -19,7 +19,8 @@ class Chart(Plot):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
     def expect_layout(self, *, late: bool) -> None:
-        """Draw nothing before a layout that is under way has given this its place; if late, not even then.
+        """Draw nothing before a layout that is under way has given this its place; if late, not
+        even then.
 
         Whatever is shown meanwhile is painted with all else, and needs no painting of its own.
         """
@@ -35,4 +36,6 @@ class Chart(Plot):
     def _draw(self, width: int, height: int) -> list[Text]:
         if self._late:
             return []
-        return self._drawing.rows(self._data, width, height, cursor=self._cursor, focus=self.has_focus)
+        return self._drawing.rows(
+            self._data, width, height, cursor=self._cursor, focus=self.has_focus
+        )

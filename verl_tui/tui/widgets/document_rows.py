@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from textual.strip import Strip
 
-from verl_tui.tui.widgets.lazy import LazyStrips
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.style import Style
 
-    from verl_tui.tui.samples.document import Document
+    from verl_tui.rendering.samples.document import Document
 
 _ALL = 1 << 30
 
@@ -41,7 +41,9 @@ class DocumentRows(Rows):
     def go_to(self, row: int) -> None:
         """Show a row, with some before it; the document has to know it."""
         self._extend()
-        self.scroll_to(y=max(0, row - self.size.height // 3), animate=False, immediate=True, force=True)
+        self.scroll_to(
+            y=max(0, row - self.size.height // 3), animate=False, immediate=True, force=True
+        )
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Wrap on before the end of what is wrapped comes into sight."""

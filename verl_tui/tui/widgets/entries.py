@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Entries(Rows):
-    """Rows of which some begin an entry; entries are chosen, not rows, and other rows are only read.
+    """Rows of which some begin an entry; entries are chosen, not rows, and other rows are only
+    read.
 
     `chosen` is the row that the chosen entry begins at.
     """
@@ -78,7 +79,11 @@ class Entries(Rows):
 
     def entry_at(self, row: int) -> int | None:
         """Return the entry that a row belongs to, None where it belongs to none."""
-        return bisect_right(self._heads, row) - 1 if self._heads and self._heads[0] <= row < self._stop else None
+        return (
+            bisect_right(self._heads, row) - 1
+            if self._heads and self._heads[0] <= row < self._stop
+            else None
+        )
 
     def choose(self, entry: int | None) -> None:
         """Mark an entry as chosen, without a message."""
@@ -95,13 +100,19 @@ class Entries(Rows):
         """Repaint the two entries that have changed their look."""
         for at in (before, after):
             if at is not None:
-                self.refresh(Region(0, at - self.scroll_offset.y, self.size.width, self._height(at)))
+                self.refresh(
+                    Region(0, at - self.scroll_offset.y, self.size.width, self._height(at))
+                )
 
     def reveal(self, index: int) -> None:
-        """Scroll as little as needed to show the entry that begins at a row, its beginning at least."""
+        """Scroll as little as needed to show the entry that begins at a row, its beginning at
+        least.
+        """
         entry = self.entry_at(index)
         tall = 1 if entry is None else [*self._heads, self._stop][entry + 1] - index
-        self.scroll_to_region(Region(0, index, 1, max(1, min(tall, self.size.height))), animate=False, force=True)
+        self.scroll_to_region(
+            Region(0, index, 1, max(1, min(tall, self.size.height))), animate=False, force=True
+        )
 
     def action_move(self, by: int) -> None:
         """Choose the next entry; beyond the last one, scroll."""
@@ -126,7 +137,9 @@ class Entries(Rows):
             self.scroll_end(animate=False)
 
     def action_open(self) -> None:
-        """Open the chosen entry, the first where none is; without entries the key means what it does elsewhere."""
+        """Open the chosen entry, the first where none is; without entries the key means what it
+        does elsewhere.
+        """
         if not self._heads:
             raise SkipAction
         self._choose(self._heads[self.entry or 0])
@@ -144,4 +157,6 @@ class Entries(Rows):
 
     def _height(self, head: int) -> int:
         entry = self.entry_at(head)
-        return 1 if entry is None else min(self._marked, [*self._heads, self._stop][entry + 1] - head)
+        return (
+            1 if entry is None else min(self._marked, [*self._heads, self._stop][entry + 1] - head)
+        )

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.strip import Strip
 
-from verl_tui.tui.key_names import key_name
-from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.keys.names import key_name
+from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
     from textual import events
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 FOOTER = "FOOTER"
-"""Where a panel or a screen names the keys to show first while it has the focus: pairs of the names that one or more
-keys have in the configuration, and what they do in a word or two."""
+"""Where a panel or a screen names the keys to show first while it has the focus: pairs of the names
+that one or more keys have in the configuration, and what they do in a word or two.
+"""
 
 _NEEDED = "help"
 
@@ -43,8 +44,8 @@ class _Key(NamedTuple):
 class Keys(Inked, can_focus=False):
     """A row of keys that leaves one out rather than cutting its name short; all are in the help.
 
-    Textual's own footer has a widget for each key, made anew with the layout of the whole screen whenever one changes:
-    with each move of the focus to another panel.
+    Textual's own footer has a widget for each key, made anew with the layout of the whole screen
+    whenever one changes: with each move of the focus to another panel.
     """
 
     ALLOW_SELECT = False
@@ -75,14 +76,23 @@ class Keys(Inked, can_focus=False):
             return
         active = screen.active_bindings
         focus = screen.focused or screen
-        named = next((found for node in focus.ancestors_with_self if (found := getattr(node, FOOTER, ()))), ())
+        named = next(
+            (found for node in focus.ancestors_with_self if (found := getattr(node, FOOTER, ()))),
+            (),
+        )
         ascii_only = getattr(screen.app, "ascii_only", False)
-        shown = {ids: key for ids, does in named if (key := _named(ids, does, active, ascii_only)) is not None}
+        shown = {
+            ids: key
+            for ids, does in named
+            if (key := _named(ids, does, active, ascii_only)) is not None
+        }
         first = {id for ids in shown for id in ids.split()}
         for _, binding, enabled, _ in active.values():
             if binding.show and binding.id not in first:
                 display = self.app.get_key_display(binding)
-                key = _Key(binding.key, display, binding.description, enabled, needed=binding.id == _NEEDED)
+                key = _Key(
+                    binding.key, display, binding.description, enabled, needed=binding.id == _NEEDED
+                )
                 shown.setdefault(binding.action, key)
         keys = tuple(shown.values())
         if keys != self._keys:
@@ -105,7 +115,10 @@ class Keys(Inked, can_focus=False):
         segments: list[Segment] = []
         for _, key in self.fitting if y == 0 else ():
             does = role["does" if key.enabled else "off"]
-            segments += [Segment(key.display, role["key"] if key.enabled else does), Segment(f" {key.does}", does)]
+            segments += [
+                Segment(key.display, role["key"] if key.enabled else does),
+                Segment(f" {key.does}", does),
+            ]
             segments.append(Segment(" ", base))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
@@ -117,8 +130,12 @@ class Keys(Inked, can_focus=False):
 
 
 def _named(ids: str, does: str, active: dict[str, ActiveBinding], ascii_only: bool) -> _Key | None:
-    """Return keys by their names in the configuration as one entry; None where none of them holds now."""
-    found = [next((one for one in active.items() if one[1].binding.id == id), None) for id in ids.split()]
+    """Return keys by their names in the configuration as one entry; None where none of them holds
+    now.
+    """
+    found = [
+        next((one for one in active.items() if one[1].binding.id == id), None) for id in ids.split()
+    ]
     keys = [one for one in found if one is not None]
     if not keys:
         return None

@@ -1,4 +1,6 @@
-"""The first keys to know, in place of the footer, until some have been pressed at the first start."""
+"""The first keys to know, in place of the footer, until some have been pressed at the first
+start.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ class Hint(Line):
     def say(self, keys: Iterable[tuple[str, str]]) -> None:
         """Show keys and what they do, as many as fit; the first matter most."""
         self._left_keys = _ENOUGH
-        self.show((f"{' · ' if place else ''}{key} {does}", "strong") for place, (key, does) in enumerate(keys))
+        self.show(
+            (f"{' · ' if place else ''}{key} {does}", "strong")
+            for place, (key, does) in enumerate(keys)
+        )
 
     def pressed(self) -> bool:
         """Count a key; return whether that was the last one that the hint was to be seen for."""

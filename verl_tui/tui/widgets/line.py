@@ -8,13 +8,12 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Piece = tuple[str, str]
-"""Text and the role that colours it, one of `Line.INKS`; empty for plain."""
+    from verl_tui.rendering.text.piece import Piece
 
 
 class Line(Inked):

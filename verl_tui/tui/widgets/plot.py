@@ -1,4 +1,6 @@
-"""What every plot on the screen shares: it repaints only the rows that changed, and has a cursor to read values."""
+"""What every plot on the screen shares: it repaints only the rows that changed, and has a cursor to
+read values.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,37 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
-from verl_tui.tui.widgets.bare import Bare
-from verl_tui.tui.widgets.braille import ascii_locale
-from verl_tui.tui.widgets.chart_data import ChartData
-from verl_tui.tui.widgets.columns import neighbour
-from verl_tui.tui.widgets.drawing import Drawing
-from verl_tui.tui.widgets.ink import Inked
-from verl_tui.tui.widgets.palette import RUNS, rules
-from verl_tui.tui.widgets.remembered import extent
+from verl_tui.rendering.charts.braille import ascii_locale
+from verl_tui.rendering.charts.cache import extent
+from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.downsample import neighbour
+from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.text.run_colours import RUNS, rules
+from verl_tui.tui.terminal.fast_rows import Bare
+from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
     from textual import events
     from textual.binding import BindingType
 
-    from verl_tui.tui.widgets.braille import Text
-    from verl_tui.tui.widgets.scale import Window
+    from verl_tui.rendering.charts.axes import Window
+    from verl_tui.rendering.charts.braille import Text
 
 ROLES = (
     *("title", "focused", "value", "trend", "key", "axis", "cursor"),
-    *("line", "line-2", "line-3", "line-4", *RUNS, "right", "raw", "envelope", "quartiles", "band", "target"),
+    *(
+        "line",
+        "line-2",
+        "line-3",
+        "line-4",
+        *RUNS,
+        "right",
+        "raw",
+        "envelope",
+        "quartiles",
+        "band",
+        "target",
+    ),
     *("validation", "odd", "breach", "restart", "checkpoint"),
 )
 """What a style is for; the stylesheet's class of a role is `chart--` and the role, see `Inked`."""
@@ -59,7 +73,8 @@ READING = (
 
 
 class Plot(Inked, Bare, can_focus=True):
-    """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a cursor.
+    """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a
+    cursor.
 
     Subclasses say what the rows are. The keys count only while the widget has the focus.
     """
@@ -154,9 +169,12 @@ class Plot(Inked, Bare, can_focus=True):
         return self._cursor
 
     def show(self, data: ChartData) -> None:
-        """Show other data, or the same after their series grew; repaints the rows that differ and no others."""
+        """Show other data, or the same after their series grew; repaints the rows that differ and
+        no others.
+        """
         other_axis, self._data = data.axis.time != self._data.axis.time, data
-        # The owner may not have heard yet where its reader moved the cursor: only what it changes counts.
+        # The owner may not have heard yet where its reader moved the cursor: only what it changes
+        # counts.
         if data.cursor != self._given_cursor or other_axis:  # and a time is no step
             self._cursor = self._given_cursor = data.cursor
         self._redraw()
@@ -187,7 +205,9 @@ class Plot(Inked, Bare, can_focus=True):
         return self._strips[y]
 
     def _strip(self, row: Text) -> Strip:
-        strip = Strip([Segment(text, self.ink(role if role in ROLES else "")) for text, role in row if text])
+        strip = Strip(
+            [Segment(text, self.ink(role if role in ROLES else "")) for text, role in row if text]
+        )
         return self.written(strip.adjust_cell_length(self._drawn_size.width, self.ink("")))
 
     def notify_style_update(self) -> None:
@@ -197,7 +217,8 @@ class Plot(Inked, Bare, can_focus=True):
         self.refresh()
 
     def action_read(self, columns: int) -> None:
-        """Move the cursor by so many columns of points, to the right if positive; it starts at the last point.
+        """Move the cursor by so many columns of points, to the right if positive; it starts at the
+        last point.
 
         It may leave the steps that are shown: whoever shows them then moves on.
         """
@@ -241,7 +262,9 @@ class Plot(Inked, Bare, can_focus=True):
             self._move(min(max(step, shown[0]), shown[1]))
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """Show the focus, or that it went: the title has a role for it, so that no styles are worked out anew."""
+        """Show the focus, or that it went: the title has a role for it, so that no styles are
+        worked out anew.
+        """
         self._redraw()
 
     def _move(self, step: int | None) -> None:
@@ -262,7 +285,9 @@ class Plot(Inked, Bare, can_focus=True):
             self._strips.clear()
             self.refresh()
             return
-        changed = [y for y, (old, new) in enumerate(zip(before, self._rows, strict=True)) if old != new]
+        changed = [
+            y for y, (old, new) in enumerate(zip(before, self._rows, strict=True)) if old != new
+        ]
         for y in changed:
             self._strips.pop(y, None)
         if changed:

@@ -13,8 +13,8 @@ from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from verl_tui.tui.widgets.bare import Bar, Bare
-from verl_tui.tui.widgets.ink import Inked
+from verl_tui.tui.terminal.fast_rows import Bar, Bare
+from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -32,10 +32,11 @@ _NOTHING = None, None, _EMPTY
 
 
 class Rows(ScrollView, Bare, Inked, can_focus=True):
-    """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the mouse.
+    """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the
+    mouse.
 
-    Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow link the difference
-    is a factor of a hundred.
+    Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow
+    link the difference is a factor of a hundred.
     """
 
     PREFIX = "rows"
@@ -86,7 +87,9 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         self._painted_for: tuple[int, Style] = (0, Style.null())
         """Cells of a row, and its colours."""
         self._painted: dict[int, tuple[Strip, Style | None, Strip]] = {}
-        """Rows as they were painted for that: what they were made of, on what ground, and what came of it."""
+        """Rows as they were painted for that: what they were made of, on what ground, and what came
+        of it.
+        """
         self._top = 0
         """The first row in sight."""
 
@@ -96,7 +99,9 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         return self.scrollable_content_region.width
 
     def set_strips(self, strips: Sequence[Strip]) -> None:
-        """Show these strips; looks only at those in sight, and refreshes only rows that differ from what is shown."""
+        """Show these strips; looks only at those in sight, and refreshes only rows that differ from
+        what is shown.
+        """
         old, self._strips = self._strips, strips
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
@@ -109,7 +114,9 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
             self.refresh(*(Region(0, y, shown, 1) for y in changed))
 
     def _take_size(self, size: Size) -> None:
-        """Scroll over so many rows from now on; the layout of the screen depends on them only where the height does."""
+        """Scroll over so many rows from now on; the layout of the screen depends on them only where
+        the height does.
+        """
         if self.styles.auto_dimensions:
             self.virtual_size = size
         else:
@@ -129,7 +136,10 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return rows of the screen."""
-        painted_for = (self.size.width, self.ink(""))  # looked for once, which is too much for each row
+        painted_for = (
+            self.size.width,
+            self.ink(""),
+        )  # looked for once, which is too much for each row
         if self._painted_for != painted_for or len(self._painted) > _KEPT:
             self._painted_for = painted_for
             self._painted.clear()
@@ -151,7 +161,9 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         width, base = self._painted_for
         strip = strip.crop(0, width).extend_cell_length(width)
         if ground is not None:
-            strip = Strip([Segment(text, (style or Style()) + ground) for text, style, _ in strip], width)
+            strip = Strip(
+                [Segment(text, (style or Style()) + ground) for text, style, _ in strip], width
+            )
         return self.written(strip.apply_style(base))
 
     def ground(self, at: int) -> Style | None:
@@ -170,7 +182,9 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         return self.ink("here" if self.has_focus else "chosen")
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """Repaint what is chosen: nothing else shows the focus, so no styles are worked out anew."""
+        """Repaint what is chosen: nothing else shows the focus, so no styles are worked out
+        anew.
+        """
         self.watch_chosen(self.chosen, None)
 
     def watch_chosen(self, before: int | None, after: int | None) -> None:

@@ -1,4 +1,6 @@
-"""A list of samples and one of them side by side; or, in place of both, the answers to one prompt."""
+"""A list of samples and one of them side by side; or, in place of both, the answers to one
+prompt.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical
 
-from verl_tui.tui.samples import digest, document, table
-from verl_tui.tui.samples.document import Document
-from verl_tui.tui.samples.words import sample_words
+from verl_tui.rendering.samples import answer_rows, document, table
+from verl_tui.rendering.samples.document import Document
+from verl_tui.rendering.samples.header_lines import sample_words
+from verl_tui.tui.terminal.lazy_strips import LazyStrips
+from verl_tui.tui.terminal.styles import Inked
 from verl_tui.tui.widgets.document_rows import DocumentRows
-from verl_tui.tui.widgets.ink import Inked
-from verl_tui.tui.widgets.lazy import LazyStrips
 from verl_tui.tui.widgets.line import Line
 from verl_tui.tui.widgets.rows import Rows
 
@@ -21,19 +23,20 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from verl_tui.records import Sample
-    from verl_tui.tui.samples.browse import Browse
-    from verl_tui.tui.samples.digest import Item
-    from verl_tui.tui.samples.table import Row
-    from verl_tui.tui.samples.words import Pieces
+    from verl_tui.rendering.samples.answer_rows import Item
+    from verl_tui.rendering.samples.browse import Browse
+    from verl_tui.rendering.samples.header_lines import Pieces
+    from verl_tui.rendering.samples.table import Row
 
 _ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
 
 
 class SideBySide(Horizontal, Inked):
-    """Draws what is browsed, each part only where it has changed; its class says which parts are wanted.
+    """Draws what is browsed, each part only where it has changed; its class says which parts are
+    wanted.
 
-    That is `-digest` for the answers to one prompt, and `-list` where the list goes before the sample if there is room
-    for one of them.
+    That is `-digest` for the answers to one prompt, and `-list` where the list goes before the
+    sample if there is room for one of them.
     """
 
     PREFIX = "browse"
@@ -104,7 +107,7 @@ class SideBySide(Horizontal, Inked):
             yield self.text
         yield self.digest
 
-    # -- drawing ----------------------------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------
 
     def draw(self, *, ascii: bool) -> None:
         """Draw what is in sight of what is browsed."""
@@ -132,11 +135,18 @@ class SideBySide(Horizontal, Inked):
             shown = table.columns(listing.fields, len(listing.facts), order, width)
             self._titles.set_strips([self.inked(table.heading(shown, order, ascii=ascii))])
             # What is drawn later is drawn from what holds now: the listing goes on.
-            facts, visible, standing, groups = listing.facts, listing.visible, listing.standing, listing.groups
+            facts, visible, standing, groups = (
+                listing.facts,
+                listing.visible,
+                listing.standing,
+                listing.groups,
+            )
             rows.set_strips(
                 LazyStrips(
                     len(visible),
-                    lambda at: self.inked(table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)),
+                    lambda at: self.inked(
+                        table.line(facts[visible[at]], shown, standing, groups, ascii=ascii)
+                    ),
                 )
             )
         at = listing.place_of(self._browse.index)
@@ -148,13 +158,21 @@ class SideBySide(Horizontal, Inked):
     def _draw_sample(self, *, ascii: bool) -> None:
         browse = self._browse
         if browse.index is None:
-            nothing = "nothing matches" if browse.listing.complete else "looking ..." if ascii else "looking …"
+            nothing = (
+                "nothing matches"
+                if browse.listing.complete
+                else "looking ..."
+                if ascii
+                else "looking …"
+            )
             self._line.show([(nothing, "dim")])
             self._drawn_text = None
             self.text.show(None, {})
             return
         sample = browse.read()
-        said = sample_words(browse.index, browse.fact, browse.listing, reading=sample is None, ascii=ascii)
+        said = sample_words(
+            browse.index, browse.fact, browse.listing, reading=sample is None, ascii=ascii
+        )
         self._line.show(said, self._hit_words() if sample is not None else [])
         if sample is not None and self.text.display:
             self._draw_text(sample, ascii=ascii)
@@ -173,9 +191,13 @@ class SideBySide(Horizontal, Inked):
         if width > 0 and key != self._drawn_text:
             self._drawn_text = key
             before = self.text.document
-            laid = Document(sample, width, height, folded=browse.folded, searches=searches, ascii=ascii)
+            laid = Document(
+                sample, width, height, folded=browse.folded, searches=searches, ascii=ascii
+            )
             if before is not None and before.sample is sample and before.here in laid.hits:
-                laid.here = before.here  # it was laid out anew only, for another size or another fold
+                laid.here = (
+                    before.here
+                )  # it was laid out anew only, for another size or another fold
             self.text.show(laid, self.inks)
 
     def _draw_digest(self, *, ascii: bool) -> None:
@@ -185,7 +207,12 @@ class SideBySide(Horizontal, Inked):
             return
         items = self._items = self._browse.items(ascii=ascii)
         rows.set_strips(
-            LazyStrips(len(items), lambda at: self.inked(digest.row(items[at](), width, with_step=steps, ascii=ascii)))
+            LazyStrips(
+                len(items),
+                lambda at: self.inked(
+                    answer_rows.row(items[at](), width, with_step=steps, ascii=ascii)
+                ),
+            )
         )
         if rows.chosen is None or rows.chosen >= len(items):
             rows.chosen = self._own_item() if items else None
@@ -197,7 +224,7 @@ class SideBySide(Horizontal, Inked):
         places = [(item.place, item.row) for item in (make() for make in self._items)]
         return places.index(self._browse.shown) if self._browse.shown in places else 0
 
-    # -- what keys do here ------------------------------------------------------------------------------------------
+    # -- what keys do here -------------------------------------------------------------------------
 
     @property
     def item(self) -> Item | None:
@@ -208,7 +235,11 @@ class SideBySide(Horizontal, Inked):
     @property
     def part(self) -> str | None:
         """The part of the sample at the top."""
-        return self.text.document.part_at(self.text.scroll_offset.y) if self.text.document is not None else None
+        return (
+            self.text.document.part_at(self.text.scroll_offset.y)
+            if self.text.document is not None
+            else None
+        )
 
     def scroll_to_top(self) -> None:
         """Show the sample from its beginning."""
@@ -221,7 +252,9 @@ class SideBySide(Horizontal, Inked):
         (self.digest if self._browse.answers else self.text).focus(scroll_visible=False)
 
     def hit(self, by: int, *, ascii: bool) -> bool:
-        """Go to the next or previous hit in the sample, unfold what it is in; return whether there is any."""
+        """Go to the next or previous hit in the sample, unfold what it is in; return whether there
+        is any.
+        """
         shown = self.text.document
         if shown is None or not shown.hits or self._browse.answers:
             return False

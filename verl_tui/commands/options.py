@@ -1,0 +1,112 @@
+"""What several commands ask of their command line: paths, the configuration, a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.output import EXIT_NOTHING
+from verl_tui.config import ConfigError, config_path, load_config
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from verl_tui.commands.arguments import Parser
+    from verl_tui.config import Config
+
+EXAMPLE = "verl-tui 'logs/run_*'"
+"""The command line that is shown to whoever has said nothing yet."""
+
+
+def paths_argument(parser: Parser, help: str = "log, directory, quoted glob, address or -") -> None:
+    """Add the paths."""
+    completes_paths(parser.add_argument("paths", nargs="*", metavar="PATH", help=help))
+
+
+def config_option(parser: Parser) -> None:
+    """Add the option that names a configuration."""
+    help = "configuration to use in place of the usual one (see `verl-tui config`)"
+    completes_paths(parser.add_argument("--config", type=Path, metavar="FILE", help=help))
+
+
+def screen_options(parser: Parser) -> None:
+    """Add what every command takes that draws on the terminal, the configuration among it."""
+    config_option(parser)
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+
+
+def paths_of(options: argparse.Namespace, example: str) -> Sequence[str]:
+    """Return the paths that were named.
+
+    Args:
+        options: What was read of the command line.
+        example: A command line to show where none was.
+
+    Raises:
+        CommandError: None was named, or a pipe that is none.
+    """
+    if not options.paths:
+        raise CommandError(
+            f"name a log, the directory of a run, or a quoted glob, for example: {example}; "
+            "`verl-tui demo` shows a simulated training and needs nothing"
+        )
+    paths: list[str] = options.paths
+    if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
+        raise CommandError("-: nothing is piped in, say `some-training 2>&1 | verl-tui -`")
+    return paths
+
+
+def asked(options: argparse.Namespace, example: str) -> tuple[Sequence[str], Config]:
+    """Return the paths that were named and the configuration, see `paths_of`."""
+    return paths_of(options, example), configuration(options)
+
+
+def piped(paths: Sequence[str]) -> bool:
+    """Tell whether standard input is meant by one of these paths."""
+    from verl_tui.sources import pipe
+
+    return any(map(pipe.is_meant, paths))
+
+
+def configuration(options: argparse.Namespace) -> Config:
+    """Return the configuration with what the command line changes; its rules have been looked at,
+    too.
+    """
+    from verl_tui.health import load_guide
+
+    config = load_config(options.config)
+    try:
+        load_guide(config.guide)
+    except ValueError as error:
+        raise ConfigError(f"{config_path(options.config)}: {error}") from error
+    ascii = True if getattr(options, "ascii", False) else config.ascii
+    return replace(
+        config, ascii=ascii, mouse=config.mouse and not getattr(options, "no_mouse", False)
+    )
+
+
+def need_terminal(paths: Sequence[str] = ()) -> None:
+    """Refuse where there is nothing to draw on, before Textual is imported, which would wait for
+    answers.
+    """
+    from verl_tui.sources import pipe
+
+    keys = pipe.has_keys() if piped(paths) else sys.stdin.isatty()
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return  # what draws elsewhere, such as textual-serve, has said so
+    if os.environ.get("TERM") in ("dumb", "unknown"):
+        why = f"this terminal (TERM={os.environ['TERM']}) cannot be drawn on"
+    elif keys and all(stream.isatty() for stream in (sys.stdout, sys.stderr)):
+        return
+    else:
+        why = "no terminal here to draw on"
+    raise CommandError(
+        f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture",
+        EXIT_NOTHING,
+    )

@@ -1,0 +1,248 @@
+"""A Grafana dashboard: the four panels of verl's tutorials, what verl-tui finds, and all indicators
+with their bands.
+
+Each panel shows what `verl-tui export prometheus` writes, and beside it what verl's RL-Insight
+does, under the same variable: `run` is the run's name there and the experiment's name here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui import prometheus_names as names
+from verl_tui.exporters.guide.promql import RL_INSIGHT
+from verl_tui.indicators import INDICATORS, dialect, factor
+from verl_tui.prometheus_names import named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.health import Guide
+    from verl_tui.indicators import Indicator
+
+_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_OURS = 'run=~"$run"'
+_THEIRS = 'experiment_name=~"$run"'
+_RATE = "15m"
+"""Window of rates: steps of large models take minutes."""
+_WIDTH, _HEIGHT, _COLUMNS = 6, 8, 4
+_UNITS = {"s": "s", "share": "percentunit", "percent": "percentunit", "tokens": "short"}
+"""Unit of an indicator -> Grafana's name of its base unit."""
+_RUNS = (
+    f"query_result(count by (run) ({names.STEPS} or "
+    f'label_join({RL_INSIGHT}training_global_step{{experiment_name!=""}}, "run", "", "experiment_name")))'
+)
+
+
+class _Query(NamedTuple):
+    expr: str
+    legend: str
+
+
+class _Panel(NamedTuple):
+    title: str
+    queries: Sequence[_Query]
+    unit: str = "short"
+    words: str = ""
+    kind: str = "timeseries"
+
+
+def dashboard(guide: Guide) -> str:
+    """Return the dashboard as JSON, to be imported as it is.
+
+    Args:
+        guide: Bands are those of the rules in force.
+    """
+    panels = [*_tutorials(), *_health(), *(_indicator(one, guide) for one in INDICATORS.values())]
+    return json.dumps(
+        {
+            "title": "verl-tui",
+            "uid": "verl-tui",
+            "description": "verl training runs, from `verl-tui export prometheus` or RL-Insight.",
+            "tags": ["verl"],
+            "schemaVersion": 39,
+            "editable": True,
+            "refresh": "30s",
+            "time": {"from": "now-6h", "to": "now"},
+            "templating": {"list": _variables()},
+            "panels": [_drawn(number, panel) for number, panel in enumerate(panels)],
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _variables() -> list[dict[str, Any]]:
+    run = {
+        "name": "run",
+        "label": "run",
+        "type": "query",
+        "datasource": _SOURCE,
+        "definition": _RUNS,
+        "query": {"query": _RUNS, "refId": "run"},
+        "regex": '/run="([^"]+)"/',
+        "refresh": 2,
+        "multi": True,
+        "includeAll": True,
+        "sort": 1,
+    }
+    return [
+        {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"},
+        run,
+    ]
+
+
+def _tutorials() -> Iterator[_Panel]:
+    legend = "{{run}}{{experiment_name}}"
+    yield _Panel(
+        "Steps per minute",
+        [
+            _Query(f"rate({names.STEPS}{{{_OURS}}}[{_RATE}]) * 60", legend),
+            _Query(f"rate({_theirs('training/global_step')}[{_RATE}]) * 60", legend),
+        ],
+    )
+    buckets = f"sum by (run, le) (rate({names.GENERATION}_bucket{{{_OURS}}}[{_RATE}]))"
+    yield _Panel(
+        "Generation latency, p95",
+        [
+            _Query(f"histogram_quantile(0.95, {buckets})", "{{run}}"),
+            _Query(_theirs("timing_s/gen"), "{{experiment_name}}, batch"),
+        ],
+        "s",
+        "RL-Insight has no histogram of it: there it is the time of the newest batch.",
+    )
+    yield _Panel(
+        "GPU memory by device",
+        [
+            # This machine's own devices belong to no run.
+            _Query(
+                f'{names.GPU_MEMORY}{{run=~"$run|"}} / 1e9',
+                "{{run}} {{instance}} {{node}} GPU {{device}}",
+            ),
+            _Query(
+                f"{_theirs('actor/perf/max_memory_allocated_gb')} * {2**30 / 1e9:g}",
+                "{{experiment_name}}, peak",
+            ),
+        ],
+        "decgbytes",
+        "RL-Insight knows the peak of the actor alone.",
+    )
+    yield _Panel(
+        "Average reward",
+        [
+            _Query(f"{names.REWARD}{{{_OURS}}}", legend),
+            _Query(_theirs("critic/score/mean"), legend),
+        ],
+    )
+
+
+def _health() -> Iterator[_Panel]:
+    yield _Panel(
+        "Findings",
+        [_Query(f"{names.FINDING}{{{_OURS}}}", "{{run}}: {{id}} ({{severity}})")],
+        words="1 while a finding of the guide holds; `verl-tui check` says since when and what to do.",
+        kind="state-timeline",
+    )
+    yield _Panel(
+        "State",
+        [_Query(f"{names.STATE}{{{_OURS}}} == 1", "{{run}}: {{state}}")],
+        kind="state-timeline",
+    )
+    yield _Panel(
+        "Since the newest record",
+        [_Query(f"time() - {names.LAST_STEP}{{{_OURS}}}", "{{run}}")],
+        "s",
+    )
+    yield _Panel(
+        "Sources",
+        [
+            _Query(f"{names.SOURCE_UP}{{{_OURS}}}", "{{run}}: {{format}}"),
+            _Query(names.LEFT_OUT, "left out: {{kind}}"),
+        ],
+        words="1 while they can be read; how much is beyond the exporter's limits.",
+    )
+
+
+def _indicator(indicator: Indicator, guide: Guide) -> _Panel:
+    which = f'{_OURS}, indicator="{indicator.id}"'
+    queries = [_Query(f"{names.INDICATOR}{{{which}}}", "{{run}}")]
+    theirs = _key_of_verl(indicator)
+    if theirs is not None:
+        queries.append(_Query(theirs, "{{experiment_name}}"))
+    if any(band.indicator == indicator.id for band in guide.bands):
+        queries.append(_Query(_band(indicator, guide, which), "{{run}} band, {{bound}}"))
+    return _Panel(indicator.label, queries, _UNITS.get(indicator.unit, "short"))
+
+
+def _key_of_verl(indicator: Indicator) -> str | None:
+    if indicator.id == "validation":
+        return f'{{__name__=~"{RL_INSIGHT}val_core_.+", {_THEIRS}}}'
+    keys = (
+        one for one in indicator.spellings if isinstance(one, str) and dialect((one,)) == "verl"
+    )
+    key = next(keys, None)
+    if key is None:
+        return None
+    times = named(key).factor * factor(indicator.id, key)
+    return _theirs(key) + (f" * {times:g}" if times != 1 else "")
+
+
+def _band(indicator: Indicator, guide: Guide, which: str) -> str:
+    """Return the band of the shown runs; of RL-Insight's, which have verl's names, that of the
+    guide.
+    """
+    expr = f"{names.BAND}{{{which}}}"
+    fixed = [
+        band
+        for band in guide.bands
+        if band.indicator == indicator.id and "verl" in band.dialects and not band.of
+    ]
+    scale = 0.01 if indicator.unit == "percent" else 1.0
+    for bound, value in (
+        (bound, getattr(band, bound)) for band in fixed for bound in ("low", "high")
+    ):
+        if value is not None:
+            expr += (
+                f' or on () label_replace(vector({value * scale:g}), "bound", "{bound}", "", "")'
+            )
+    return expr
+
+
+def _theirs(key: str) -> str:
+    flat = "".join(one if one.isalnum() else "_" for one in key)
+    return f"{RL_INSIGHT}{flat}{{{_THEIRS}}}"
+
+
+def _drawn(number: int, panel: _Panel) -> dict[str, Any]:
+    row, column = divmod(number, _COLUMNS)
+    targets = [
+        {
+            "refId": chr(ord("A") + at),
+            "datasource": _SOURCE,
+            "expr": query.expr,
+            "legendFormat": query.legend,
+        }
+        for at, query in enumerate(panel.queries)
+    ]
+    return {
+        "id": number + 1,
+        "type": panel.kind,
+        "title": panel.title[:1].upper() + panel.title[1:],
+        "description": panel.words,
+        "datasource": _SOURCE,
+        "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
+        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": [_dashed()]},
+        "options": {},
+        "targets": targets,
+    }
+
+
+def _dashed() -> dict[str, Any]:
+    """Return what draws bands as dashed lines."""
+    dashes = {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [6, 6]}}
+    grey = {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}}
+    return {
+        "matcher": {"id": "byRegexp", "options": ".*band, (low|high)"},
+        "properties": [dashes, grey],
+    }

@@ -1,0 +1,161 @@
+"""The guide's rules in PromQL, where they can be said in it.
+
+The guide counts logged steps, Prometheus seconds. A window is therefore as long as its steps take
+at the usual time of a step, and nothing is found unless so many steps were made in it: faster runs
+are told later, slower ones not at all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui import prometheus_names as names
+from verl_tui.health.guide import DIALECTS
+from verl_tui.indicators import INDICATORS, dialect
+from verl_tui.prometheus_names import named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health import Rule
+
+STEPS = "verl:steps"
+"""Recorded: the step that each run has reached."""
+RL_INSIGHT = "rl_insight_monitor_"
+"""What verl's rl_insight puts before every key (`rl_insight/utils/constants.py`, 0.3.0)."""
+_SLACK = 1.25
+"""A window is longer than its steps by a quarter, or a step a bit slower than usual would fall out
+of it.
+"""
+_CONDITIONS = frozenset({"above", "at-least", "below", "outside", "streak"})
+_STREAMS = {"value": "", "absolute": "", "difference": "-", "ratio": "/"}
+"""Streams that PromQL has words for -> how their two inputs are joined."""
+
+
+class Signal(NamedTuple):
+    """What a rule judges, as a series by `run` that a recording rule makes."""
+
+    name: str
+    expr: str
+
+
+def unsayable(rule: Rule) -> str | None:
+    """Return why a rule cannot be said in PromQL, None where it can."""
+    if rule.condition == "diagnosis":
+        return "looks at several signals, samples or the log's text"
+    if rule.silent or rule.of or rule.parts:
+        return "depends on the run's settings or on what else it logs"
+    if rule.condition not in _CONDITIONS or rule.trend or rule.climb:
+        return "compares a run with its own past, step by step"
+    if rule.stream not in _STREAMS or any("*" in key for key in rule.metric):
+        return "is made of several metrics"
+    return None
+
+
+def signal(rule: Rule) -> Signal:
+    """Return what a rule judges, in base units."""
+    expr = series(_keys(rule, rule.indicator, rule.metric), rule.dialects)
+    name = _plain(rule.name)
+    if rule.stream == "absolute":
+        expr = f"abs({expr})"
+    elif joined := _STREAMS[rule.stream]:
+        expr += f"\n{joined}\n{series(_keys(rule, rule.beside_indicator, rule.beside_metric), rule.dialects)}"
+    elif rule.indicator:
+        # Rules that judge one indicator in the same logs share it.
+        name = "_".join(
+            [rule.indicator, *(rule.dialects if set(rule.dialects) != set(DIALECTS) else ())]
+        )
+    return Signal(f"verl:{name}", expr)
+
+
+def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
+    """Return the newest value by run of the first of several metrics that it has, under all names
+    that they have.
+    """
+    found = [named(key).name for key in keys]
+    if "verl" in dialects:
+        found += [rl_insight(key) for key in keys if dialect((key,)) == "verl"]
+    return "max by (run) (\n  " + "\n  or ".join(dict.fromkeys(found)) + "\n)"
+
+
+def rl_insight(key: str, matchers: str = 'experiment_name!=""') -> str:
+    """Return the series that verl's rl_insight logger makes of a metric, in base units, its run as
+    label `run`.
+    """
+    metric = f"{RL_INSIGHT}{_plain(key)}{{{matchers}}}"
+    factor = named(key).factor
+    joined = f'label_join({metric}, "run", "/", "project", "experiment_name")'
+    return joined if factor == 1 else f"({joined} * {factor:g})"
+
+
+def breach(rule: Rule, step: float) -> str:
+    """Return the expression that is there for each run in breach of a rule.
+
+    Args:
+        rule: One that can be said.
+        step: Seconds that a step usually takes.
+    """
+    window, name = duration(rule, step), signal(rule).name
+    found = _breached(rule, f"{name}[{window}]") if _points(rule) > 1 else _breached_now(rule, name)
+    enough = (
+        f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n" if _points(rule) > 1 else ""
+    )
+    return f"({found})\n{enough}unless on (run) {names.STATE}"
+
+
+def duration(rule: Rule, step: float) -> str:
+    """Return how far back a rule looks."""
+    return f"{max(60, math.ceil(_SLACK * _points(rule) * step))}s"
+
+
+def _points(rule: Rule) -> int:
+    return rule.count if rule.condition == "streak" else rule.window
+
+
+def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:
+    if not indicator:
+        return metrics
+    spellings = [one for one in INDICATORS[indicator].spellings if isinstance(one, str)]
+    return [one for one in spellings if dialect((one,)) in rule.dialects]
+
+
+def _threshold(rule: Rule, limit: float) -> str:
+    """Return a limit in base units, as the metrics have it."""
+    keys = _keys(rule, rule.indicator, rule.metric)
+    return f"{limit * (named(keys[0]).factor if keys and rule.stream != 'ratio' else 1.0):g}"
+
+
+def _breached(rule: Rule, past: str) -> str:
+    """Return that most of the values of a window, and their mean, lie outside: as the guide has
+    it.
+    """
+    if rule.condition == "streak":
+        return f"min_over_time({past}) > {_threshold(rule, rule.threshold)}"
+    return "\n  or ".join(
+        f"avg_over_time({past}) {sign} {limit}\n  and {_most(rule.share, sign, past)} {sign} {limit}"
+        for sign, limit in _limits(rule)
+    )
+
+
+def _breached_now(rule: Rule, name: str) -> str:
+    return "\n  or ".join(f"{name} {sign} {limit}" for sign, limit in _limits(rule))
+
+
+def _limits(rule: Rule) -> list[tuple[str, str]]:
+    if rule.condition == "outside":
+        return [(">", _threshold(rule, rule.high)), ("<", _threshold(rule, rule.low))]
+    signs = {"above": ">", "at-least": ">=", "below": "<"}
+    return [(signs[rule.condition], _threshold(rule, rule.threshold))]
+
+
+def _most(share: float, sign: str, past: str) -> str:
+    """Return the value that a share of the window is beyond."""
+    if share >= 1:
+        return f"{'max' if sign == '<' else 'min'}_over_time({past})"
+    return f"quantile_over_time({round(share if sign == '<' else 1 - share, 6):g}, {past})"
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", key)

@@ -1,0 +1,69 @@
+"""The guide in force as text: each rule with its condition, why it is as it is, and where its
+numbers come from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.health.guide import NEEDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.health import Guide, Rule
+
+
+def describe(guide: Guide) -> Iterator[str]:
+    """Yield the lines that describe all rules, in the guide's order."""
+    for rule in guide.rules:
+        yield from _rule(rule, silenced=rule.id in guide.silenced)
+
+
+def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
+    yield f"{rule.name} ({rule.severity.word}{', silenced' if silenced else ''})"
+    yield f"    {condition(rule)}"
+    if rule.why_window:
+        yield f"    why so long: {rule.why_window}"
+    yield f"    logs: {', '.join(rule.dialects)}"
+    yield from (f"    not in {dialect}: {reason}" for dialect, reason in rule.not_in.items())
+    if rule.silent:
+        yield f"    may hold its tongue: {', '.join(rule.silent)}"
+    yield from (
+        f"    {text}" for text in (rule.meaning, rule.advice and f"advice: {rule.advice}") if text
+    )
+    if follows := (*rule.signs, *rule.explains):
+        yield f"    shown under it, where they come with it: {', '.join(follows)}"
+    if rule.false_when:
+        yield f"    would be false: {rule.false_when}"
+    yield f"    source: {rule.source}"
+    if rule.null_rate:
+        yield f"    on runs without a fault: spoke of {rule.null_rate}"
+
+
+def condition(rule: Rule) -> str:
+    """Return what a rule finds, in one line."""
+    if rule.condition == "diagnosis":
+        window = f", over {rule.window} logged steps" if rule.window > 1 else ""
+        return (
+            "a diagnosis" + (f", threshold {rule.threshold:g}" if rule.threshold else "") + window
+        )
+    judged = rule.indicator or " or ".join(rule.metric)
+    beside = rule.beside_indicator or " or ".join(rule.beside_metric)
+    if rule.stream != "value":
+        judged += f" ({rule.stream}{f' with {beside}' if beside else ''})"
+    return f"{judged}: {rule.condition}, " + ", ".join(
+        _figure(rule, name) for name in NEEDED[rule.condition]
+    )
+
+
+def _figure(rule: Rule, name: str) -> str:
+    value = getattr(rule, name)
+    if name == "window":
+        return f"over {value} logged steps"
+    scaled = name in ("threshold", "low", "high")
+    of, unit = (
+        (f" × {rule.of}" if rule.of and scaled else ""),
+        (" %" if rule.percent and scaled else ""),
+    )
+    return f"{name} {value:g}{unit}{of}"

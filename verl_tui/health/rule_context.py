@@ -1,0 +1,97 @@
+"""A run at one moment, with what all rules need to know of it worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from verl_tui.indicators import factor
+from verl_tui.metrics import modern
+from verl_tui.runs.time.pace import Pace, pace
+from verl_tui.runs.views.state import State, state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.health.guide import Guide
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is judged."""
+
+    run: Run
+    guide: Guide
+    now: float
+    """Seconds since the epoch."""
+    pace: Pace | None
+    state: State
+    indicators: dict[str, str]
+    names: Mapping[str, str]
+    """verl's present name, and the log's own key itself -> the log's own key."""
+    end: int | None
+    """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned.
+    None = no end.
+    """
+
+    def span(self, steps: int) -> str:
+        """Say a number of steps, with minutes where the pace is known: `35 steps (≈ 40 min)`."""
+        said = f"{steps:,} step" + ("" if steps == 1 else "s")
+        return f"{said} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else said
+
+    def series(self, key: str) -> Series | None:
+        """Return a metric's values by the log's own key."""
+        return self.run.series(key)
+
+    def known(self, key: str | None) -> Series | None:
+        """Return a metric's values up to the moment's end, None where there are none."""
+        series = self.run.series(key) if key is not None else None
+        return (series.until(self.end) or None) if series is not None else None
+
+    def at(self, step: int) -> Moment:
+        """Return the run as its numbers were at a step; its settings, names and state are those of
+        now.
+        """
+        return replace(self, end=step)
+
+
+def moment(run: Run, guide: Guide, now: float) -> Moment:
+    """Look at a run.
+
+    Args:
+        run: The run.
+        guide: The rules in force.
+        now: Seconds since the epoch.
+    """
+    return Moment(
+        run, guide, now, pace(run), state(run, now), run.indicators, _names(run.keys), run.end
+    )
+
+
+@lru_cache(256)
+def _names(keys: tuple[str, ...]) -> Mapping[str, str]:
+    # Asked for at each judging, while keys hardly ever change.
+    names: dict[str, str] = {}
+    for key in keys:
+        names.setdefault(modern(key), key)
+    # Where two keys mean the same, the present name itself wins.
+    return names | {key: key for key in keys}
+
+
+def minutes(seconds: float) -> str:
+    """Return a rough duration: `0.5 s`, `50 s`, `40 min`, `3.5 h`, `2.1 days`."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 120 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+
+
+def sign(indicator: str, key: str) -> float:
+    """Return the factor between a key's values and the indicator's."""
+    return factor(indicator, key) if indicator else 1.0

@@ -1,0 +1,180 @@
+"""A file as blocks of lines: each block can be read by itself, wherever one comes from.
+
+A file is seen as blocks of equal size. A block holds the lines that begin in it, so each can be
+read by itself, wherever one comes from: no index of lines is needed, and the last lines of
+gigabytes are there at once. Only the last block changes as the file grows.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from verl_tui.text import safe, strip_ansi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+BLOCK = 64 * 1024
+WINDOW = 16 * 1024
+"""Bytes of a line that are shown; of a longer one the beginning, and its last state where it is
+written over.
+"""
+STRIDE = 4 * BLOCK
+"""Bytes searched, or lines counted, in one go."""
+_FAR = 32 * 2**20
+"""Bytes after which the end of a line, or its beginning, is no longer looked for."""
+_BAR = b"%|"
+"""What a tqdm progress bar has in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line, or one of several that were written over each other in it."""
+
+    start: int
+    """Where the line begins in the file."""
+    end: int
+    """Where the next one does."""
+    text: str
+    """Safe text without a line end."""
+    bar: bool = False
+    """Whether it is a progress bar."""
+    first: bool = True
+    """Whether it is the first to show of its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines that begin in one block of the file."""
+
+    number: int
+    lines: tuple[LogLine, ...]
+    before: int
+    """Block to look for earlier lines in, -1 if there is none: one long line may fill many
+    blocks.
+    """
+    after: int
+    """Block to look for later lines in."""
+    open: bool
+    """Whether it changes when the file grows."""
+    starts: tuple[int, ...]
+    """Where its lines begin."""
+
+
+class LogFile:
+    """A file that is open."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def read(self, at: int, count: int) -> bytes:
+        """Return so many bytes, fewer at the end of the file, nothing that was appended since it
+        was opened.
+        """
+        count = min(count, self.size - at)
+        data = os.pread(self._descriptor, count, at) if count > 0 else b""
+        while (
+            data
+            and len(data) < count
+            and (more := os.pread(self._descriptor, count - len(data), at + len(data)))
+        ):
+            data += more
+        return data
+
+    def line_end(self, at: int) -> int:
+        """Return where the line ends that goes on here, its line end included; -1 where that is too
+        far.
+        """
+        for start in range(at, min(self.size, at + _FAR), STRIDE):
+            found = self.read(start, STRIDE).find(b"\n")
+            if found >= 0:
+                return start + found + 1
+        return self.size if at + _FAR >= self.size else -1
+
+    def line_start(self, at: int) -> int:
+        """Return where the line begins that goes on here; -1 where that is too far."""
+        stop = max(0, at - _FAR)
+        while at > stop:
+            start = max(0, at - STRIDE)
+            found = self.read(start, at - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            at = start
+        return 0 if stop == 0 else -1
+
+
+def read_block(file: LogFile, number: int) -> Block:
+    """Return the lines that begin in a block."""
+    begin, end = number * BLOCK, min((number + 1) * BLOCK, file.size)
+    lines = tuple(lines_of(file, number))
+    before = number - 1
+    if not lines and begin:
+        start = file.line_start(begin)
+        before = (start if start >= 0 else max(0, begin - _FAR)) // BLOCK
+    stop = lines[-1].end if lines else begin
+    unended = bool(lines) and (stop >= file.size or file.read(stop - 1, 1) != b"\n")
+    starts = tuple(line.start for line in lines if line.first)
+    return Block(
+        number, lines, before, max(number + 1, stop // BLOCK), end >= file.size or unended, starts
+    )
+
+
+def lines_of(
+    file: LogFile, number: int, worth: Callable[[bytes], bool] | None = None
+) -> Iterator[LogLine]:
+    """Yield the lines that begin in a block; only those whose bytes are worth it, where that is
+    asked.
+    """
+    begin, end = number * BLOCK, min((number + 1) * BLOCK, file.size)
+    base = max(0, begin - 1)
+    data = file.read(base, end - base + WINDOW)
+    start = 0
+    if begin:
+        found = data.find(b"\n", 0, end - base)
+        start = found + 1 + base if found >= 0 else end
+    while start < end:
+        found = data.find(b"\n", start - base)
+        stop = found + 1 + base if found >= 0 else file.line_end(base + len(data))
+        stop = stop if stop > 0 else start + _FAR
+        whole = data[start - base : stop - base]
+        if worth is None or len(whole) > WINDOW or stop - base > len(data) or worth(whole):
+            yield from _decoded(file, start, stop, whole)
+        start = stop
+
+
+def _decoded(file: LogFile, start: int, end: int, data: bytes) -> Iterator[LogLine]:
+    """Yield what is to be seen of a line: as a rule one text, of progress bars the last state."""
+    rest = 0
+    if end - start > max(WINDOW, len(data)) or len(data) > WINDOW:
+        data = data[:WINDOW]
+        rest = end - start - len(data)
+        at = max(start + len(data), end - WINDOW)
+        tail = file.read(at, end - at).rstrip(b"\r\n")
+        if b"\r" in data and b"\r" in tail:
+            data, rest = data[: data.rfind(b"\r") + 1] + tail[tail.find(b"\r") + 1 :], 0
+    states = _states(data.rstrip(b"\r\n"))
+    for at, (state, bar) in enumerate(states):
+        text = safe(state.decode("utf-8", "replace")).replace("\n", " ").rstrip()
+        if rest and at == len(states) - 1:
+            text += f"… [{rest:,} more bytes]"
+        yield LogLine(start, end, text, bar, at == 0)
+
+
+def _states(data: bytes) -> Sequence[tuple[bytes, bool]]:
+    """Return what a line shows one after the other; of progress bars that follow each other the
+    last.
+    """
+    data = strip_ansi(data)
+    if b"\r" not in data:
+        return [(data, _BAR in data)]
+    states = [(state, _BAR in state) for state in data.split(b"\r") if state.strip()] or [
+        (b"", False)
+    ]
+    # A bar that another one follows has been written over.
+    return [
+        one for one, after in zip_longest(states, states[1:]) if not (one[1] and after and after[1])
+    ]

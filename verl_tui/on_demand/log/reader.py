@@ -1,0 +1,290 @@
+"""One log as a screen asks for it, and the thread that reads it."""
+
+from __future__ import annotations
+
+import os
+import time
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.on_demand.log import blocks
+from verl_tui.on_demand.log.blocks import LogFile, read_block
+from verl_tui.on_demand.log.search import Hunt, hunt_on
+from verl_tui.on_demand.worker import Worker
+from verl_tui.sources.files.compressed import plain
+from verl_tui.sources.files.tail import opened
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+
+    from verl_tui.on_demand.log.blocks import Block
+    from verl_tui.on_demand.log.replay_cutoff import Present
+    from verl_tui.on_demand.log.search import Query
+
+_KEPT = 64
+"""Blocks kept in memory."""
+_COUNTED = 256 * 2**20
+"""Bytes of a file up to which its lines are numbered unasked."""
+_PRINT = 256
+"""Bytes compared at the head and before the known end: enough to tell a rewritten file from a grown
+one.
+"""
+_RETRY = 2.0
+"""Seconds after which a file that could not be read is tried again."""
+
+
+class Log:
+    """One file as lines of text. The thread adds to what is known of it."""
+
+    def __init__(self, path: str, wake: threading.Condition) -> None:
+        self.path = Path(path)
+        self.size = 0
+        """Bytes of the file, as far as is known."""
+        self.known = False
+        """Whether it has been looked at yet."""
+        self.generation = 0
+        """Grows when the file turns out to be another one."""
+        self.problem: str | None = None
+        """Why nothing can be read, None while it can."""
+        self.hunt: Hunt | None = None
+        """The search that goes on, or the last one."""
+        self.present: Present | None = None
+        """How far it is to be seen, None for all of it."""
+        self._wake = wake
+        self._stamp: tuple[int, ...] = ()
+        self._shown: Present | None = None
+        """How far it was to be seen when it was last opened."""
+        self._head = self._tail = b""
+        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._stale: set[int] = set()
+        """Blocks that are to be read again; what is known of them is shown meanwhile."""
+        self._wanted: dict[int, None] = {}
+        """Blocks to be read, the one asked for last at the end."""
+        self._look = True
+        self._failed = 0.0
+        self._before = [0]
+        """How many lines begin before each block, as far as they have been counted."""
+        self._count_to = 0
+        """Line up to which they are counted, beyond what is counted unasked."""
+
+    # -- what a screen asks, in its own thread -----------------------------------------------------
+
+    def look(self) -> None:
+        """Have the file looked at: it may have grown."""
+        with self._wake:
+            if self.problem is None or time.monotonic() - self._failed > _RETRY:
+                self._look = True
+                self._wake.notify()
+
+    @property
+    def last(self) -> int:
+        """The number of the last block."""
+        return max(0, self.size - 1) // blocks.BLOCK
+
+    def block(self, number: int) -> Block | None:
+        """Return a block as it was last read; None while it is not read, asking again later gives
+        it.
+        """
+        with self._wake:
+            known = self._blocks.get(number)
+            if known is not None:
+                self._blocks.move_to_end(number)
+            if known is None or number in self._stale:
+                self._wanted.pop(number, None)
+                self._wanted[number] = None
+                if len(self._wanted) > _KEPT // 2:
+                    del self._wanted[next(iter(self._wanted))]
+                self._wake.notify()
+            return known
+
+    def find(self, query: Query, origin: int, way: int) -> Hunt:
+        """Begin a search; one that goes on ends."""
+        with self._wake:
+            self.hunt = Hunt(query, origin, way, self.size)
+            self._wake.notify()
+            return self.hunt
+
+    def stop_hunt(self) -> None:
+        """Search no further."""
+        self.hunt = None
+
+    def number(self, start: int) -> int | None:
+        """Return the number, from 1, of the line that begins somewhere; None where lines have not
+        been counted.
+        """
+        at = start // blocks.BLOCK
+        block = self._blocks.get(at)
+        if block is None or at >= len(self._before):
+            return None
+        return self._before[at] + bisect_right(block.starts, start)
+
+    def start_of(self, number: int) -> int | None:
+        """Return where a line begins, by its number; None while it is being looked for, -1 if there
+        is none.
+        """
+        at = max(0, bisect_left(self._before, number) - 1)
+        if at + 1 >= len(self._before) and not self._all_counted:
+            with self._wake:
+                self._count_to = max(self._count_to, number)
+                self._wake.notify()
+            return None
+        block = self.block(at)
+        if block is None:
+            return None
+        nth = number - self._before[at] - 1
+        return block.starts[nth] if 0 <= nth < len(block.starts) else -1
+
+    # -- the thread --------------------------------------------------------------------------------
+
+    @property
+    def _all_counted(self) -> bool:
+        return self.known and len(self._before) > self.last
+
+    def _counts(self) -> bool:
+        """Tell whether lines are to be counted further."""
+        asked = self._count_to > self._before[-1]
+        return not self._all_counted and (asked or self.size <= _COUNTED)
+
+    def _hunts(self) -> bool:
+        return self.hunt is not None and not self.hunt.done
+
+    def waits(self) -> bool:
+        """Tell whether there is something to read."""
+        if self._look:
+            return True
+        return self.problem is None and (bool(self._wanted) or self._hunts() or self._counts())
+
+    def presses(self) -> bool:
+        """Tell whether a block is to be seen."""
+        return self.problem is None and bool(self._wanted)
+
+    def read_on(self) -> bool:
+        """Read a little of what is wanted most: what is seen, what is searched, how many lines
+        there are.
+        """
+        try:
+            with self._opened() as file:
+                return file is not None and self._read_on(file)
+        except OSError as error:
+            with self._wake:
+                self.problem = os.strerror(error.errno).lower() if error.errno else str(error)
+                self._failed, self._look = time.monotonic(), False
+            return True
+
+    @contextmanager
+    def _opened(self) -> Iterator[LogFile | None]:
+        """Open the file; nothing comes where it is the same as before and was only to be looked
+        at.
+        """
+        if plain(self.path) != self.path:
+            raise OSError(
+                "a compressed log can be read from its beginning only: unpack it to look at its text"
+            )
+        known = self.path.stat()
+        stamp = (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)
+        present = self.present
+        same = stamp == self._stamp and present == self._shown and self.problem is None
+        with self._wake:
+            self._look = False
+        if same and not self.waits():
+            yield None
+            return
+        with opened(self.path) as raw:
+            file = LogFile(raw.fileno())
+            if not same:
+                self._changed(file, stamp, present)
+            file.size = min(file.size, self.size)
+            yield file
+
+    def _changed(self, file: LogFile, stamp: tuple[int, ...], present: Present | None) -> None:
+        """Take note of how the file is now."""
+        size = file.size if present is None else present.end(file)
+        other = self.known and not self._continues(file, size)
+        # A file that did not grow was written over somewhere.
+        rewritten = stamp != self._stamp and not (size > self.size and stamp[:2] == self._stamp[:2])
+        with self._wake:
+            if other:
+                self.generation += 1
+                self._blocks.clear()
+                self._before, self._count_to, self.hunt = [0], 0, None
+            self._stale = {
+                number for number, block in self._blocks.items() if block.open or rewritten
+            }
+            if rewritten:
+                self._before = [0]
+            self._stamp, self._shown = stamp, present
+            self.size, self.known, self.problem = size, True, None
+            # What is counted is counted for blocks that are full.
+            del self._before[1 + size // blocks.BLOCK :]
+        self._head = file.read(0, min(_PRINT, size))
+        self._tail = file.read(max(0, size - _PRINT), min(_PRINT, size))
+
+    def _continues(self, file: LogFile, size: int) -> bool:
+        """Tell whether a file is the known one, possibly with more behind it."""
+        if size < self.size:
+            return False
+        tail = file.read(self.size - len(self._tail), len(self._tail))
+        return tail == self._tail and file.read(0, len(self._head)) == self._head
+
+    def _read_on(self, file: LogFile) -> bool:
+        with self._wake:
+            wanted = next(reversed(self._wanted), None)
+            if wanted is not None:
+                del self._wanted[wanted]
+        if wanted is not None:
+            self._keep(read_block(file, wanted))
+        elif self._hunts():
+            assert self.hunt is not None
+            hunt_on(file, self.hunt)
+        elif self._counts():
+            self._count(file)
+            return self._all_counted or not self._counts()
+        return True
+
+    def _keep(self, block: Block) -> None:
+        with self._wake:
+            self._blocks[block.number] = block
+            self._blocks.move_to_end(block.number)
+            self._stale.discard(block.number)
+            while len(self._blocks) > _KEPT:
+                self._blocks.popitem(last=False)
+
+    def _count(self, file: LogFile) -> None:
+        """Count the lines that begin in the next blocks: one does behind each line end, and one at
+        the beginning.
+        """
+        first = len(self._before) - 1
+        data = file.read(max(0, first * blocks.BLOCK - 1), blocks.STRIDE + bool(first) - 1)
+        at = 0
+        for number in range(first, first + blocks.STRIDE // blocks.BLOCK):
+            to = at + blocks.BLOCK - (number == 0)
+            if to > len(data):
+                break
+            self._before.append(self._before[-1] + data.count(b"\n", at, to) + (number == 0))
+            at = to
+
+
+class LogReader(Worker[Log]):
+    """The logs that a screen looks at, and the thread that reads them."""
+
+    def __init__(self, notify: Callable[[], object]) -> None:
+        super().__init__(notify, name="logs", kept=4)
+
+    def log(self, path: str, present: Present | None = None) -> Log:
+        """Return a log; never waits, never reads.
+
+        Args:
+            path: The file.
+            present: How far it is to be seen, None for all of it.
+        """
+        with self._wake:
+            log = self._recall(path, lambda: Log(path, self._wake))
+            if log.present != present:
+                log.present = present
+                log.look()
+            self._start()
+        return log

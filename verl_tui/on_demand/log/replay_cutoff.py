@@ -1,0 +1,74 @@
+"""Where a log ended at an earlier moment: a replay shows nothing that was written later."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.sources.files.tail import CHUNK
+
+if TYPE_CHECKING:
+    from verl_tui.on_demand.log.blocks import LogFile
+
+_SAID = re.compile(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
+"""How consoles and records of JSONL files name the step that they are of."""
+
+
+class _Gap(NamedTuple):
+    """What stands between two lines that name steps."""
+
+    begin: int
+    end: int
+    before: int | None
+    """Step of the line above, None where none is in sight."""
+    after: int | None
+
+
+class Present(NamedTuple):
+    """How far a log had been written."""
+
+    size: int
+    """Bytes, roughly: within what is read at once it is only known how many records had been
+    told.
+    """
+    step: int | None
+    """Step that had been reached."""
+
+    def end(self, file: LogFile) -> int:
+        """Return where the file ended: behind the line of the step that had been reached, before
+        that of another.
+        """
+        if self.size >= file.size:
+            return file.size
+        begin = max(0, self.size - CHUNK)
+        data = file.read(begin, self.size - begin + CHUNK)
+        gaps = _gaps(data, begin)
+        # Where a file goes on after a crash, the same steps come once more: the nearest are meant.
+        gap = min(self._own(gaps), key=lambda one: max(one.begin - self.size, self.size - one.end))
+        at = min(max(self.size, gap.begin), gap.end)
+        start = data.rfind(b"\n", 0, at - begin) + 1 + begin
+        return max(start, gap.begin) if start > begin else max(0, file.line_start(at))
+
+    def _own(self, gaps: list[_Gap]) -> list[_Gap]:
+        """Return the gaps in which the file may have ended, all of them where no step tells."""
+        step = -1 if self.step is None else self.step
+        behind = [gap for gap in gaps if gap.before == step != gap.after]
+        between = (
+            gap
+            for gap in gaps
+            if (gap.before or -1) <= step and (gap.after is None or gap.after > step)
+        )
+        return behind or list(between) or gaps
+
+
+def _gaps(data: bytes, begin: int) -> list[_Gap]:
+    """Return what stands before, between and behind the lines that name steps."""
+    lines: list[tuple[int, int, int | None]] = [(begin, begin, None)]
+    for found in _SAID.finditer(data):
+        start = data.rfind(b"\n", 0, found.start()) + 1 + begin
+        end = data.find(b"\n", found.end()) + 1 + begin
+        if end > begin and start >= lines[-1][1]:
+            lines.append((start, end, int(found[1] or found[2])))
+    lines.append((begin + len(data), begin + len(data), None))
+    return [_Gap(before[1], after[0], before[2], after[2]) for before, after in pairwise(lines)]

@@ -1,0 +1,296 @@
+"""Where a value or a step falls on a plot; both axes change as seldom as they can, so that pictures
+stay still.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HUGE = sys.float_info.max
+_TINY = 1e-290
+SINGLE = 2.0**-23
+"""Differences up to this share of a value are none: event files round to 24 bits, other logs of the
+same run do not.
+"""
+"""Differences below this are none: their reciprocals overflow."""
+_MANY_STEPS = 100
+"""From here on a window that grows does so in smaller parts of itself."""
+_ROUNDING = 1e-9
+"""What dividing may take from a whole number of ticks."""
+_KEEP = 0.35
+"""A scale is kept until the data fill less than this share of it."""
+_ENOUGH_TICKS = 6
+"""Whoever asks for so many finds at least two round values on any scale."""
+_NARROW, _DECADES = 5, 100
+"""A logarithmic axis over less than the first factor has the ends and ticks of a linear one; from
+the second on its ticks are powers of ten.
+"""
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_SECONDS = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    _HOUR,
+    2 * _HOUR,
+    3 * _HOUR,
+    6 * _HOUR,
+    12 * _HOUR,
+    _DAY,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The y axis, from `lo` to `hi`, linear or logarithmic; `lo` < `hi`, both finite, above 0 if
+    logarithmic.
+    """
+
+    lo: float
+    hi: float
+    log: bool = False
+
+    @property
+    def extent(self) -> float:
+        """Length of the axis: in decades if logarithmic, else half the difference of its ends."""
+        return self._project(self.hi) - self._project(self.lo)
+
+    def fraction(self, value: float) -> float:
+        """Return where a value lies between the ends, 0 .. 1; what is outside is cut off there."""
+        return min(1.0, max(0.0, (self._project(value) - self._project(self.lo)) / self.extent))
+
+    def beyond(self, value: float) -> int:
+        """Tell whether a value lies above (1) or below (-1) what the axis shows, or on it (0)."""
+        slack, at = self.extent * 1e-6, self._project(value)
+        return (at > self._project(self.hi) + slack) - (at < self._project(self.lo) - slack)
+
+    def dots(self, values: Sequence[float | None], count: int) -> list[int | None]:
+        """Return the row of each value among `count` rows, from the top; None stays None."""
+        low, factor, bottom = self._project(self.lo), (count - 1) / self.extent, count - 0.5
+        if self.log:
+            values = [None if v is None else self._project(v) * 2 for v in values]
+        try:
+            # Halves, because the difference of two huge numbers would overflow.
+            rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in values]
+        except OverflowError:  # huge numbers on an axis that shows tiny ones
+            ends = 2 * self._project(self.lo), 2 * self._project(self.hi)
+            near = [None if v is None else min(ends[1], max(ends[0], v)) for v in values]
+            rows = [None if v is None else int(bottom - (v / 2 - low) * factor) for v in near]
+        known = [row for row in rows if row is not None]
+        if known and (min(known) < 0 or max(known) >= count):
+            return [None if row is None else min(count - 1, max(0, row)) for row in rows]
+        return rows
+
+    def ticks(self, count: int) -> list[float]:
+        """Return about `count` round values within the scale, two at least if it has them,
+        ascending.
+        """
+        if self.log and self.hi / _NARROW >= self.lo:
+            return self._log_ticks(count)
+        step = _round_up((self.hi / 2 - self.lo / 2) / max(1, count - 1) * 2)
+        if not 0 < step <= _HUGE:
+            return [self.lo, self.hi]
+        values = [
+            n * step for n in range(ceil(self.lo / step - 1e-6), floor(self.hi / step + 1e-6) + 1)
+        ]
+        if len(values) < 2 and count < _ENOUGH_TICKS:
+            return self.ticks(count + 1)
+        return [v for v in values if abs(v) <= _HUGE] or [self.lo, self.hi]
+
+    def _log_ticks(self, count: int) -> list[float]:
+        """Return powers of ten; where they are few 1, 2 and 5 times these, or else the ends."""
+        first, last = ceil(log10(self.lo) - _ROUNDING), floor(log10(self.hi) + _ROUNDING)
+        if self.hi / _DECADES > self.lo * (1 + _ROUNDING):
+            stride = max(1, ceil((last - first) / max(1, count - 1)))
+            return [_power(e) for e in range(first, last + 1, stride)]
+        fine = [factor * _power(e) for e in range(first - 1, last + 1) for factor in (1, 2, 5)]
+        fine = [
+            value
+            for value in fine
+            if self.lo <= value * (1 + _ROUNDING) and value <= min(_HUGE, self.hi * (1 + _ROUNDING))
+        ]
+        powers = [_power(e) for e in range(first, last + 1)]
+        most = 2 * max(2, count)
+        return next(
+            values for values in (fine, powers, [self.lo, self.hi]) if 2 <= len(values) <= most
+        )
+
+    def _project(self, value: float) -> float:
+        if not self.log:
+            return value / 2
+        return log10(value) if value > 0 else -400.0
+
+
+def fit_scale(lo: float, hi: float, *, log: bool = False, previous: Scale | None = None) -> Scale:
+    """Return a scale with round ends that shows `lo` .. `hi`: the previous one as long as it
+    serves.
+
+    A logarithmic scale of nothing above zero is linear. Both ends must be finite.
+    """
+    log = log and lo > 0
+    scale = _round_log(lo, hi) if log else _round_linear(lo, hi)
+    if previous and previous.log == log and previous.lo <= lo and hi <= previous.hi:
+        return previous if scale.extent >= previous.extent * _KEEP else scale
+    return scale
+
+
+def _round_linear(lo: float, hi: float) -> Scale:
+    half, size = hi / 2 - lo / 2, max(abs(lo), abs(hi))
+    if half <= size / 2 * SINGLE or half < _TINY:
+        pad = size / 10 if size > _TINY else 1.0
+        lo, hi = max(-_HUGE, lo - pad), min(_HUGE, hi + pad)
+        half = hi / 2 - lo / 2
+    step = _round_up(half / 4)
+    if not 0 < step <= _HUGE:
+        return Scale(lo, hi)
+    first, last = floor(lo / step + _ROUNDING), ceil(hi / step - _ROUNDING)
+    return Scale(max(-_HUGE, min(lo, first * step)), min(_HUGE, max(hi, last * step)))
+
+
+def _round_log(lo: float, hi: float) -> Scale:
+    """Return the scale that ends at 1, 2 or 5 times a power of ten, so that the data fill it."""
+    if hi / _NARROW < lo:
+        linear = _round_linear(lo, hi)
+        if linear.lo > 0:
+            return Scale(linear.lo, linear.hi, log=True)
+    low, high = _power(floor(log10(lo) + _ROUNDING)), _power(floor(log10(hi) + _ROUNDING))
+    low = max(
+        factor * low for factor in (1, 2, 5) if factor == 1 or factor * low <= lo * (1 + _ROUNDING)
+    )
+    high = next(
+        (factor * high for factor in (1, 2, 5) if factor * high >= hi * (1 - _ROUNDING)), high * 10
+    )
+    low = min(lo, low)
+    return Scale(low, max(hi, min(high, _HUGE), low * 2), log=True)
+
+
+def _power(exponent: int) -> float:
+    return 5e-324 if exponent < -323 else _HUGE if exponent > 308 else 10.0**exponent
+
+
+def _round_up(step: float) -> float:
+    """Return the least of 1, 2, 5 times a power of ten that is at least `step`."""
+    if not _TINY < step < _HUGE:
+        return step
+    power = 10.0 ** floor(log10(step))
+    return next(
+        factor * power
+        for factor in (1.0, 2.0, 5.0, 10.0)
+        if factor * power >= step * (1 - _ROUNDING)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The x axis: which steps fall on which of `columns` dot columns.
+
+    Columns are shared by `per` neighbouring steps, then drawn `stretch` dots apart.
+    """
+
+    start: int
+    per: int
+    stretch: int | Fraction
+    columns: int
+
+    @property
+    def buckets(self) -> int:
+        """How many columns a point can fall on."""
+        return -(-self.columns // self.stretch)
+
+    @property
+    def end(self) -> int:
+        """The last step with a column."""
+        return self.start + self.buckets * self.per - 1
+
+    def column(self, step: int) -> int:
+        """Return the dot column of a step; outside the window it is negative or too large."""
+        return int((step - self.start) // self.per * self.stretch)
+
+    def step(self, column: int) -> int:
+        """Return the first step of a dot column."""
+        return self.start + (-(-(column + 1) // self.stretch) - 1) * self.per
+
+    def ticks(self, cells: int, *, time: bool = False, zero: int = 0) -> list[int]:
+        """Return steps in the window that are at least `cells` cells apart and round, seen from
+        `zero`, ascending.
+        """
+        least = max(1, -(-cells * 2 * self.per // self.stretch))
+        if time:
+            stride = next((s for s in _SECONDS if s >= least), -(-least // _DAY) * _DAY)
+        else:
+            stride = max(1, round(_round_up(float(least))))
+        first = -((zero - self.start) // stride) * stride + zero
+        return list(range(first, self.end + 1, stride))
+
+
+def fit_window(first: int, last: int, columns: int, *, least: int = 1) -> Window:
+    """Return the window that shows everything so far, and has room for some more before it has to
+    grow.
+
+    How many steps it shows depends on no width, so that charts side by side show the same; at most
+    a fifth of them is to come, of a hundred and more an eighth. A new point then changes the last
+    column only, until the window grows.
+
+    Args:
+        first: First step to show.
+        last: Last step to show.
+        columns: Dot columns there are.
+        least: Show at least so many steps.
+    """
+    steps = max(last - first + 1, least, 2)
+    columns, room = max(2, columns), _room_for(steps, 8 if steps > _MANY_STEPS else 4)
+    per = -(-room // columns)
+    return Window(first, per, Fraction(columns, -(-room // per)), columns)
+
+
+def _room_for(steps: int, parts: int) -> int:
+    """Return the least number of `parts` to twice as many times a power of two that holds so many
+    steps.
+    """
+    unit = 1
+    while unit * parts * 2 <= steps:
+        unit *= 2
+    return -(-steps // unit) * unit
+
+
+def sliding_window(first: int, last: int, columns: int) -> Window:
+    """Return the window of a stretch that follows the newest step: at most an eighth of it is to
+    come.
+
+    A new point then changes the last column only, until the window grows or begins elsewhere.
+
+    Args:
+        first: First step to show.
+        last: Last step to show.
+        columns: Dot columns there are.
+    """
+    return fill_window(first, first + _room_for(max(last - first + 1, 2), 8) - 1, columns)
+
+
+def fill_window(first: int, last: int, columns: int) -> Window:
+    """Return the window that shows `first` .. `last` from the first to the last of `columns` dot
+    columns.
+
+    With every step more or less it looks different.
+    """
+    columns = max(2, columns)
+    per = -(-(last - first + 1) // columns)
+    buckets = -(-(last - first + 1) // per)
+    return Window(
+        first, per, Fraction(columns - 1, buckets - 1) if buckets > 1 else columns, columns
+    )

@@ -1,0 +1,236 @@
+"""Pictures made of braille dots: every cell of the terminal is a grid of 2 x 4 dots.
+
+A picture is a list of layers, painted one over the other. A line comes as runs: for every dot
+column the first and last dot row that it sets, counted from the top, or None.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Run = tuple[int, int]
+"""First and last dot row of a dot column that are set, from the top."""
+
+Text = tuple[tuple[str, str], ...]
+"""A row of text as stretches of one style: (text, name of the style)."""
+
+
+class Glyph(NamedTuple):
+    """A character that stands on a picture instead of dots."""
+
+    text: str
+    style: str
+    yields: bool = False
+    """Leaves the dots where there are any, and only gives them its style."""
+
+
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+_RUNS = tuple(
+    tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4)) for column in _DOTS
+)
+"""Bits of a run within one cell: [left or right][first row][last row]."""
+_GLYPH, _STYLE = itemgetter(0), itemgetter(1)
+_BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
+"""Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
+
+
+def _ascii_glyph(mask: int) -> str:
+    top, upper, lower, bottom = (bool(mask & (_DOTS[0][y] | _DOTS[1][y])) for y in range(4))
+    count = top + upper + lower + bottom
+    if count >= 3:
+        return "#" if mask.bit_count() >= 6 else "|"
+    if count == 0:
+        return " "
+    if bottom:
+        return ":" if top or upper else "."
+    return "-" if lower or (upper and not top) else "'"
+
+
+_ASCII = "".join(map(_ascii_glyph, range(256)))
+
+
+def ascii_locale(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether the locale says that the terminal shows ASCII only: `LC_ALL=C` and the like.
+
+    A locale that is not set at all says nothing, as in most containers.
+    """
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        locale = environment.get(name, "")
+        if locale:
+            return locale in ("C", "POSIX") or ("." in locale and "utf" not in locale.lower())
+    return False
+
+
+class Layer:
+    """Dots of one style on a grid of cells; sizes are in cells, dots count from the top left.
+
+    A backdrop gives way: its dots vanish from a cell in which a later layer draws.
+    """
+
+    __slots__ = ("backdrop", "height", "rows", "style", "width")
+
+    def __init__(self, width: int, height: int, style: str = "", *, backdrop: bool = False) -> None:
+        self.width = max(0, width)
+        self.height = max(0, height)
+        self.style = style
+        self.backdrop = backdrop
+        self.rows = [bytearray(self.width) for _ in range(self.height)]
+
+    def line(self, runs: Sequence[Run | None], first: int = 0) -> None:
+        """Set the runs of neighbouring dot columns, beginning at column `first`; what lies outside
+        is cut off.
+        """
+        rows, last_dot, columns = self.rows, self.height * 4 - 1, self.width * 2
+        for x, run in enumerate(runs, first):
+            if run is None or not 0 <= x < columns:
+                continue
+            top, bottom = max(0, run[0]), min(last_dot, run[1])
+            if top > bottom:
+                continue
+            masks, cell, above, below = _RUNS[x & 1], x >> 1, top >> 2, bottom >> 2
+            if above == below:
+                rows[above][cell] |= masks[top & 3][bottom & 3]
+                continue
+            rows[above][cell] |= masks[top & 3][3]
+            for y in range(above + 1, below):
+                rows[y][cell] |= masks[0][3]
+            rows[below][cell] |= masks[0][bottom & 3]
+
+    def dot(self, x: int, y: int) -> None:
+        """Set one dot; outside the grid nothing happens."""
+        if 0 <= x < self.width * 2 and 0 <= y < self.height * 4:
+            self.rows[y >> 2][x >> 1] |= _DOTS[x & 1][y & 3]
+
+    def shade(self, runs: Sequence[Run | None], apart: int = 4) -> None:
+        """Fill the runs with a loose pattern, its dots so far apart, that a line over it still
+        stands out from.
+        """
+        for x, run in enumerate(runs):
+            if run is not None and not x & 1:
+                top, bottom = max(0, run[0]), min(self.height * 4 - 1, run[1])
+                for y in range(top + -(x + top) % apart, bottom + 1, apart):
+                    self.dot(x, y)
+
+
+def connect(runs: Sequence[Run | None], breaks: Sequence[bool] = ()) -> list[Run | None]:
+    """Join runs to an unbroken line: neighbours touch, and empty columns in between are bridged by
+    straight lines.
+
+    Args:
+        runs: The runs of the points themselves.
+        breaks: Where true, whatever the line bridges ends: something there is no number.
+    """
+    joined = list(runs)
+    previous: int | None = None
+    for x, run in enumerate(runs):
+        if previous is not None and x < len(breaks) and breaks[x]:
+            previous = None
+        if run is None:
+            continue
+        before = runs[previous] if previous is not None else None
+        if before is not None and previous is not None:
+            _bridge(joined, previous, x, before, run)
+        previous = x
+    return joined
+
+
+def _bridge(joined: list[Run | None], x0: int, x1: int, before: Run, run: Run) -> None:
+    """Bridge from the run of column `x0` to that of `x1`, between their nearest dots."""
+    if before[0] <= run[1] and run[0] <= before[1] and x1 == x0 + 1:
+        return
+    start, end = (before[1], run[0]) if run[0] > before[1] else (before[0], run[1])
+    if run[0] <= before[1] and before[0] <= run[1]:  # they overlap in height: a level line between
+        start = end = (max(before[0], run[0]) + min(before[1], run[1])) // 2
+    last = start
+    for x in range(x0 + 1, x1 + 1):
+        y = start + round((end - start) * (x - x0) / (x1 - x0))
+        near = last + (y > last) - (y < last)
+        piece = (min(near, y), max(near, y))
+        own = joined[x]
+        joined[x] = piece if own is None else (min(own[0], piece[0]), max(own[1], piece[1]))
+        last = y
+
+
+def fill_gaps(runs: Sequence[Run | None]) -> list[Run | None]:
+    """Fill the empty columns between runs with runs that lead over evenly, as for an area."""
+    filled = list(runs)
+    previous: int | None = None
+    for x, run in enumerate(runs):
+        if run is None:
+            continue
+        before = runs[previous] if previous is not None else None
+        if previous is not None and before is not None:
+            for i in range(previous + 1, x):
+                share = (i - previous) / (x - previous)
+                top, bottom = (round(a + (b - a) * share) for a, b in zip(before, run, strict=True))
+                filled[i] = (top, bottom)
+        previous = x
+    return filled
+
+
+def compose(
+    layers: Sequence[Layer],
+    marks: Mapping[int, Mapping[int, Glyph]] | None = None,
+    *,
+    ascii_only: bool = False,
+) -> list[Text]:
+    """Paint layers of one size over each other and glyphs on top; return the rows.
+
+    A cell has one style, that of the last layer that draws in it; the dots of all layers show, save
+    backdrops.
+
+    Args:
+        layers: From the farthest to the nearest.
+        marks: Row, then column of a cell to the glyph that stands there.
+        ascii_only: Write ASCII in place of braille.
+    """
+    if not layers:
+        return []
+    glyphs = _ASCII if ascii_only else _BRAILLE
+    rows: list[Text] = []
+    for y in range(layers[0].height):
+        drawn = [
+            (layer.rows[y], layer.style, layer.backdrop) for layer in layers if any(layer.rows[y])
+        ]
+        marked = marks.get(y) if marks else None
+        if len(drawn) <= 1 and not marked:
+            mask, style = (drawn[0][0], drawn[0][1]) if drawn else (layers[0].rows[y], "")
+            rows.append(((mask.decode("latin-1").translate(glyphs), style),))
+        else:
+            rows.append(_mixed_row(layers[0].width, drawn[::-1], marked or {}, glyphs))
+    return rows
+
+
+def _mixed_row(
+    width: int,
+    drawn: Sequence[tuple[bytearray, str, bool]],
+    marks: Mapping[int, Glyph],
+    glyphs: str,
+) -> Text:
+    """Write a row to which several layers or marks contribute; `drawn` is from the nearest to the
+    farthest.
+    """
+    cells: list[tuple[str, str]] = []
+    for x in range(width):
+        mask, style = 0, ""
+        for row, name, backdrop in drawn:
+            if row[x] and not (mask and backdrop):
+                style = style or name
+                mask |= row[x]
+        cells.append((glyphs[mask], style))
+    for x, mark in marks.items():
+        if 0 <= x < width:
+            keep = mark.yields and cells[x][0] != " "
+            cells[x] = (cells[x][0] if keep else mark.text, mark.style)
+    return join(cells)
+
+
+def join(cells: Iterable[tuple[str, str]]) -> Text:
+    """Put neighbouring cells of one style together."""
+    return tuple(("".join(map(_GLYPH, group)), style) for style, group in groupby(cells, _STYLE))

@@ -1,0 +1,187 @@
+"""What lasts from one drawing of a chart to the next, so that drawing is quick and pictures stay
+still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median_low
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.charts.axes import (
+    Scale,
+    Window,
+    fill_window,
+    fit_scale,
+    fit_window,
+    sliding_window,
+)
+from verl_tui.rendering.charts.downsample import (
+    Columns,
+    Reduced,
+    Smoothed,
+    sampled,
+    usual_range,
+    value_range,
+)
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.chart_data import ChartData, Points
+    from verl_tui.runs.pyramid import Pyramid
+
+_LEAST_STEPS = 8
+"""A young run is shown on so many steps, rather than rescaled at each of its first points."""
+_ALIKE = 0.9
+"""Share of its points from which on an edge of the envelope that has one value says nothing. A
+heuristic: scores of 0 and 1 have a 0 and a 1 in nearly every batch, while spreads that mean
+something differ from step to step.
+"""
+_FEW = 3
+"""Values of a quantile, and half of those of all, up to which they tell nothing that the mean does
+not: where scores are 0 or 1 they jump between these and what lies between two values. A heuristic.
+"""
+
+
+class Remembered:
+    """The columns, averages and y axis of what one chart draws."""
+
+    def __init__(self) -> None:
+        self._scales: dict[bool, tuple[tuple[object, ...], Scale]] = {}
+        """Whether it is at the right -> what the y axis is of, and the axis."""
+        self._series: dict[int, tuple[Pyramid, Reduced]] = {}
+        self._averages: dict[tuple[int, float], Smoothed] = {}
+        self._used: set[int] = set()
+        self._mute: tuple[object, bool] = (None, False)
+        """An envelope, where it was looked at, and whether it says nothing there."""
+        self._few: tuple[object, bool] = (None, False)
+        """The same of quantiles."""
+
+    def columns(self, points: Points, window: Window) -> Columns:
+        """Return the dot columns of a series."""
+        pyramid = points.pyramid
+        self._used.add(id(pyramid))
+        return self._series.setdefault(id(pyramid), (pyramid, Reduced()))[1].read(points, window)
+
+    def smoothed(self, points: Points, weight: float) -> Smoothed:
+        """Return the moving average of a series."""
+        key = (id(points.pyramid), weight)
+        if key not in self._averages:
+            self._averages[key] = Smoothed(points, weight)
+        return self._averages[key]
+
+    def scale(self, data: ChartData, first: int, last: int, *, right: bool = False) -> Scale | None:
+        """Return the y axis for what lies between two steps, the last one if it serves; None
+        without a number.
+        """
+        sources = [*(line.points for line in data.lines), *data.around]
+        reach = usual_range if data.usual_y else value_range
+        ranges = [reach(points, first, last, positive=data.log_y) for points in sources]
+        if data.log_y and not any(ranges):
+            ranges = [reach(points, first, last) for points in sources]
+        known = [found for found in ranges if found]
+        if not known:
+            return None
+        lo, hi = min(lo for lo, _ in known), max(hi for _, hi in known)
+        pyramid = (
+            data.main.points.pyramid if data.main else None
+        )  # pyramids are only ever equal to themselves
+        subject = (data.key, pyramid, data.usual_y, data.first_step, data.last_step)
+        before, previous = self._scales.get(right, (None, None))
+        scale = fit_scale(
+            *_with_band(lo, hi, data),
+            log=data.log_y,
+            previous=previous if subject == before else None,
+        )
+        self._scales[right] = (subject, scale)
+        return scale
+
+    def telling(self, data: ChartData, first: int, last: int) -> ChartData:
+        """Return what to draw between two steps: no envelope of which neither edge says anything
+        there.
+        """
+        if data.spread and data.main is not None and self._says_nothing(data, first, last):
+            data = replace(data, spread=())
+        if data.envelope is None:
+            return data
+        pyramids = [points.pyramid for points in data.envelope]
+        subject = (
+            first,
+            last,
+            *((pyramid, pyramid.revision, pyramid.seen) for pyramid in pyramids),
+        )
+        if (
+            subject != self._mute[0]
+        ):  # to look at thousands of points takes a third of a millisecond
+            self._mute = (subject, all(_uniform(points, first, last) for points in data.envelope))
+        return replace(data, envelope=None) if self._mute[1] else data
+
+    def _says_nothing(self, data: ChartData, first: int, last: int) -> bool:
+        """Tell whether the quantiles have so few values that they jump between these, as those of
+        scores of 0 and 1.
+        """
+        middle = data.spread[len(data.spread) // 2].pyramid
+        if data.main is None or data.main.points.pyramid is middle:
+            return False
+        subject = (first, last, middle, middle.revision, middle.seen)
+        if subject != self._few[0]:
+            values = [set(sampled(points, first, last)) for points in data.spread]
+            few = max(map(len, values)) <= _FEW and len(set().union(*values)) <= 2 * _FEW
+            self._few = (subject, middle.seen > 1 and few)
+        return self._few[1]
+
+    def forget_unused(self) -> None:
+        """Let go of series that have not been drawn since the last call."""
+        self._series = {key: kept for key, kept in self._series.items() if key in self._used}
+        averages = {id(average.pyramid) for average in self._averages.values()}
+        self._averages = {
+            key: kept
+            for key, kept in self._averages.items()
+            if key[0] in self._used and averages & self._used
+        }
+        self._used.clear()
+
+
+def _with_band(lo: float, hi: float, data: ChartData) -> tuple[float, float]:
+    """Widen a range by the target and those edges of the healthy band that are near enough to be
+    worth the room.
+    """
+    reach = (hi / 2 - lo / 2) or max(abs(lo), abs(hi)) / 4
+    known = [edge for edge in (*data.band, data.target) if edge is not None]
+    edges = [edge for edge in known if lo / 2 - reach <= edge / 2 <= hi / 2 + reach]
+    if data.log_y:
+        edges = [edge for edge in edges if edge > 0]
+    return min([lo, *edges]), max([hi, *edges])
+
+
+def extent(data: ChartData) -> tuple[int, int] | None:
+    """Return the first and last step to be shown, None without a point."""
+    sources = [*(line.points for line in data.all_lines), *data.around]
+    steps = [points.steps for points in sources if points.steps]
+    if not steps:
+        return None
+    first = min(column[0] for column in steps) if data.first_step is None else data.first_step
+    last = max(column[-1] for column in steps) if data.last_step is None else data.last_step
+    return first, max(first, last)
+
+
+def _uniform(points: Points, first: int, last: int) -> bool:
+    """Tell whether a series has one value at nearly all points between two steps; of a single one
+    it is not known.
+    """
+    known = sampled(points, first, last)
+    if len(known) < 2:
+        return False
+    return (
+        known.count(median_low(known)) >= len(known) * _ALIKE
+    )  # what most have stands in the middle
+
+
+def window_of(data: ChartData, shown: tuple[int, int], columns: int) -> Window:
+    """Return the x axis of a chart: a stretch of the past, one that ends at the newest step, or all
+    there is.
+    """
+    if data.last_step is not None:
+        return fill_window(*shown, columns)
+    if data.first_step is not None:
+        return sliding_window(*shown, columns)
+    return fit_window(*shown, columns, least=_LEAST_STEPS)

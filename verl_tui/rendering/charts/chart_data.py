@@ -1,0 +1,153 @@
+"""What a chart is told: series, marks and how to show them. A chart knows no run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from verl_tui.rendering.text.numbers import exact_step
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable
+
+    from verl_tui.runs.pyramid import Pyramid
+
+
+class Points(Protocol):
+    """A series as a chart needs it: ascending steps, their values, and the pyramid over both."""
+
+    @property
+    def steps(self) -> array[int]:
+        """Positions along the x axis, ascending."""
+
+    @property
+    def values(self) -> array[float]:
+        """One value a step; nan and infinity are shown as such."""
+
+    @property
+    def pyramid(self) -> Pyramid:
+        """The pyramid over both columns, caught up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series within a chart."""
+
+    points: Points
+    kind: Literal["line", "points"] = "line"
+    """Joined by a line, or each point with its own marker (validation)."""
+    role: str = "line"
+    """Component class that colours it: `line`, `line-2` .. `line-4`, `run-1` .. `run-6`,
+    `validation`.
+    """
+    label: str = ""
+    """Name in the legend, which a chart of several lines or several kinds of points has."""
+    sign: str = ""
+    """A letter of its own, which stands on the line and in the legend; empty: one by its place
+    among the lines.
+    """
+    right: bool = False
+    """Whether its y axis is the one at the right, see `ChartData.right`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened at a step."""
+
+    step: int
+    role: Literal["breach", "restart", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What the x positions are. Time runs in seconds, so that ticks fall on minutes and hours."""
+
+    label: str = "step"
+    write: Callable[[int], str] = exact_step
+    """Text of a tick, at most 8 characters."""
+    read: Callable[[int], str] = exact_step
+    """Text of the cursor's position where there is little room: it tells neighbouring points
+    apart.
+    """
+    exact: Callable[[int], str] = exact_step
+    """Text of the cursor's position, in full."""
+    time: bool = False
+    zero: int = 0
+    """From where on round positions are counted."""
+
+
+STEPS = Axis()
+
+
+@dataclass(frozen=True, slots=True)
+class ChartData:
+    """Everything one chart shows."""
+
+    key: str
+    """The metric's real key, shown dim where there is room."""
+    label: str = ""
+    """Its name; the key where empty."""
+    unit: str = ""
+    run: str = ""
+    """Whose it is, said behind its name where that is known from nothing else on the screen."""
+    lines: tuple[Line, ...] = ()
+    """The first one of kind `line` gives the value in the title."""
+    envelope: tuple[Points, Points] | None = None
+    """Series of the least and the greatest around the mean, shaded behind it."""
+    spread: tuple[Points, ...] = ()
+    """Series of the quantiles of a distribution, the 5 %, 25 %, 50 %, 75 % and 95 %: shaded behind
+    the line, the middle half stronger. Empty where it is none.
+    """
+    band: tuple[float | None, float | None] = (None, None)
+    """Healthy range, in the unit of the values; None = open at that end."""
+    target: float | None = None
+    """What the metric is to reach, in the unit of the values."""
+    notes: tuple[str, ...] = ()
+    """A few words about the target, from the longest way to say it to the shortest; they come
+    before the key.
+    """
+    marks: tuple[Mark, ...] = ()
+    cursor: int | None = None
+    """Step to read values at. Only a change of it moves the chart's own cursor."""
+    axis: Axis = STEPS
+    log_y: bool = False
+    usual_y: bool = False
+    """Whether the y axis leaves out outliers; an arrow at its edge shows where they are."""
+    smoothing: float = 0.0
+    """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
+    first_step: int | None = None
+    """Left end of a zoom, None = where the data begins."""
+    last_step: int | None = None
+    """Right end of a zoom, None = where the data ends."""
+    end: int | None = None
+    """Last position that tells how the run is now, None = the last there is: beyond lies what a
+    restart gave up.
+    """
+    right: ChartData | None = None
+    """A second metric over the same steps, whose lines have a y axis of their own at the right."""
+    empty: str = "no data yet"
+    """Sentence to show while there is no point."""
+
+    @property
+    def title(self) -> str:
+        """Name to show."""
+        return self.label or self.key
+
+    @property
+    def all_lines(self) -> tuple[Line, ...]:
+        """The lines of both y axes."""
+        return self.lines + (self.right.lines if self.right is not None else ())
+
+    @property
+    def around(self) -> tuple[Points, ...]:
+        """The series behind the lines."""
+        return (*(self.envelope or ()), *self.spread)
+
+    @property
+    def main(self) -> Line | None:
+        """The line whose value the title shows."""
+        return next(
+            (line for line in self.lines if line.kind == "line"),
+            self.lines[0] if self.lines else None,
+        )

@@ -1,0 +1,275 @@
+"""A series made ready for drawing: reduced to dot columns, smoothed, summed up as a trend; each
+remembers its work.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from math import inf, isfinite, nan
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.pyramid import Pyramid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.chart_data import Points
+
+TREND_POINTS = 40
+"""Values that a trend is of."""
+_COARSE = 128
+_SETTLED = 1 - 1e-15
+"""From here on the past of an average counts as complete: no digit changes any more."""
+_SAMPLE = 2048
+_FEW = 8
+"""Of fewer values none is an outlier."""
+_MARGIN = 0.2
+"""Share of the usual range that is shown on either side of it: what rises evenly keeps both its
+ends.
+"""
+
+
+class Columns(NamedTuple):
+    """Least and greatest value of each dot column, None where there is none, and whether it holds a
+    nan or infinity.
+    """
+
+    lows: list[float | None]
+    highs: list[float | None]
+    odds: list[bool]
+
+
+class Reduced:
+    """The dot columns of one series, read anew only where points have been added since."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Pyramid, int, Window] | None = None
+        self._last = 0
+        self._newest: tuple[int, float] | None = None
+        """How many points had been read, and the last of them."""
+        self._read = self._drawn = Columns([], [], [])
+
+    def read(self, points: Points, window: Window) -> Columns:
+        """Return the columns of `points` in `window`."""
+        pyramid = points.pyramid
+        key = (pyramid, pyramid.revision, window)
+        newest = (pyramid.seen, points.values[pyramid.seen - 1]) if pyramid.seen else None
+        if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
+            self._read = Columns(*pyramid.query(window.start, window.per, window.buckets))
+        elif newest == self._newest:
+            return self._drawn
+        elif pyramid.seen:
+            # The last point read may have been replaced since, so reading begins at its bucket.
+            begin = max(0, (self._last - window.start) // window.per)
+            end = min(
+                window.buckets, (points.steps[pyramid.seen - 1] - window.start) // window.per + 1
+            )
+            if begin < end:
+                fresh = pyramid.query(window.start + begin * window.per, window.per, end - begin)
+                for column, part in zip(self._read, fresh, strict=True):
+                    column[begin:end] = part  # type: ignore[index]
+        self._key, self._newest = key, newest
+        self._last = points.steps[pyramid.seen - 1] if pyramid.seen else window.start
+        self._drawn = _stretched(self._read, window)
+        return self._drawn
+
+
+def _stretched(read: Columns, window: Window) -> Columns:
+    if window.stretch == 1:
+        return read
+    lows: list[float | None] = [None] * max(window.columns, int(window.buckets * window.stretch))
+    highs = lows[:]
+    odds = [False] * len(lows)
+    for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
+        x = int(i * window.stretch)
+        lows[x], highs[x], odds[x] = low, high, odd
+    return Columns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
+
+
+class Smoothed:
+    """The exponential moving average of a series, itself a series; corrected for its short past at
+    the beginning.
+
+    A value that is no number has no average and leaves the average of the others alone.
+    """
+
+    def __init__(self, points: Points, weight: float) -> None:
+        self.weight = weight
+        self._points = points
+        self._average = array("d")
+        self._revision = -1
+        self._state = self._before = (0.0, 0.0)
+        self._last_source = array("d")
+        self._pyramid = Pyramid(points.steps, self._average)
+
+    @property
+    def steps(self) -> array[int]:
+        """The steps of the series itself."""
+        return self._points.steps
+
+    @property
+    def values(self) -> array[float]:
+        """The averages, up to the last time that the pyramid was asked for."""
+        return self._average
+
+    @property
+    def pyramid(self) -> Pyramid:
+        """The pyramid over the averages, caught up with the series."""
+        source = self._points.pyramid
+        seen = len(self._average)
+        if source.revision != self._revision or source.seen < seen:
+            del self._average[:]
+            self._state = self._before = (0.0, 0.0)
+            self._revision, seen = source.revision, 0
+            self._pyramid.rebuild()
+        if seen and source.values[seen - 1 : seen] != self._last_source:
+            self._average.pop()
+            self._state = self._before
+            self._extend(seen)
+            self._pyramid.update(seen - 1)
+        if seen < source.seen:
+            self._extend(source.seen)
+        self._pyramid.catch_up()
+        return self._pyramid
+
+    def _extend(self, stop: int) -> None:
+        fresh = self._points.values[len(self._average) : stop]
+        taken = 0
+        sound = isfinite(sum(fresh))  # or only huge, which merely takes longer
+        for value in fresh:
+            if sound and self._state[1] == 1.0:
+                break
+            self._take(value)
+            taken += 1
+        if taken < len(fresh):
+            self._take_rest(fresh[taken:])
+        self._last_source = fresh[-1:]
+
+    def _take(self, value: float) -> None:
+        self._before = total, norm = self._state
+        if not isfinite(value):
+            self._average.append(nan)
+            return
+        total = self.weight * total + (1 - self.weight) * value
+        norm = self.weight * norm + (1 - self.weight)
+        self._state = (total, norm if norm < _SETTLED else 1.0)
+        self._average.append(total / self._state[1])
+
+    def _take_rest(self, values: array[float]) -> None:
+        """Take in numbers once there is nothing to be corrected any more."""
+        total, weight, rest = self._state[0], self.weight, 1 - self.weight
+        averages = [total := weight * total + rest * value for value in values]
+        self._before = (averages[-2] if len(averages) > 1 else self._state[0], 1.0)
+        self._state = (total, 1.0)
+        self._average.fromlist(averages)
+
+
+def value_range(
+    points: Points, first: int, last: int, *, positive: bool = False
+) -> tuple[float, float] | None:
+    """Return the least and greatest finite value between two steps, None if there is none.
+
+    Args:
+        points: The series.
+        first: First step that counts.
+        last: Last step that counts.
+        positive: Look only for values above zero; the least is then that of a coarse look.
+    """
+    bounds = points.pyramid.bounds(first, last)
+    if bounds is None or not positive or bounds[0] > 0:
+        return bounds
+    lows, highs, _ = points.pyramid.query(first, max(1, (last - first) // _COARSE), _COARSE + 2)
+    above = [v for v in lows + highs if v is not None and v > 0]
+    return (min(above), bounds[1]) if above else None
+
+
+def usual_range(
+    points: Points, first: int, last: int, *, positive: bool = False
+) -> tuple[float, float] | None:
+    """Return the range of the values between two steps but for outliers: the middle 98 % of them
+    and a margin.
+
+    Of long series a sample is looked at. Where the margin reaches the least or the greatest value
+    there is no outlier at that side, and the range ends with it.
+    """
+    whole = value_range(points, first, last, positive=positive)
+    floor = 0.0 if positive else -inf
+    known = sorted(v for v in sampled(points, first, last) if v > floor)
+    if whole is None or len(known) < _FEW:
+        return whole
+    cut = -(-len(known) // 100)
+    low, high = known[cut], known[-1 - cut]
+    if positive and whole[0] > 0:
+        margin = (high / low) ** _MARGIN
+        return max(whole[0], low / margin), min(whole[1], high * margin)
+    margin = (high / 2 - low / 2) * _MARGIN * 2
+    return max(whole[0], low - margin), min(whole[1], high + margin)
+
+
+def sampled(points: Points, first: int, last: int) -> list[float]:
+    """Return the finite values between two steps; of long series evenly spaced ones."""
+    start, stop = bisect_left(points.steps, first), bisect_right(points.steps, last)
+    stride = 1
+    while (stop - start) // stride > _SAMPLE:
+        stride *= 2
+    return [v for v in points.values[start:stop:stride] if isfinite(v)]
+
+
+def beyond_edge(columns: Columns, scale: Scale | None) -> Iterator[tuple[int, int]]:
+    """Yield the dot columns that hold a value the y axis does not reach: column, and 1 above it or
+    -1 below.
+    """
+    if scale is None:
+        return
+    for x, (low, high) in enumerate(zip(columns.lows, columns.highs, strict=True)):
+        if high is not None and high > scale.hi and scale.beyond(high) > 0:
+            yield x, 1
+        if low is not None and low < scale.lo and scale.beyond(low) < 0:
+            yield x, -1
+
+
+def value_at(points: Points, step: int) -> tuple[int, float] | None:
+    """Return step and value of the newest point at or before `step`."""
+    i = bisect_right(points.steps, step) - 1
+    return (points.steps[i], points.values[i]) if i >= 0 else None
+
+
+def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
+    """Return the step of the last point in the next column left (-1) or right (1) of that of
+    `step`, None if none.
+    """
+    column = (step - window.start) // window.per
+    if direction < 0:
+        i = bisect_left(points.steps, window.start + column * window.per) - 1
+    else:
+        i = bisect_left(points.steps, window.start + (column + 1) * window.per)
+        if i < len(points.steps):
+            column = (points.steps[i] - window.start) // window.per
+            i = bisect_left(points.steps, window.start + (column + 1) * window.per) - 1
+    return points.steps[i] if 0 <= i < len(points.steps) else None
+
+
+def trend(points: Points) -> int | None:
+    """Return 1 where the last points rise, -1 where they fall, 0 where noise is all there is, None
+    if they are too few.
+
+    Compares the medians of the newer and the older half of the last points with how much neighbours
+    differ, so that neither one outlier nor ordinary noise turns the arrow.
+    """
+    return turn(points.values[-TREND_POINTS:])
+
+
+def turn(newest: Sequence[float]) -> int | None:
+    """Return which way values went, as `trend` does."""
+    values = [v for v in newest if isfinite(v)]
+    if len(values) < 4:
+        return None
+    half = len(values) // 2
+    change = median(values[half:]) / 2 - median(values[:half]) / 2
+    noise = median(abs(b / 2 - a / 2) for a, b in pairwise(values))
+    floor = max(abs(v) for v in values) * 1e-6
+    return 0 if abs(change) <= max(noise * 0.7, floor) else 1 if change > 0 else -1

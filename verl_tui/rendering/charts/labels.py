@@ -1,0 +1,453 @@
+"""The words of a chart: its title row and its axes, as rows of styled text."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from itertools import chain, cycle
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from verl_tui.rendering.charts.braille import join
+from verl_tui.rendering.charts.downsample import TREND_POINTS, turn, value_at
+from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
+from verl_tui.rendering.text.numbers import compact, told_apart
+from verl_tui.rendering.text.printable import middle, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.braille import Glyph, Text
+    from verl_tui.rendering.charts.chart_data import Axis, ChartData, Line
+
+
+_Parts = list[tuple[str, str]]
+"""Texts with their roles."""
+_READING = 10
+"""Cells kept for value and trend in a chart of one row."""
+_OF = " of "
+_LEAST_NAME = 6
+"""Cells below which the name of a run says nothing."""
+_ENOUGH, _LEAST_LETTERS = 16, 3
+"""Cells of a name in the legend that are enough beside a note, and those that are better than no
+name.
+"""
+_STAMP = 18
+"""Cells from one letter on a line to its next."""
+_UNITS = 56
+"""Cells from which on a chart of one row has room for the unit."""
+
+
+class Symbols(NamedTuple):
+    """The glyphs of a chart. They differ from each other, so that colour never has to tell them
+    apart.
+    """
+
+    rising: str = "↑"
+    falling: str = "↓"
+    flat: str = "→"
+    breach: str = "▲"
+    restart: str = "↻"
+    checkpoint: str = "■"
+    points: str = "◆◇◈▫"
+    broken: str = "✗"
+    single: str = "●"
+    cursor: str = "│"
+    ellipsis: str = "…"
+    rule: str = "─"
+    tick: str = "┬"
+    side: str = "│"
+    side_tick: str = "┤"
+    side_right: str = "├"
+    corner: str = "└"
+    focus: str = "▸"
+
+
+UNICODE = Symbols()
+ASCII = Symbols(
+    "^", "v", "=", "^", "R", "#", "o%@&", "!", "*", "|", "~", "-", "+", "|", "+", "+", "+", ">"
+)
+
+
+def fit(text: str, cells: int, symbols: Symbols = UNICODE) -> str:
+    """Return foreign text on one line of at most `cells` cells, what cannot be printed replaced,
+    with an ellipsis.
+    """
+    text = "".join(c if c.isprintable() else "?" for c in text[: 4 * max(0, cells) + 4])
+    if symbols is ASCII:
+        text = text.encode("ascii", "replace").decode()
+    if cell_len(text) <= cells:
+        return text
+    return set_cell_size(text, cells - 1).rstrip() + symbols.ellipsis if cells > 0 else ""
+
+
+def value_text(value: float, unit: str) -> str:
+    """Write a value with its unit."""
+    return compact(value) + ("" if not unit else unit if unit == "%" else f" {unit}")
+
+
+def title_row(
+    data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
+) -> Text:
+    """Write name, value and trend at the left, the key or the legend at the right, as far as they
+    fit.
+
+    With a cursor the values are those at its step: of several runs in the legend, as many as fit.
+    """
+    mark = f"{symbols.focus} " if focus else ""
+    reading, side = _runs_read(data, width - len(mark), cursor, symbols)
+    reading = reading or _fitting(data, width, cursor, symbols)
+    used = _cells(reading)
+    name = mark + fit(data.title, max(0, width - used - len(mark) - (2 if used else 0)), symbols)
+    parts = [(name, "focused" if focus else "title")]
+    if (whose := _whose(data, width - used - cell_len(name) - 2, symbols)) and not any(
+        line.sign for line in data.lines
+    ):
+        parts.append((whose, "trend"))
+    if reading:
+        parts += [("  ", ""), *reading] if len(name) > len(mark) else reading
+    room = width - _cells(parts)
+    for aside in [side] if side else _sides(data, cursor, symbols, room - 2):
+        if _cells(aside) + 2 <= room:
+            parts += [(" " * (room - _cells(aside)), ""), *aside]
+            break
+    if room < 0:
+        parts = [(fit("".join(text for text, _ in parts), width, symbols), "value")]
+    return tuple((text, style) for text, style in parts if text)
+
+
+def _sides(data: ChartData, cursor: int | None, symbols: Symbols, room: int) -> Iterator[_Parts]:
+    """Yield what may stand at the right, from what is wanted most to what needs the least room."""
+    notes = [(fit(note, len(note), symbols), "target") for note in data.notes]
+    for note in notes[:1]:
+        left = room - _cells([note]) - 2
+        yield from (
+            [note, ("  ", ""), *side] for side in _named(data, cursor, symbols, _ENOUGH, left)
+        )
+    yield from ([note] for note in notes)
+    yield from _named(data, cursor, symbols, _LEAST_LETTERS, room)
+
+
+def _named(
+    data: ChartData, cursor: int | None, symbols: Symbols, least: int, room: int
+) -> list[_Parts]:
+    """Return the legend with names as long as fit, but of `least` cells; where there is no legend
+    the key.
+    """
+    if not _legend(data, cursor, symbols, least):
+        return [[(fit(data.key, len(data.key), symbols), "key")]] if data.title != data.key else []
+    longest = max(cell_len(line.label) for line in data.all_lines)
+    sizes = range(max(longest, least), least - 1, -1)
+    at = bisect_left(sizes, -room, key=lambda cells: -_cells(_legend(data, cursor, symbols, cells)))
+    return [_legend(data, cursor, symbols, cells) for cells in sizes[at : at + 1]]
+
+
+def _runs_read(
+    data: ChartData, width: int, cursor: int | None, symbols: Symbols
+) -> tuple[_Parts, _Parts]:
+    """Return where the cursor is, and what several runs are there, as many as fit; nothing where
+    not even one does.
+    """
+    runs = sorted(
+        (line for line in data.lines if line.sign and line.kind == "line"),
+        key=lambda line: line.sign,
+    )
+    main = data.main
+    if cursor is None or main is None or len(runs) < 2:
+        return [], []
+    own = value_at(main.points, cursor)
+    at = [(f"@ {data.axis.read(own[0] if own else cursor)}", "cursor")]
+    bare = (
+        _values(runs, main, count, gap, cursor, symbols)
+        for count in range(len(runs), 0, -1)
+        for gap in ("  ", " ")
+    )
+    room = width - cell_len(data.title) - _cells(at) - 4
+    named = _named(data, cursor, symbols, _LEAST_LETTERS, room)
+    side = next((side for side in chain(named, bare) if _cells(side) <= room), [])
+    return (at, side) if side else ([], [])
+
+
+def _values(
+    runs: Sequence[Line], main: Line, count: int, gap: str, cursor: int, symbols: Symbols
+) -> _Parts:
+    """Write values of so many runs behind their letters, the shown one's among them."""
+    kept = [main, *(line for line in runs if line is not main)][:count]
+    side: _Parts = []
+    for line in (line for line in runs if line in kept):
+        found = value_at(line.points, cursor)
+        side += [
+            (gap if side else "", ""),
+            (f"{line.sign} {compact(found[1]) if found else '-'}", line.role),
+        ]
+    return side if len(kept) == len(runs) else [*side, (f" {symbols.ellipsis}", "key")]
+
+
+def _whose(data: ChartData, room: int, symbols: Symbols) -> str:
+    """Return whose metric it is, empty where there is no room to name it."""
+    name = middle(data.run, min(room - len(_OF), cell_len(data.run)), ascii_only=symbols is ASCII)
+    return _OF + name if data.run and room - len(_OF) >= _LEAST_NAME else ""
+
+
+def _cells(parts: Iterable[tuple[str, str]]) -> int:
+    return sum(cell_len(text) for text, _ in parts)
+
+
+def one_line(
+    data: ChartData, width: int, cursor: int | None, symbols: Symbols, *, focus: bool = False
+) -> Text:
+    """Write a whole chart in one row: name, sparkline, value and trend; charts of one width stand
+    in columns.
+    """
+    told = data if width >= _UNITS else replace(data, unit="")
+    reading = _reading(told, cursor, symbols) or [(fit(data.empty, width // 2, symbols), "key")]
+    used = max(_READING, sum(cell_len(text) for text, _ in reading))
+    name_width = min(18, width // 3)
+    room = width - name_width - used - 2
+    if room < 4:
+        return title_row(data, width, cursor, symbols, focus=focus)
+    name = (f"{symbols.focus} " if focus else "") + data.title
+    # Keys end with what tells them apart, words do not.
+    keyed = "/" in data.title
+    name = (
+        middle(name, name_width, ascii_only=symbols is ASCII)
+        if keyed
+        else fit(name, name_width, symbols)
+    )
+    spark = spark_row(data, room, symbols)
+    gap = width - name_width - 1 - room - sum(cell_len(text) for text, _ in reading)
+    title = (set_cell_size(name, name_width + 1), "focused" if focus else "title")
+    return (title, *spark, (" " * gap, ""), *reading)
+
+
+def spark_row(data: ChartData, width: int, symbols: Symbols) -> Text:
+    """Write the chart's main line as a sparkline of exactly `width` cells, with marks where a
+    breach began.
+    """
+    line = data.main
+    if line is None:
+        return ((" " * width, ""),)
+    zoom = {"first_step": data.first_step, "last_step": data.last_step}
+    text = sparkline(line.points, width, **zoom, ascii_only=symbols is ASCII).ljust(width)
+    cells = [(c, "odd" if c == BROKEN else line.role) for c in text]
+    for mark in data.marks:
+        column = (
+            spark_column(line.points, width, mark.step, **zoom) if mark.role == "breach" else None
+        )
+        if column is not None:
+            cells[column] = (symbols.breach, "breach")
+    return join(cells)
+
+
+def beyond(target: float, scale: Scale, cells: int, symbols: Symbols) -> str:
+    """Write which way a target lies that the y axis does not reach, and its value where there is
+    room.
+    """
+    arrow = symbols.rising if target > scale.hi else symbols.falling
+    text = arrow + compact(target)
+    return text if len(text) * 4 <= cells else arrow[:cells]
+
+
+def sentences(text: str, width: int, rows: int, symbols: Symbols) -> list[Text]:
+    """Write sentences, a line each, in the middle of `rows` rows; what does not fit is wrapped,
+    then left out.
+    """
+    lines = [
+        line
+        for one in text.split("\n")
+        for line in wrapped(one, width, ascii_only=symbols is ASCII)
+    ]
+    if len(lines) > rows:
+        lines = (
+            [*lines[: rows - 1], fit(lines[rows - 1] + " " * width, width - 1, symbols)]
+            if rows
+            else []
+        )
+    above = (rows - len(lines)) // 2
+    filled = [""] * above + lines + [""] * (rows - above - len(lines))
+    return [
+        ((set_cell_size(" " * ((width - cell_len(line)) // 2) + line, width), "key"),)
+        for line in filled
+    ]
+
+
+def _reading(data: ChartData, cursor: int | None, symbols: Symbols) -> _Parts:
+    line = data.main
+    if line is None or not line.points.steps:
+        return []
+    if cursor is not None:
+        found = value_at(line.points, cursor)
+        text = value_text(found[1], data.unit) if found else "-"
+        return [(text, "cursor"), (f" @ {data.axis.read(found[0] if found else cursor)}", "cursor")]
+    stop = len(line.points.steps) if data.end is None else bisect_right(line.points.steps, data.end)
+    if not stop:
+        return []
+    last = line.points.values[stop - 1]
+    reading = [(value_text(last, data.unit), "value" if isfinite(last) else "odd")]
+    way = turn(line.points.values[max(0, stop - TREND_POINTS) : stop])
+    if way is not None:
+        reading.append((f" {(symbols.flat, symbols.rising, symbols.falling)[way]}", "trend"))
+    return reading
+
+
+def _fitting(data: ChartData, width: int, cursor: int | None, symbols: Symbols) -> _Parts:
+    """Return the reading, without its unit where that makes room for a name cut short or a target
+    left unsaid.
+    """
+    whole, bare = (_reading(told, cursor, symbols) for told in (data, replace(data, unit="")))
+    least, most = (
+        width - cell_len(data.title) - 2 - sum(cell_len(text) for text, _ in one)
+        for one in (whole, bare)
+    )
+    note = min((len(note) + 2 for note in data.notes), default=0)
+    return bare if least < 2 or least < note <= most else whole
+
+
+def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int) -> _Parts:
+    legend: _Parts = []
+    # Runs stand in the order of their letters, whichever of them is shown.
+    known = sorted(signs(data, symbols), key=lambda pair: pair[0].sign or "~")
+    for line, sign in known if _several(data) or cursor is not None else ():
+        if sign:
+            found = value_at(line.points, cursor) if cursor is not None else None
+            value = (" right" if line.right else "") + (f" {compact(found[1])}" if found else "")
+            legend.append(
+                (
+                    f"{'  ' if legend else ''}{sign} {_short(line, letters, symbols)}{value}",
+                    line.role,
+                )
+            )
+    return legend
+
+
+def _short(line: Line, cells: int, symbols: Symbols) -> str:
+    """Return a line's name in little room: names of runs differ at their ends."""
+    return (
+        middle(line.label, cells, ascii_only=symbols is ASCII)
+        if line.sign
+        else fit(line.label, cells, symbols)
+    )
+
+
+def _several(data: ChartData) -> bool:
+    kinds = [line.kind for line in data.all_lines]
+    return len(set(kinds)) < len(kinds)
+
+
+def signs(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
+    """Return each line with what tells it from the others: the letter at its end, the marker of its
+    points.
+
+    The only line of a chart has no letter.
+    """
+    lines = data.all_lines
+    alone = sum(line.kind == "line" for line in lines) == 1
+    letters, markers = cycle("abcdefghijklmnopqrstuvwxyz"), cycle(symbols.points)
+    return [
+        (
+            line,
+            line.sign
+            or (next(markers) if line.kind == "points" else "" if alone else next(letters)),
+        )
+        for line in lines
+    ]
+
+
+def layered(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
+    """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
+    is on top.
+    """
+    return sorted(
+        signs(data, symbols), key=lambda pair: bool(pair[0].sign) and pair[0] is data.main
+    )
+
+
+def stamps(sign: str, cells: int) -> range:
+    """Return the cells at which a letter stands on its line, so that lines are told apart without
+    colours.
+
+    Letters next to each other in the alphabet stand three cells apart.
+    """
+    return range(ord(sign) * 3 % _STAMP, cells, _STAMP) if sign else range(0)
+
+
+def gutter(scale: Scale | None, height: int, symbols: Symbols) -> list[Text]:
+    """Write the y axis of `height` rows: numbers at its ends, and between where there is room."""
+    labels = _row_labels(scale, height)
+    width = max([len(text) for text in labels.values()], default=0)
+    return [
+        (
+            (
+                labels.get(y, "").rjust(width)
+                + (symbols.side_tick if y in labels else symbols.side),
+                "axis",
+            ),
+        )
+        for y in range(height)
+    ]
+
+
+def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) -> list[Text]:
+    """Write the y axis at the right, in the colour of what it is of."""
+    labels = _row_labels(scale, height)
+    width = max([len(text) for text in labels.values()], default=0)
+    return [
+        (
+            (symbols.side_right if y in labels else symbols.side, "axis"),
+            (labels.get(y, "").ljust(width), role),
+        )
+        for y in range(height)
+    ]
+
+
+def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
+    """Return the numbers of a y axis by row."""
+    rows = tick_rows(scale, height) if scale else {}
+    return {row: text for row, text in zip(rows, told_apart([*rows.values()]), strict=True) if text}
+
+
+def tick_rows(scale: Scale, height: int) -> dict[int, float]:
+    """Return the rows to be labelled and their values: both ends, round values in between if they
+    do not crowd.
+    """
+    if height < 2:
+        return {0: scale.hi} if height else {}
+    rows = {0: scale.hi, height - 1: scale.lo}
+    values = scale.ticks(max(3, height // 4)) if height >= 5 else []
+    for value in values:
+        row = round((1 - scale.fraction(value)) * (height - 1))
+        if all(abs(row - other) >= 2 for other in rows):
+            rows[row] = value
+    return rows
+
+
+def axis_rows(
+    axis: Axis, window: Window, width: int, rows: int, marks: Mapping[int, Glyph], symbols: Symbols
+) -> list[Text]:
+    """Write the x axis in one or two rows of `width` cells: rule with ticks and marks, and the
+    steps.
+
+    In one row the steps stand on the rule, except where they would meet a mark.
+    """
+    rule = [(symbols.rule, "axis")] * width
+    text = [(" ", "axis")] * width if rows > 1 else rule
+    free = 0
+    for step in window.ticks(10, time=axis.time, zero=axis.zero):
+        label = axis.write(step)
+        cell = window.column(step) // 2
+        start = max(0, min(cell - len(label) // 2, width - len(label)))
+        cells = range(start, start + len(label))
+        if start < free or cells.stop > width or (rows == 1 and any(c in marks for c in cells)):
+            continue
+        if rows > 1:
+            rule[min(cell, width - 1)] = (symbols.tick, "axis")
+        text[start : cells.stop] = [(c, "axis") for c in label]
+        free = cells.stop + 1
+    if rows > 1 and width - free > len(axis.label) + 1:
+        text[width - len(axis.label) :] = [(c, "key") for c in axis.label]
+    for cell, mark in marks.items():
+        rule[cell] = (mark.text, mark.style)
+    return [join(rule), join(text)][:rows]

@@ -1,0 +1,84 @@
+"""What the signs and lines of a chart mean, shown by the very signs and lines that charts are drawn
+with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.charts.braille import Layer, compose
+from verl_tui.rendering.charts.labels import ASCII, UNICODE
+from verl_tui.rendering.charts.line_styles import STROKES, strokes
+from verl_tui.rendering.session.selection import LETTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CELLS = 7
+"""Cells of a straight line that is shown: enough to see its dashes."""
+_CURVE = (3, 2, 1, 1, 2, 1)
+"""Dot rows of a curve that is shown."""
+
+
+class Entry(NamedTuple):
+    """A sign, and what it means."""
+
+    sign: str
+    means: str
+    faint: bool = False
+
+
+SIGNS = {
+    "points": "validation: one sign for each metric",
+    "breach": "a finding began at this step",
+    "restart": "the training was started again here",
+    "checkpoint": "checkpoint",
+    "broken": "NaN or infinity",
+    "single": "the only value so far",
+    "rising falling flat": "beside the value: the trend of the last ones",
+    "rising falling": "at the edge: values or a target beyond the y axis",
+    "cursor": "the cursor",
+    "focus": "the chart that keys are meant for",
+}
+"""Names of `Symbols` that speak for nothing by themselves, and what they mean."""
+LINES = {
+    "band": "where the healthy range ends",
+    "target": "a target of the configuration",
+    "restart": "the step of a restart",
+}
+"""Roles of straight lines, and what they mean."""
+
+
+def legend(*, ascii_only: bool) -> Iterator[Entry]:
+    """Yield every sign of a chart."""
+    symbols = ASCII if ascii_only else UNICODE
+    for names, means in SIGNS.items():
+        yield Entry(" ".join(" ".join(getattr(symbols, name)) for name in names.split()), means)
+    for role, means in LINES.items():
+        stroke = STROKES[role]
+        small = _row(strokes(role, 1 if stroke.upright else _CELLS, 1, [1]), ascii_only=ascii_only)
+        yield Entry(small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}", means)
+    curve, shade = (Layer(len(_CURVE) // 2, 1) for _ in range(2))
+    curve.line([(y, y) for y in _CURVE])
+    shade.shade([(0, 3)] * len(_CURVE))
+    yield Entry(
+        _row(curve, ascii_only=ascii_only),
+        "values as they are, faint behind the smoothed ones",
+        faint=True,
+    )
+    if not ascii_only:  # there is no shading in ASCII
+        yield Entry(_row(shade, ascii_only=False), "from the least to the greatest value of a step")
+        dense = Layer(len(_CURVE) // 2, 1)
+        dense.shade([(0, 3)] * len(_CURVE), 2)
+        yield Entry(
+            _row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95 %"
+        )
+    yield Entry(
+        f"{LETTERS[0]} {LETTERS[1]}", "on a line: the run that has this letter in the run list"
+    )
+
+
+def _row(layer: Layer, *, ascii_only: bool) -> str:
+    """Return the only row of a picture."""
+    (row,) = compose([layer], ascii_only=ascii_only)
+    return "".join(text for text, _ in row)

@@ -1,0 +1,45 @@
+"""The straight lines of a chart: each looks unlike the others, so that colour never has to tell
+them apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.charts.braille import Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Stroke(NamedTuple):
+    """How a line is broken up: of each `period` dots the first `dots` are drawn."""
+
+    period: int
+    dots: int
+    large: str
+    """Style of plotext's that it has in the large chart."""
+    sign: str
+    """What that looks like."""
+    upright: bool = False
+
+
+STROKES = {
+    "band": Stroke(2, 1, "double", "═"),
+    "target": Stroke(8, 6, "heavy", "━"),
+    "restart": Stroke(2, 1, "dotted", "┊", upright=True),
+}
+"""By role."""
+
+
+def strokes(role: str, width: int, height: int, places: Iterable[int]) -> Layer:
+    """Return a layer of `width` x `height` cells with the lines of a role at these dot rows, or
+    columns if upright.
+    """
+    stroke, layer = STROKES[role], Layer(width, height, role, backdrop=True)
+    length = height * 4 if stroke.upright else width * 2
+    for place in places:
+        for at in range(length):
+            if at % stroke.period < stroke.dots:
+                layer.dot(*((place, at) if stroke.upright else (at, place)))
+    return layer

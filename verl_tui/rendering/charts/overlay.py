@@ -1,0 +1,99 @@
+"""The same metric of the selected runs, laid over a chart of the shown run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verl_tui.indicators import factor
+from verl_tui.metrics import describe
+from verl_tui.rendering.charts.chart_data import Line
+from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.session.selection import LETTERS, apart
+from verl_tui.rendering.text.run_colours import RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.rendering.charts.chart_data import ChartData, Points
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+_OTHER = "*"
+"""Marks the shown run's line where it is not selected itself."""
+
+
+def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> ChartData:
+    """Return what a chart is told, with the lines of the selected runs; nothing changes while fewer
+    than two are.
+
+    Lines run over steps, over the time of day, or over the time since each run's own beginning.
+
+    Args:
+        data: The chart of the shown run.
+        indicator: What the metric means, whatever another framework calls it; None where only its
+            key is known.
+        view: What there is.
+        axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
+    """
+    shown, main = view.run, data.main
+    found = list(others(data, indicator, view, axis))
+    if shown is None or main is None or not found:
+        return data
+    runs = [shown, *(run for run in view.selected if run is not shown)]
+    names = dict(zip((run.name for run in runs), apart([run.name for run in runs]), strict=True))
+    lines = [_marked(Line(points), run, view, names) for run, _, points in found]
+    points = [line for line in data.lines if line.kind == "points"]
+    # Of validations the first must do: more markers than that among so many lines would tell
+    # nothing.
+    return replace(data, lines=(_marked(main, shown, view, names), *lines, *points[:1]), right=None)
+
+
+def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:
+    """Return the series of another run that means the same, None where it has none or counts it in
+    another way.
+    """
+    if indicator is not None and run.indicators.get(indicator) == key:
+        found = other.indicators.get(indicator)
+        if found is None or factor(indicator, found) != factor(indicator, key):
+            return None
+    else:
+        found = key
+    units = {describe(one).unit for one in (key, found)} - {""}
+    return other.series(found) if len(units) < 2 else None
+
+
+def others(
+    data: ChartData, indicator: str | None, view: View, axis: str
+) -> Iterator[tuple[Run, Series, Points]]:
+    """Yield the other selected runs that have the same metric, with its series as it is and along
+    the x axis.
+
+    Args:
+        data: The chart of the shown run.
+        indicator: What the metric means.
+        view: What there is.
+        axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
+    """
+    shown, main, selected = view.run, data.main, view.selected
+    if shown is None or main is None or main.kind != "line" or len(selected) < 2:
+        return
+    for run in selected:
+        series = counterpart(shown, data.key, indicator, run) if run is not shown else None
+        if series is None:
+            continue
+        along = on_axis(run, axis if data.axis.time else "step")
+        if along.problem is not None:
+            continue
+        # Beginnings are laid over each other; times of day and steps are what they are.
+        points = along.points(series, data.axis.zero - along.axis.zero if axis == "relative" else 0)
+        if len(points.steps):
+            yield run, series, points
+
+
+def _marked(line: Line, run: Run, view: View, names: dict[str, str]) -> Line:
+    place = view.selection.place(run.name)
+    if place is None:
+        return replace(line, label=names[run.name], sign=_OTHER)
+    return replace(line, role=RUNS[place], label=names[run.name], sign=LETTERS[place])

@@ -1,0 +1,339 @@
+"""Which charts a run gets, and what each is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from verl_tui.health.limits import response_limit
+from verl_tui.indicators import INDICATORS, factor, validation_keys
+from verl_tui.metrics import describe, family, place, shown
+from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
+from verl_tui.rendering.charts.overlay import overlaid
+from verl_tui.rendering.charts.x_axes import AXES, on_axis
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.runs.time.rates import generation_latency, steps_per_minute
+from verl_tui.runs.views.checkpoints import checkpoints
+from verl_tui.runs.views.targets import reached
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.distributions import Spread
+    from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.rendering.charts.x_axes import Along
+    from verl_tui.rendering.charts.zoom_window import Span
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+DEFAULT_ORDER = (
+    "reward", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy", "response_length", "grad_norm",
+    "clip_fraction", "throughput", "reward_std", "step_time", "generation_time", "truncated_share", "engine_mismatch",
+    "gpu_utilization", "gpu_memory", "log_prob",
+)  # fmt: skip
+"""Indicators in the order of showing: what tells of learning first, then of stability, then of
+speed.
+"""
+_GROUPS = (
+    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput", "timing", "engine",
+    "async", "memory", "system", "data", "other",
+)  # fmt: skip
+_SOLE_VALIDATIONS = 3
+"""Validation metrics that are drawn as points in the reward chart; more would hide each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How charts are drawn."""
+
+    axis: str = "step"
+    """`step`, `time` or `relative`."""
+    log_y: bool = False
+    usual_y: bool = False
+    """Whether outliers are left out of the y axis."""
+    smoothing: float = 0.0
+    span: Span | None = None
+    """The steps that are shown, None for all."""
+
+    def next_axis(self) -> Look:
+        """Return the look with the next kind of x axis."""
+        return replace(self, axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
+
+    def words(self, run: Run | None = None) -> Iterable[str]:
+        """Yield what differs from the usual look, for people."""
+        if self.axis != "step":
+            along = on_axis(run, self.axis) if run is not None else None
+            if along is None or along.problem is None:
+                yield f"x: {self.axis}" + (
+                    ", reckoned" if along is not None and along.reckoned else ""
+                )
+            else:
+                yield f"x: step, {along.problem}"
+        if self.log_y:
+            yield "log y"
+        if self.usual_y:
+            yield "y without outliers"
+        if self.span is not None and run is not None and (whole := run.reach) is not None:
+            first, last = self.span.shown(whole)
+            yield f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
+        if self.smoothing:
+            yield f"smoothing {self.smoothing:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One chart: the metric, and what is drawn with it."""
+
+    key: str
+    """The log's own key."""
+    label: str
+    unit: str = ""
+    indicator: str | None = None
+    envelope: tuple[str, str] | None = None
+    """Keys of the least and the greatest."""
+    points: tuple[str, ...] = ()
+    """Keys of validation metrics, drawn as points."""
+    spread: Spread | None = None
+    """The distribution that the metric is of."""
+
+    def shows(self, key: str) -> bool:
+        """Tell whether a metric is in this chart."""
+        if self.spread is not None and key in self.spread.parts:
+            return True
+        return key == self.key or key in (self.envelope or ()) or key in self.points
+
+    def matches(self, filter_: str) -> bool:
+        """Tell whether key or label contain a text; case does not matter."""
+        wish = filter_.lower()
+        told = (self.key, self.label, *(self.spread.parts if self.spread is not None else ()))
+        return any(wish in one.lower() for one in told)
+
+
+def plan(
+    run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()
+) -> tuple[Plan, ...]:
+    """Return the charts of a run: the wanted ones, else the indicators, then all other metrics by
+    group.
+
+    Args:
+        run: The run.
+        wanted: Indicator ids or metric keys to begin with; the usual indicators where empty.
+        filter_: Keeps only charts whose key or label contains it.
+        pins: Metric keys that come before all others.
+    """
+    named = {key: name for name, key in run.indicators.items()} if pins else {}
+    keys = shown(run.metrics)
+    lines = {part: spread.line for spread in run.spreads.values() for part in spread.parts}
+    validations = tuple(validation_keys(keys))
+    families = _families(keys)
+    plans: list[Plan] = []
+    for one in (*(named.get(key, key) for key in pins), *(wanted or DEFAULT_ORDER)):
+        name = lines.get(one, one)
+        key = run.indicators.get(name, name if name in keys else None)
+        if key is not None and not any(found.shows(key) for found in plans):
+            points = validations[:_SOLE_VALIDATIONS] if name == "reward" else ()
+            plans.append(_plan(run, key, name if name in INDICATORS else None, families, points))
+    rest = [key for key in keys if not any(found.shows(key) for found in plans)]
+    rest += [key for key in validations if key not in rest]
+    rest.sort(key=lambda key: (_GROUPS.index(describe(key).group), place(key)))
+    for key in rest:
+        if not any(found.key == key or key in (found.envelope or ()) for found in plans):
+            plans.append(_plan(run, key, None, families, ()))
+    if filter_:
+        plans = [found for found in plans if found.matches(filter_)]
+    return tuple(plans)
+
+
+def unknown(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
+    """Yield a sentence for each wanted chart that is neither an indicator nor a metric of any run.
+
+    Not for names with a slash: they are the log's own, of metrics that may be yet to come or of
+    other trainings.
+    """
+    keys = {key for run in runs for key in run.keys}
+    for name in wanted if keys else ():
+        if "/" not in name and name not in INDICATORS and name not in keys:
+            near = get_close_matches(name, [*INDICATORS, *keys], 1)
+            meant = f"; did you mean {one_line(near[0])}?" if near else ""
+            yield f"charts in the configuration: nothing is called {one_line(name)}{meant}"
+
+
+def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
+    families: dict[str, dict[str, str]] = {}
+    for key in keys:
+        if (found := family(key)) is not None:
+            families.setdefault(found[0], {})[found[1]] = key
+    return families
+
+
+def alone(run: Run, key: str, label: str = "") -> Plan:
+    """Return the chart of a metric without what others of its name are drawn with; it has its
+    distribution still.
+    """
+    metric, spread = describe(key), run.spreads.get(key)
+    indicator = next((name for name, of in run.indicators.items() if of == key), None)
+    return Plan(key, label or _label(key, spread), metric.unit, indicator, spread=spread)
+
+
+def _label(key: str, spread: Spread | None) -> str:
+    return describe(spread.stem if spread is not None else key).label
+
+
+def _plan(
+    run: Run,
+    key: str,
+    indicator: str | None,
+    families: dict[str, dict[str, str]],
+    points: tuple[str, ...],
+) -> Plan:
+    metric = describe(key)
+    found = family(key)
+    parts = families.get(found[0], {}) if found else {}
+    whole = parts.keys() >= {"mean", "min", "max"}
+    if whole and indicator is None:
+        key = parts["mean"]
+    envelope = (parts["min"], parts["max"]) if whole and key == parts["mean"] else None
+    spread = run.spreads.get(key)
+    label = INDICATORS[indicator].label if indicator is not None else _label(key, spread)
+    return Plan(key, label, metric.unit, indicator, envelope, points, spread)
+
+
+def chart_data(found: Plan, view: View, look: Look) -> ChartData:
+    """Return what a chart is told about the shown run."""
+    run = view.run
+    assert run is not None
+    axis, own = on_axis(run, look.axis), run.series(found.key)
+
+    def along(step: int) -> int | None:
+        return axis.place(own, step) if own is not None else None
+
+    target, notes = _target(found, view)
+    ends = _ends(run, own, look) if own is not None else (None, None)
+    data = ChartData(
+        key=found.key,
+        label=found.label,
+        unit=found.unit,
+        lines=tuple(_lines(found, run, axis)),
+        envelope=_envelope(found, run, axis),
+        spread=_spread(found, run, axis),
+        band=_band(found, view),
+        target=target,
+        notes=notes or _rate(found, run),
+        marks=tuple(
+            Mark(at, mark.role)
+            for mark in _marks(found, view)
+            if (at := along(mark.step)) is not None
+        ),
+        cursor=None if view.cursor is None else along(view.cursor),
+        axis=axis.axis,
+        log_y=look.log_y,
+        usual_y=look.usual_y,
+        first_step=ends[0],
+        last_step=ends[1],
+        end=None if run.end is None else along(run.end),
+        smoothing=look.smoothing,
+    )
+    return overlaid(data, found.indicator, view, look.axis)
+
+
+def _lines(found: Plan, run: Run, axis: Along) -> Iterator[Line]:
+    """Yield the metric itself, then what is drawn as points with it."""
+    if (series := run.series(found.key)) is not None:
+        yield Line(axis.points(series), label=found.label)
+    for number, key in enumerate(found.points):
+        if (series := run.series(key)) is not None:
+            role = "validation" if not number else f"line-{number + 1}"
+            yield Line(axis.points(series), "points", role, describe(key).label)
+
+
+def _envelope(found: Plan, run: Run, axis: Along) -> tuple[Points, Points] | None:
+    """Return the least and the greatest around the metric, None where it has none."""
+    low, high = (run.series(key) for key in found.envelope or ("", ""))
+    return (axis.points(low), axis.points(high)) if low is not None and high is not None else None
+
+
+def _spread(found: Plan, run: Run, axis: Along) -> tuple[Points, ...]:
+    """Return the quantiles of the distribution that the metric is of, none where it is of none."""
+    series = [run.series(key) for key in found.spread.quantiles] if found.spread is not None else []
+    return tuple(axis.points(one) for one in series if one is not None)
+
+
+def with_right(data: ChartData, other: ChartData) -> ChartData:
+    """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
+    if other.main is None:
+        return data
+    sign = (
+        "r" if any(one.sign for one in data.lines) else ""
+    )  # runs laid over each other have letters of their own
+    line = replace(other.main, role="right", right=True, label=other.title, sign=sign)
+    lines = tuple(replace(one, label=one.label or data.title) for one in data.lines)
+    breaches = tuple(
+        mark for mark in other.marks if mark.role == "breach" and mark not in data.marks
+    )
+    right = replace(
+        other, lines=(line,), envelope=None, spread=(), band=(None, None), target=None, marks=()
+    )
+    return replace(data, lines=lines, right=right, marks=data.marks + breaches)
+
+
+def _ends(run: Run, own: Series, look: Look) -> tuple[int | None, int | None]:
+    """Return the ends of the zoom along the x axis; None where the data's own hold."""
+    whole = run.reach
+    if look.span is None or whole is None:
+        return None, None
+    axis = on_axis(run, look.axis)
+    first, last = look.span.shown(whole)
+    return axis.edge(own, first), None if last >= whole[1] else axis.edge(own, last)
+
+
+def _band(found: Plan, view: View) -> tuple[float | None, float | None]:
+    """Return the guide's healthy band, which may depend on the run."""
+    if found.indicator is None or view.run is None:
+        return (None, None)
+    guide = view.monitor.guide
+    limit = response_limit(view.run, guide).value if found.indicator == "response_length" else None
+    return guide.band(found.indicator, view.run.dialect, limit) or (None, None)
+
+
+def _target(found: Plan, view: View) -> tuple[float | None, tuple[str, ...]]:
+    """Return what the metric is to reach in the key's own values, and whether it did, in words."""
+    run, wanted = view.run, view.monitor.config.targets
+    name = next(
+        (name for name in (found.indicator, found.key, *found.points) if name in wanted), None
+    )
+    if name is None and found.points and "validation" in wanted:
+        name = "validation"  # drawn as points into the reward's chart
+    if run is None or name is None:
+        return None, ()
+    at = reached(run, name, wanted[name])
+    said = f"target {compact(wanted[name])}"
+    notes = (said,) if at is None else (f"{said} reached at step {at.step}", f"{said} @ {at.step}")
+    return wanted[name] * factor(name, found.key), notes
+
+
+def _rate(found: Plan, run: Run) -> tuple[str, ...]:
+    """Return what the times in a chart come to: steps per minute, the 95th percentile of
+    generation.
+    """
+    if found.indicator == "step_time" and (rate := steps_per_minute(run)) is not None:
+        return (f"{compact(rate.value)} {rate.unit}",)
+    if found.indicator == "generation_time" and (latency := generation_latency(run)) is not None:
+        return (f"p95 {compact(latency.value)} {latency.unit}",)
+    return ()
+
+
+def _marks(found: Plan, view: View) -> tuple[Mark, ...]:
+    assert view.run is not None
+    breaches = {
+        finding.since_step
+        for finding in view.verdict.findings
+        if finding.since_step is not None and finding.key is not None and found.shows(finding.key)
+    }
+    return (
+        *(Mark(step, "checkpoint") for step in sorted(checkpoints(view.run))),
+        *(Mark(mark.step, "restart") for mark in view.run.restarts),
+        *(Mark(step, "breach") for step in sorted(breaches)),
+    )

@@ -1,0 +1,369 @@
+"""Draws a chart as rows of styled text; knows data and size, nothing of the screen."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.charts import braille
+from verl_tui.rendering.charts.braille import Glyph, Layer, Text
+from verl_tui.rendering.charts.cache import Remembered, extent, window_of
+from verl_tui.rendering.charts.downsample import Columns, beyond_edge
+from verl_tui.rendering.charts.labels import (
+    ASCII,
+    UNICODE,
+    Symbols,
+    axis_rows,
+    beyond,
+    gutter,
+    layered,
+    one_line,
+    right_gutter,
+    sentences,
+    spark_row,
+    stamps,
+    title_row,
+)
+from verl_tui.rendering.charts.line_styles import strokes
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.axes import Scale, Window
+    from verl_tui.rendering.charts.braille import Run
+    from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark, Points
+
+_APART = 3
+"""Cells from one sign of a point to the next."""
+_ENVELOPE_FROM = 6
+"""Rows of the plot from which on there is room for the least and the greatest beside the mean."""
+_AXIS_FROM = 24
+"""Narrower charts have no y axis."""
+_DENSE = 2
+"""Dots from one to the next in the shade of the middle half; others are four apart."""
+_LOOK_BACK = 100
+"""A line that ended in so many values that are no numbers has no sign at its end."""
+_RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
+"""Of several marks in one column the first of these shows."""
+
+
+class Drawing:
+    """Turns data into rows of text, again and again as they grow."""
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        self.symbols = ASCII if ascii_only else UNICODE
+        self.window: Window | None = None
+        """The x axis of the last drawing, None where it had none."""
+        self.left = 0
+        """Columns that the y axis of the last drawing took."""
+        self.remembered = Remembered()
+
+    def rows(
+        self,
+        data: ChartData,
+        width: int,
+        height: int,
+        *,
+        cursor: int | None = None,
+        focus: bool = False,
+    ) -> list[Text]:
+        """Draw a chart of `width` x `height` cells: a title, the plot, and the axes where they
+        fit.
+        """
+        if width < 1 or height < 1:
+            return []
+        self.window = None
+        shown = extent(data)
+        if height == 1:
+            return [one_line(data, width, cursor, self.symbols, focus=focus)]
+        title = title_row(data, width, cursor, self.symbols, focus=focus)
+        if shown is None:
+            return [title, *sentences(data.empty, width, height - 1, self.symbols)]
+        if height == 2:
+            return [title, spark_row(data, width, self.symbols)]
+        rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
+        self.remembered.forget_unused()
+        return rows
+
+    def _plot(
+        self, data: ChartData, shown: tuple[int, int], width: int, height: int, cursor: int | None
+    ) -> list[Text]:
+        """Draw everything below the title."""
+        axes = 0 if height < 3 else 1 if height < 6 else 2
+        height -= axes
+        if (
+            height < _ENVELOPE_FROM or self.symbols is ASCII
+        ):  # shading cannot be told from the curve there
+            data = replace(data, envelope=None, spread=())
+        data = self.remembered.telling(data, *shown)
+        scale = self.remembered.scale(data, *shown)
+        other = (
+            self.remembered.scale(data.right, *shown, right=True)
+            if data.right is not None
+            else None
+        )
+        side: list[Text] = (
+            gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
+        )
+        self.left = len(side[0][0][0]) if side[0] else 0
+        far = self._right(data, other, height) if side[0] else [()] * height
+        cells = width - self.left - sum(len(text) for text, _ in far[0])
+        self.window = window_of(data, shown, cells * 2)
+        picture = _Picture(data, (scale, other), self.window, cells, height, self.symbols)
+        picture.draw(self.remembered)
+        picture.point_at(cursor)
+        rows = [
+            left + dots + right
+            for left, dots, right in zip(side, picture.compose(), far, strict=True)
+        ]
+        marks = axis_marks(data.marks, self.window, cells, self.symbols)
+        for y, row in enumerate(
+            axis_rows(data.axis, self.window, cells, axes, marks, self.symbols)
+        ):
+            corner = ("" if y else self.symbols.corner).rjust(self.left)[: self.left]
+            rows.append(((corner, "axis"), *row))
+        return rows
+
+    def _right(self, data: ChartData, scale: Scale | None, height: int) -> list[Text]:
+        """Write the y axis at the right, if there is one."""
+        main = data.right.main if data.right is not None else None
+        return (
+            right_gutter(scale, height, main.role, self.symbols)
+            if main is not None and scale
+            else [()] * height
+        )
+
+
+def axis_marks(
+    marks: tuple[Mark, ...], window: Window, cells: int, symbols: Symbols
+) -> dict[int, Glyph]:
+    """Return what happened, by cell of the x axis."""
+    glyphs = {
+        "breach": symbols.breach,
+        "restart": symbols.restart,
+        "checkpoint": symbols.checkpoint,
+    }
+    at: dict[int, str] = {}
+    for mark in marks:
+        cell = window.column(mark.step) // 2
+        if 0 <= cell < cells and (cell not in at or _RANK[mark.role] < _RANK[at[cell]]):
+            at[cell] = mark.role
+    return {cell: Glyph(glyphs[role], role) for cell, role in at.items()}
+
+
+class _Picture:
+    """The plot itself, being drawn: layers of dots and the glyphs on top of them."""
+
+    def __init__(
+        self,
+        data: ChartData,
+        scales: tuple[Scale | None, Scale | None],
+        window: Window,
+        cells: int,
+        rows: int,
+        symbols: Symbols,
+    ) -> None:
+        self._data = data
+        self._scale = scales[0]
+        self._scales = scales
+        """The y axes at the left and at the right."""
+        self._window = window
+        self._size = (cells, rows)
+        self._dots = rows * 4
+        self._symbols = symbols
+        self._layers = [Layer(cells, rows)]
+        self._glyphs: dict[int, dict[int, Glyph]] = {}
+
+    def compose(self) -> list[Text]:
+        """Return the rows."""
+        return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
+
+    def draw(self, remembered: Remembered) -> None:
+        """Draw everything but the cursor, from the farthest to the nearest."""
+        self._envelope(remembered)
+        self._spread(remembered)
+        self._band()
+        self._target()
+        self._restarts()
+        for line, sign in layered(self._data, self._symbols):
+            columns = remembered.columns(line.points, self._window)
+            if line.kind == "points":
+                self._points(line, columns, Glyph(sign, line.role))
+            else:
+                self._line(line, columns, remembered)
+            self._beyond(columns, self._scales[line.right], line.role)
+            for x, odd in enumerate(columns.odds):
+                if odd:
+                    self._put(self._dots - 1, x, Glyph(self._symbols.broken, "odd"))
+        self._line_ends()
+
+    def point_at(self, cursor: int | None) -> None:
+        """Draw the cursor at a step."""
+        if cursor is None:
+            return
+        cell = self._window.column(cursor) // 2
+        for y in range(self._size[1]):
+            row = self._glyphs.setdefault(y, {})
+            row[cell] = row[cell]._replace(style="cursor") if cell in row else self._cursor
+        if self._size[1] and not 0 <= cell < self._size[0]:
+            self._glyphs = {
+                y: {x: g for x, g in row.items() if x != cell} for y, row in self._glyphs.items()
+            }
+
+    @property
+    def _cursor(self) -> Glyph:
+        return Glyph(self._symbols.cursor, "cursor", yields=True)
+
+    def _layer(self, style: str, *, backdrop: bool = False) -> Layer:
+        layer = Layer(*self._size, style, backdrop=backdrop)
+        self._layers.append(layer)
+        return layer
+
+    def _put(self, dot: int, column: int, glyph: Glyph) -> None:
+        self._glyphs.setdefault(dot // 4, {})[column // 2] = glyph
+
+    def _runs(
+        self, lows: list[float | None], highs: list[float | None], *, right: bool = False
+    ) -> list[Run | None]:
+        scale = self._scales[right]
+        if scale is None:
+            return [None] * len(lows)
+        tops, bottoms = scale.dots(highs, self._dots), scale.dots(lows, self._dots)
+        return [
+            None if a is None or b is None else (a, b) for a, b in zip(tops, bottoms, strict=True)
+        ]
+
+    def _envelope(self, remembered: Remembered) -> None:
+        if self._data.envelope and self._scale:
+            self._shade(self._data.envelope, "envelope", remembered)
+
+    def _spread(self, remembered: Remembered) -> None:
+        """Draw the quantiles of a distribution: the outer ones faint, the middle half stronger, the
+        median.
+        """
+        if not self._data.spread or not self._scale:
+            return
+        least, lower, middle, upper, most = self._data.spread
+        self._shade((least, most), "envelope", remembered)
+        self._shade((lower, upper), "quartiles", remembered, _DENSE)
+        if self._data.main is None or self._data.main.points.pyramid is not middle.pyramid:
+            columns = remembered.columns(middle, self._window)
+            runs = braille.connect(self._runs(columns.lows, columns.highs), columns.odds)
+            self._layer("quartiles", backdrop=True).line(runs)
+
+    def _shade(
+        self, edges: tuple[Points, Points], role: str, remembered: Remembered, apart: int = 4
+    ) -> None:
+        low, high = (remembered.columns(points, self._window) for points in edges)
+        self._layer(role, backdrop=True).shade(
+            braille.fill_gaps(self._runs(low.lows, high.highs)), apart
+        )
+        self._beyond(Columns(low.lows, high.highs, low.odds), self._scale, role)
+
+    def _beyond(self, columns: Columns, scale: Scale | None, role: str) -> None:
+        """Mark what lies beyond the y axis at its edge."""
+        for x, way in beyond_edge(columns, scale):
+            up = way > 0
+            self._put(
+                0 if up else self._dots - 1,
+                x,
+                Glyph(self._symbols.rising if up else self._symbols.falling, role),
+            )
+
+    def _band(self) -> None:
+        scale = self._scale
+        edges = [
+            edge
+            for edge in self._data.band
+            if scale and edge is not None and scale.lo <= edge <= scale.hi
+        ]
+        if scale and edges:
+            self._layers.append(
+                strokes("band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)])
+            )
+
+    def _target(self) -> None:
+        scale, target = self._scale, self._data.target
+        if scale is None or target is None:
+            return
+        if scale.lo <= target <= scale.hi:
+            self._layers.append(
+                strokes("target", *self._size, [y or 0 for y in scale.dots([target], self._dots)])
+            )
+        else:
+            # At the left: what moves towards its target comes near it at the right.
+            for cell, sign in enumerate(beyond(target, scale, self._size[0], self._symbols)):
+                self._put(
+                    0 if target > scale.hi else self._dots - 1, cell * 2, Glyph(sign, "target")
+                )
+
+    def _restarts(self) -> None:
+        columns = {
+            self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"
+        }
+        if columns:
+            self._layers.append(strokes("restart", *self._size, columns))
+
+    def _line(self, line: Line, columns: Columns, remembered: Remembered) -> None:
+        smooth = 0 < self._data.smoothing < 1
+        runs = braille.connect(
+            self._runs(columns.lows, columns.highs, right=line.right), columns.odds
+        )
+        if smooth:
+            if not line.sign or line is self._data.main:
+                self._layer("raw", backdrop=True).line(runs)
+            average = remembered.columns(
+                remembered.smoothed(line.points, self._data.smoothing), self._window
+            )
+            runs = braille.connect(
+                self._runs(average.lows, average.highs, right=line.right), columns.odds
+            )
+        self._layer(line.role).line(runs)
+        for cell in stamps(line.sign, self._size[0]):
+            if (run := runs[cell * 2]) is not None:
+                self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
+
+    def _points(self, line: Line, columns: Columns, glyph: Glyph) -> None:
+        """Draw points as dots, the newest and as many as stand apart with their sign: more would
+        hide the lines.
+        """
+        layer = self._layer(line.role)
+        runs = self._runs(columns.lows, columns.highs, right=line.right)
+        free = len(runs)
+        for x in range(len(runs) - 1, -1, -1):
+            if (run := runs[x]) is None:
+                continue
+            signed = x // 2 <= free
+            for dot in run:
+                layer.dot(x, dot)
+                if signed:
+                    self._put(dot, x, glyph)
+            free = x // 2 - _APART if signed else free
+
+    def _line_ends(self) -> None:
+        """Mark the ends of several lines by their letters, and a line of one point by a dot that
+        can be seen.
+        """
+        for line, sign in layered(self._data, self._symbols):
+            if line.kind == "line" and sign:
+                self._line_end(line, sign, 2)
+            elif line.kind == "line" and len(line.points.steps) == 1:
+                self._line_end(line, self._symbols.single, 0)
+
+    def _line_end(self, line: Line, text: str, beside: int) -> None:
+        """Put a sign so many dot columns beside the last number in the window, if it is among the
+        last points.
+        """
+        steps, values, window, scale = (
+            line.points.steps,
+            line.points.values,
+            self._window,
+            self._scales[line.right],
+        )
+        stop = bisect_right(steps, window.end)
+        for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
+            if scale and isfinite(values[i]) and steps[i] >= window.start:
+                dot = scale.dots([values[i]], self._dots)[0] or 0
+                column = min(self._size[0] * 2 - 1, window.column(steps[i]) + beside)
+                self._put(dot, column, Glyph(text, line.role))
+                return

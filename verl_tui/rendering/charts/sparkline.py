@@ -1,0 +1,125 @@
+"""Pictures one row high: a sparkline of a series, a gauge of a share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.charts.axes import SINGLE
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.chart_data import Points
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII_BLOCKS = "_.-~=+*#"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+BROKEN = "!"
+"""Stands where a value is no number."""
+
+
+def sparkline(
+    points: Points,
+    width: int,
+    *,
+    first_step: int | None = None,
+    last_step: int | None = None,
+    ascii_only: bool = False,
+) -> str:
+    """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
+    points.
+
+    Each column stands for the same number of steps, a power of two counted from step 0, so that a
+    new point changes only the end of the row. It shows the middle between the least and the
+    greatest value of its steps; `!` where one of them is no number, a space where there is none at
+    all.
+
+    Args:
+        points: The series; nothing is read beyond what its pyramid knows.
+        width: Columns at most.
+        first_step: Where to begin, the first point by default.
+        last_step: Where to end, the last point by default.
+        ascii_only: Write ASCII in place of blocks.
+    """
+    if width < 1 or not points.steps:
+        return ""
+    start, per, count = _window(points, width, first_step, last_step)
+    lows, highs, odds = points.pyramid.query(start * per, per, count)
+    levels = _ASCII_BLOCKS if ascii_only else _BLOCKS
+    heights = _heights(lows, highs, len(levels))
+    glyphs = (" " if height is None else levels[height] for height in heights)
+    return "".join(BROKEN if odd else glyph for glyph, odd in zip(glyphs, odds, strict=True))
+
+
+def spark_column(
+    points: Points,
+    width: int,
+    step: int,
+    *,
+    first_step: int | None = None,
+    last_step: int | None = None,
+) -> int | None:
+    """Return the column of a sparkline that a step falls on, None where it falls beside it."""
+    if width < 1 or not points.steps:
+        return None
+    start, per, count = _window(points, width, first_step, last_step)
+    column = step // per - start
+    return column if 0 <= column < count else None
+
+
+def gauge(fraction: float, width: int, *, ascii_only: bool = False) -> str:
+    """Draw a bar that fills `fraction` of `width` columns, in eighths of a column; exactly `width`
+    characters.
+
+    What is no number fills nothing, what is outside 0 .. 1 is cut off there.
+    """
+    if width < 1:
+        return ""
+    share = min(1.0, max(0.0, fraction)) if fraction == fraction else 0.0  # noqa: PLR0124 - nan is unequal to itself
+    if ascii_only:
+        return ("#" * round(share * width)).ljust(width, ".")
+    full, rest = divmod(round(share * width * 8), 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+
+def _window(
+    points: Points, width: int, first_step: int | None, last_step: int | None
+) -> tuple[int, int, int]:
+    """Return the first column, counted from step 0, how many steps a column stands for, and how
+    many columns.
+    """
+    first = points.steps[0] if first_step is None else first_step
+    last = points.steps[-1] if last_step is None else last_step
+    per = _stride(points, first, last, width)
+    start = first // per
+    return start, per, min(width, max(0, last // per - start + 1))
+
+
+def _stride(points: Points, first: int, last: int, width: int) -> int:
+    """Return the least power of two of steps a column that fits the width, or the usual distance of
+    few points.
+    """
+    per = 1
+    while last // per - first // per >= width:
+        per *= 2
+    count = len(points.steps)
+    if 1 < count <= width:  # sparse: one point a column rather than a row of holes
+        apart = max(1, (points.steps[-1] - points.steps[0]) // (count - 1))
+        while per < apart:
+            per *= 2
+    return per
+
+
+def _heights(lows: list[float | None], highs: list[float | None], levels: int) -> list[int | None]:
+    middles = [
+        None if a is None or b is None else a / 2 + b / 2 for a, b in zip(lows, highs, strict=True)
+    ]
+    known = [v for v in middles if v is not None]
+    if not known:
+        return [None] * len(middles)
+    least = min(known) / 2  # halves: the difference of huge numbers would overflow
+    span = max(known) / 2 - least
+    if span <= abs(least) * SINGLE or span < 1e-300:
+        return [None if v is None else levels // 2 - 1 for v in middles]
+    return [
+        None if v is None else min(levels - 1, int((v / 2 - least) / span * levels))
+        for v in middles
+    ]

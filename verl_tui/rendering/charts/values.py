@@ -1,0 +1,174 @@
+"""The numbers behind a chart, to be taken elsewhere: where the cursor is as text, all that is in
+sight as columns.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from datetime import datetime, timezone
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.exporters.csv import Column, exact
+from verl_tui.rendering.charts.downsample import Smoothed
+from verl_tui.rendering.charts.overlay import others
+from verl_tui.rendering.charts.plan import chart_data
+from verl_tui.rendering.charts.x_axes import on_axis, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from verl_tui.rendering.charts.chart_data import ChartData, Points
+    from verl_tui.rendering.charts.plan import Look, Plan
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+
+class _Trace(NamedTuple):
+    """One series of a chart."""
+
+    run: Run
+    series: Series
+    points: Points
+    """The series along the chart's x axis."""
+
+
+def reading(found: Plan, right: Plan | None, view: View, look: Look) -> str:
+    """Return what a chart says where the cursor is, else of its newest points: a line for each
+    series.
+
+    Args:
+        found: What the chart is of.
+        right: What its y axis at the right is of.
+        view: What there is.
+        look: How the chart is drawn.
+    """
+    assert view.run is not None
+    data = chart_data(found, view, look)
+    lines = []
+    for trace in _traces(found, right, view, look, data):
+        steps, end = steps_of(trace.points), trace.run.end
+        if data.cursor is not None:
+            at = bisect_right(trace.points.steps, data.cursor)
+        else:
+            at = len(steps) if end is None else bisect_right(steps, end)
+        if at:
+            step, value = steps[at - 1], trace.points.values[at - 1]
+            lines.append(f"{_of(trace.run, view.run, trace.series.key)} step {step} {exact(value)}")
+    return "\n".join(lines)
+
+
+def in_sight(found: Plan, right: Plan | None, view: View, look: Look) -> list[Column]:
+    """Return every point of a chart between the ends of its x axis, as it was logged: a column for
+    each series.
+
+    Args:
+        found: What the chart is of.
+        right: What its y axis at the right is of.
+        view: What there is.
+        look: How the chart is drawn; where it is smoothed the averages come beside the values.
+    """
+    data = chart_data(found, view, look)
+    assert view.run is not None
+    ends = (data.first_step, data.last_step)
+    return _columns(_traces(found, right, view, look, data), view.run, ends, look.smoothing)
+
+
+def listed(keys: Iterable[str], view: View, look: Look) -> list[Column]:
+    """Return metrics of the shown run at the steps that are in sight, as `in_sight` does."""
+    run = view.run
+    assert run is not None
+    whole = run.reach
+    ends = look.span.shown(whole) if look.span is not None and whole is not None else (None, None)
+    spreads = run.spreads
+    parts = [
+        part for key in keys for part in (key, *(spreads[key].quantiles if key in spreads else ()))
+    ]
+    traces = [
+        _Trace(run, series, series)
+        for key in dict.fromkeys(parts)
+        if (series := run.series(key)) is not None
+    ]
+    return _columns(traces, run, ends, look.smoothing)
+
+
+def _traces(
+    found: Plan, right: Plan | None, view: View, look: Look, data: ChartData
+) -> Iterator[_Trace]:
+    """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
+    run = view.run
+    assert run is not None
+    along = on_axis(run, look.axis)
+    laid_over = list(others(data, found.indicator, view, look.axis))
+    # As in the chart: among the lines of several runs there is one kind of points at most.
+    points = found.points[:1] if laid_over else found.points
+    spread = found.spread.quantiles if found.spread is not None else ()
+    keys = (
+        found.key,
+        *(found.envelope or ()),
+        *spread,
+        *points,
+        *([right.key] if right is not None else ()),
+    )
+    for key in dict.fromkeys(keys):
+        series = run.series(key)
+        if series is not None:
+            yield _Trace(run, series, along.points(series))
+    for other in laid_over:
+        yield _Trace(*other)
+
+
+def _columns(
+    traces: Iterable[_Trace], shown: Run, ends: tuple[int | None, int | None], smoothing: float
+) -> list[Column]:
+    """Return the times of each run, as far as they are known, then its series and their
+    averages.
+    """
+    columns: list[Column] = []
+    shared: dict[bytes, array[int]] = {}  # hundreds of metrics have the same steps
+    for run, of_run in groupby(traces, lambda trace: trace.run):
+        found: list[Column] = []
+        timed: dict[int, tuple[array[int], Series]] = {}
+        for trace in of_run:
+            stretch, name = _between(trace.points.steps, *ends), _of(run, shown, trace.series.key)
+            steps = steps_of(trace.points)[stretch]
+            steps = shared.setdefault(steps.tobytes(), steps)
+            timed.setdefault(id(steps), (steps, trace.series))
+            found.append(Column(name, steps, trace.points.values[stretch]))
+            if smoothing:
+                average = Smoothed(trace.points, smoothing)
+                average.pyramid  # noqa: B018 - it reads what there is
+                found.append(
+                    Column(f"{name} (smoothed {smoothing:g})", steps, average.values[stretch])
+                )
+        columns += [*_times(run, shown, timed.values()), *found]
+    return columns
+
+
+def _times(run: Run, shown: Run, timed: Iterable[tuple[array[int], Series]]) -> Iterator[Column]:
+    """Yield when a run was at its steps, if anything tells."""
+    clock = on_axis(run, "time")
+    known: dict[int, str] = {}
+    for steps, series in timed if clock.problem is None else ():
+        for step in set(steps).difference(known):
+            if (second := clock.place(series, step)) is not None:
+                known[step] = (
+                    datetime.fromtimestamp(second, timezone.utc).isoformat().replace("+00:00", "Z")
+                )
+    if known:
+        word = "time (reckoned)" if clock.reckoned else "time"
+        told = array("q", sorted(known))
+        yield Column(_of(run, shown, word), told, [known[step] for step in told])
+
+
+def _of(run: Run, shown: Run, word: str) -> str:
+    """Name a column; those of other runs than the shown one say of which they are."""
+    return word if run is shown else f"{word} ({run.name})"
+
+
+def _between(positions: Sequence[int], first: int | None, last: int | None) -> slice:
+    """Return which points lie between the ends of an axis."""
+    start = 0 if first is None else bisect_left(positions, first)
+    return slice(start, len(positions) if last is None else bisect_right(positions, last))

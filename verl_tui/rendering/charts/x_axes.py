@@ -1,0 +1,258 @@
+"""The x axes a chart can have: steps, the time of day, or the time since the run began."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from verl_tui.rendering.charts.chart_data import STEPS, Axis
+from verl_tui.runs.pyramid import Pyramid
+from verl_tui.runs.time.clock import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+    from verl_tui.runs.time.clock import Clock
+
+AXES = ("step", "time", "relative")
+_DAY = 86_400.0
+_PLAIN = 120.0
+"""Seconds from a step to the next, on average, from which on minutes tell the steps of a long run
+apart.
+"""
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+@dataclass(slots=True)
+class _Timed:
+    """A series over seconds instead of steps; made anew when the series has changed in the past."""
+
+    steps: array[int]
+    values: array[float]
+    pyramid: Pyramid
+    taken: int = 0
+    revision: int = -1
+    origins: array[int] = field(default_factory=lambda: array("q"))
+    """The step of each point."""
+    told: object = None
+    """What told the times: once somebody watches, what lay there before is told otherwise than
+    before.
+    """
+
+
+class _Clocked:
+    """Positions in seconds since the run began."""
+
+    problem = None
+
+    def __init__(self, axis: Axis, clocks: Sequence[Clock]) -> None:
+        self.axis = axis
+        self._clocks = clocks
+        self.reckoned = bool(clocks) and all(clock.reckoned for clock in clocks)
+        """Whether no moment was noted when it was there."""
+
+    def origin(self, series: Series) -> str:
+        """Return what tells when the series' last step was, for people; nothing where that is not
+        known.
+        """
+        if not len(series):
+            return ""
+        told = (
+            clock.origin for clock in self._clocks if not math.isnan(clock.at(series.steps[-1]))
+        )
+        return next(told, "" if math.isnan(series.times[-1]) else "times in the log")
+
+    def points(self, series: Series, later: int = 0) -> Points:
+        """Return the series over its times, so many seconds later: to lay its beginning over
+        another run's.
+        """
+        return _timed(series, self._clocks, later)
+
+    def place(self, series: Series, step: int) -> int | None:
+        """Return when a step was: the time of the series' last point up to it, None where that is
+        not known.
+        """
+        if not len(series):
+            return None
+        at = max(0, bisect_right(series.steps, step) - 1)
+        when = moment(series.times[at], series.steps[at], self._clocks)
+        return None if math.isnan(when) else int(when)
+
+    def edge(self, series: Series, step: int) -> int | None:
+        """Return when a step was, the same for all series where anything tells it of the run."""
+        when = moment(math.nan, step, self._clocks)
+        return self.place(series, step) if math.isnan(when) else int(when)
+
+    def step(self, series: Series, position: int) -> int | None:
+        """Return the step of the series' last point up to a time, that of the first where all are
+        later.
+        """
+        timed = _timed(series, self._clocks)
+        at = bisect_right(timed.steps, position) - 1
+        return timed.origins[max(0, at)] if timed.origins else None
+
+
+class _Stepped:
+    """Positions are the steps themselves."""
+
+    axis = STEPS
+    reckoned = False
+
+    def __init__(self, problem: str | None = None) -> None:
+        self.problem = problem
+        """Why it is not the axis that was asked for, None where it is."""
+
+    def origin(self, _series: Series) -> str:
+        """Return nothing: steps need no telling."""
+        return ""
+
+    def points(self, series: Series, _later: int = 0) -> Points:
+        """Return the series as it is."""
+        return series
+
+    def place(self, _series: Series, step: int) -> int | None:
+        """Return the step itself."""
+        return step
+
+    edge = step = place
+
+
+Along = _Clocked | _Stepped
+"""How a run's series are placed along an axis."""
+_CACHE: WeakKeyDictionary[Series, dict[int, _Timed]] = WeakKeyDictionary()
+"""By the seconds that a series is shown later."""
+_SHIFTS = 8
+"""So many are kept: there is one for each run that another was held against."""
+
+
+def on_axis(run: Run, name: str) -> Along:
+    """Return how to place a run's series along an axis: by steps where nothing tells its times.
+
+    Args:
+        run: The run.
+        name: One of `AXES`.
+    """
+    if name == "step":
+        return _Stepped()
+    clocks = run.clocks
+    # With two runs of the clock over a step the earlier passes are forgotten, but not by the
+    # records themselves.
+    began = min([*(clock.times[0] for clock in clocks), *_first_times(run)], default=None)
+    if began is None:
+        return _Stepped("no times are known")
+    if name == "relative":
+        write = _since(began, "")
+        return _Clocked(
+            Axis(name, write, write, _since(began, " "), time=True, zero=int(began)), clocks
+        )
+    lasted, steps = max(
+        ((clock.times[-1] - began, len(clock)) for clock in clocks), default=(0.0, 1)
+    )
+    long = lasted > _DAY
+    read = _of_day if not long or lasted < _PLAIN * steps else _dated
+    exact = _in_full if long else _of_day
+    return _Clocked(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), clocks)
+
+
+def steps_of(points: Points) -> array[int]:
+    """Return the step of each point, wherever along an axis it stands."""
+    return points.origins if isinstance(points, _Timed) else points.steps
+
+
+def _since(start: float, gap: str) -> Callable[[int], str]:
+    def write(second: int) -> str:
+        return _lapse(second - int(start), gap)
+
+    return write
+
+
+def _lapse(seconds: int, gap: str) -> str:
+    """Write a duration to the second without zeros at its ends: `30s`, `1m`, `1m30s`, `1h05m`,
+    `2d4h10m`.
+    """
+    parts: list[str] = []
+    rest = abs(seconds)
+    for length, unit in _UNITS:
+        count, rest = divmod(rest, length)
+        if count or parts:
+            parts.append(f"{count:02d}{unit}" if parts and unit in "ms" else f"{count}{unit}")
+        if parts and not rest:
+            break
+    return ("-" if seconds < 0 else "") + (gap.join(parts) or "0s")
+
+
+def _local(second: float) -> datetime:
+    return datetime.fromtimestamp(second).astimezone()
+
+
+def _of_day(second: int) -> str:
+    return _local(second).strftime("%H:%M:%S")
+
+
+def _in_full(second: int) -> str:
+    return _local(second).strftime("%d %b %H:%M:%S")
+
+
+def _dated(second: int) -> str:
+    return _local(second).strftime("%d %b %H:%M")
+
+
+def _tick(second: int) -> str:
+    """Write the time of day, within a minute to the second; where a day begins, which one:
+    trainings last for days.
+    """
+    told = _local(second)
+    if told.second:
+        return told.strftime("%H:%M:%S")
+    return told.strftime("%H:%M" if told.hour or told.minute else "%d %b")
+
+
+def _midnight(second: float) -> float:
+    """Return when the day began, where the user lives."""
+    return _local(second).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def _first_times(run: Run) -> Iterator[float]:
+    """Return the first time that a record states; short logs have one before they have a clock."""
+    for key in run.keys:
+        series = run.series(key)
+        if series is not None and len(series) and not math.isnan(series.times[0]):
+            yield series.times[0]
+            return
+
+
+def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _Timed:
+    shifted = _CACHE.setdefault(series, {})
+    found = shifted.get(later)
+    told = [(clock.origin, clock.steps[0]) for clock in clocks]
+    if (
+        found is None
+        or found.revision != series.revision
+        or found.taken > len(series)
+        or found.told != told
+    ):
+        steps, values = array("q"), array("d")
+        if len(shifted) >= _SHIFTS:
+            shifted.clear()
+        found = shifted[later] = _Timed(steps, values, Pyramid(steps, values), 0, series.revision)
+        found.told = told
+    for i in range(found.taken, len(series)):
+        when = moment(series.times[i], series.steps[i], clocks)
+        if math.isnan(when) and any(clock.steps[-1] < series.steps[i] for clock in clocks):
+            break  # the clock will tell
+        found.taken = i + 1
+        second = int(when) + later if not math.isnan(when) else None
+        if second is not None and (not found.steps or second >= found.steps[-1]):
+            found.steps.append(second)
+            found.values.append(series.values[i])
+            found.origins.append(series.steps[i])
+    found.pyramid.catch_up()
+    return found

@@ -1,0 +1,284 @@
+"""What the comparison says: figures and settings of several runs side by side, for whoever lays
+them out.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.health.applicability import bounded
+from verl_tui.health.finding import Severity
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.metrics import describe
+from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.runs.cached import while_unchanged
+from verl_tui.runs.views.alignment import Alignment, extreme, recent, seconds_per_step, stops, value
+from verl_tui.runs.views.best import is_better_low
+from verl_tui.runs.views.identity import identity, said
+from verl_tui.runs.views.measures import differing
+from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
+from verl_tui.runs.views.state import remaining, state
+from verl_tui.times import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Point, Series
+    from verl_tui.runs.views.alignment import Stop
+
+UNKNOWN = "–"
+
+
+class Cell(NamedTuple):
+    """What is said of one run in one row."""
+
+    text: str = UNKNOWN
+    number: float | None = None
+    """What is held against the first run's, None where there is no number."""
+    unit: str = ""
+    outside: bool | None = None
+    """Whether it lies beyond its healthy band, None where it is not judged by a band."""
+
+
+class Line(NamedTuple):
+    """One row of the table."""
+
+    label: str
+    cells: tuple[Cell, ...]
+    """One for each run that is seen."""
+    way: int = 0
+    """1 where more is better, -1 where less is, 0 where neither, or where only the healthy band
+    tells.
+    """
+    counts: bool = False
+    """Whether it counts things: of so few a share says nothing."""
+    setting: bool = False
+    """Whether it is a setting: what differs from the first run's stands out."""
+
+
+class Section(NamedTuple):
+    """Rows below one heading; without rows, what is said in their place."""
+
+    heading: str
+    lines: tuple[Line, ...]
+    otherwise: str = ""
+
+
+def sections(
+    view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequence[int]
+) -> list[Section]:
+    """Return what is said of the runs in the columns that are seen.
+
+    Args:
+        view: What there is.
+        runs: All runs that are compared, the baseline first.
+        alignment: Up to where each of them counts.
+        seen: Indices of the runs to be shown.
+    """
+    counted = stops(runs, alignment)
+    found = [(runs[at], counted[at]) for at in seen]
+    # What no run has a word on would only push away what they have.
+    lines = _figures(view, found, "" if alignment is Alignment.END else ", now")
+    told = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
+    otherwise = [Section("measured otherwise", (), sentence) for sentence in differing(runs)]
+    return [Section("figures", tuple(told)), *otherwise, _settings(runs, seen)]
+
+
+def where(runs: Sequence[Run], alignment: Alignment) -> str:
+    """Say up to where the runs count."""
+    if alignment is Alignment.END:
+        return str(alignment.value)
+    found = stops(runs, alignment)
+    if alignment is Alignment.STEP:
+        step = next((stop.step for stop in found if stop.step is not None), None)
+        return str(alignment.value) if step is None else f"at step {step}"
+    lasted = [stop.elapsed for stop in found if stop.elapsed is not None]
+    return f"{duration(max(lasted))} after their start" if lasted else "no times are known"
+
+
+def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[Line]:
+    """Yield the lines; `now` marks those that are of each run's end, wherever the others are
+    compared.
+    """
+
+    def line(
+        label: str, make: Callable[[Run, Stop], Cell], way: int = 0, *, counts: bool = False
+    ) -> Line:
+        return Line(label, tuple(make(run, stop) for run, stop in found), way, counts)
+
+    yield line(f"state{now}", lambda run, _: Cell(state(run, view.now).value))
+    yield line("step", _steps)
+    yield line("time so far", lambda _, stop: Cell(duration(stop.elapsed)))
+    for indicator in ("reward", "validation"):
+        low = _lowest(found, indicator)
+        way = 0 if indicator == "reward" and not _one_scale(found) else -1 if low else 1
+        yield line(f"{indicator}, last", partial(_last, indicator), way)
+        yield line(f"{indicator}, best", partial(_best, indicator), way)
+        yield line(f"{indicator}, best at step", partial(_best_step, indicator))
+    for indicator in ("policy_kl", "reference_kl"):
+        label = f"highest {INDICATORS[indicator].label}"
+        yield line(label, partial(_peak, view, indicator))
+    yield line("throughput, mean", partial(_mean, "throughput"), 1)
+    yield line("step time", _step_time, -1)
+    yield line(f"ETA{now}", lambda run, _: Cell(duration(remaining(run, view.now))))
+    yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, counts=True)
+
+
+def _lowest(found: Sequence[tuple[Run, Stop]], indicator: str) -> bool:
+    """Return whether less of an indicator is better, as the first run's key has it."""
+    keys = (run.indicators.get(indicator) for run, _ in found)
+    key = next((key for key in keys if key is not None), None)
+    return key is not None and is_better_low(indicator, key)
+
+
+def _one_scale(found: Sequence[tuple[Run, Stop]]) -> bool:
+    """Return whether rewards can be held against each other: a score from 0 to 1 says nothing
+    beside an open scale.
+    """
+    return len({_is_bounded(run) for run, _ in found if run.indicator("reward") is not None}) < 2
+
+
+@while_unchanged
+def _is_bounded(run: Run) -> bool:
+    return bounded(run) is not None
+
+
+def _steps(run: Run, stop: Stop) -> Cell:
+    if stop.step is None:
+        return Cell()
+    total = run.total_steps
+    return Cell(
+        exact_step(stop.step) + (f"/{exact_step(total)}" if total and stop.step == run.step else "")
+    )
+
+
+def _cell(series: Series | None, number: float | None, indicator: str) -> Cell:
+    if series is None or number is None:
+        return Cell()
+    number *= factor(indicator, series.key)
+    return Cell(compact(number), number, describe(series.key).unit)
+
+
+def _last(indicator: str, run: Run, stop: Stop) -> Cell:
+    series = run.indicator(indicator)
+    return _cell(series, value(series, stop), indicator)
+
+
+def _top(indicator: str, run: Run, stop: Stop) -> tuple[Series, Point] | None:
+    """Return where an indicator was best."""
+    series = run.indicator(indicator)
+    if series is None:
+        return None
+    # Of a negated series the lowest is the highest.
+    lowest = is_better_low(indicator, series.key) is (factor(indicator, series.key) > 0)
+    point = extreme(series, stop, lowest=lowest)
+    return (series, point) if point is not None else None
+
+
+def _best(indicator: str, run: Run, stop: Stop) -> Cell:
+    found = _top(indicator, run, stop)
+    return _cell(found[0], found[1].value, indicator) if found is not None else Cell()
+
+
+def _best_step(indicator: str, run: Run, stop: Stop) -> Cell:
+    found = _top(indicator, run, stop)
+    return Cell(exact_step(found[1].step)) if found is not None else Cell()
+
+
+def _peak(view: View, indicator: str, run: Run, stop: Stop) -> Cell:
+    series = run.indicator(indicator)
+    point = extreme(series, stop)
+    cell = _cell(series, None if point is None else point.value, indicator)
+    band = view.monitor.guide.band(indicator, run.dialect)
+    high = band[1] if band is not None else None
+    return (
+        cell if cell.number is None or high is None else cell._replace(outside=cell.number > high)
+    )
+
+
+def _mean(indicator: str, run: Run, stop: Stop) -> Cell:
+    series = run.indicator(indicator)
+    return _cell(series, recent(series, stop), indicator)
+
+
+def _step_time(run: Run, stop: Stop) -> Cell:
+    known = _mean("step_time", run, stop)
+    seconds = seconds_per_step(run, stop) if known.number is None else None
+    return known if seconds is None else Cell(compact(seconds), seconds, "s")
+
+
+def _findings(view: View, run: Run) -> Cell:
+    verdict = view.monitor.verdicts.get(run.name)
+    if verdict is None:
+        return Cell()
+    count = sum(
+        finding.severity > Severity.INFO for finding in view.attention.open(run.name, verdict.told)
+    )
+    return Cell(str(count), float(count))
+
+
+def _settings(runs: Sequence[Run], seen: Sequence[int]) -> Section:
+    rows = _differing(_Configs(runs))
+    lines = tuple(
+        Line(label, tuple(Cell(_shown(values[at])) for at in seen), setting=True)
+        for label, values in rows
+    )
+    if len(runs) == 1:
+        return Section("settings that differ", (), "One run alone differs from nothing.")
+    silent = sum(not run.settings for run in runs)
+    otherwise = (
+        "All settings that are known are the same."
+        if silent < len(runs) - 1
+        else "No settings are known."
+    )
+    return Section("settings that differ", lines, otherwise)
+
+
+class _Configs:
+    """Runs with the revisions of their settings: equal to others as long as no setting of a run has
+    changed.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = runs
+        self._key = tuple((id(run), run.config.revision) for run in runs)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Configs) and self._key == other._key
+
+
+@lru_cache(4)
+def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return in what runs differ: as people put it, then the settings that all of them state."""
+    facts = [{fact.label: fact.value for fact in identity(run).facts} for run in configs.runs]
+    labels = dict.fromkeys(label for known in facts for label in known)
+    told = [(label, tuple(known.get(label, ABSENT) for known in facts)) for label in labels]
+    told = [
+        (label, values)
+        for label, values in told
+        if any(not alike(values[0], one) for one in values)
+    ]
+    known = {
+        key for run in configs.runs for fact in identity(run).facts for key in fact.key.split(", ")
+    }
+    rows = difference([run.settings for run in configs.runs])
+    return [
+        *told,
+        *(
+            (row.key, row.values)
+            for row in rows
+            if not (row.naming or row.silent or row.key in known)
+        ),
+    ]
+
+
+def _shown(setting: object) -> str:
+    if setting is ABSENT:
+        return UNKNOWN
+    return "null" if setting is None else said(setting)

@@ -1,0 +1,365 @@
+"""What the configuration screen says: who the run is, its settings, and in what it differs from
+others.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.text.printable import middle, printable, wrapped
+from verl_tui.rendering.text.wrap import fit, fit_left
+from verl_tui.runs.settings import Layer, is_open, layer
+from verl_tui.runs.views.identity import identity, said
+from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.runs.run import Run
+
+ROLES = ("heading", "label", "value", "dim", "asked", "differs")
+"""What a piece of text is for."""
+
+_LEAST_VALUE = 14
+"""Cells that a run's column takes at least where there is room for several."""
+_WITH_ORIGIN = 70
+"""Cells from which on each setting says where it was read."""
+_GAP = 2
+_NOT_STATED = "–"
+_NOTHING = (
+    "Nothing states this run's settings. They are read from what verl prints at its start (a console log with "
+    "standard output in it), from .hydra/overrides.yaml or config.yaml beside the log, and from W&B's files: name the "
+    "run's directory rather than one file of it."
+)
+_ALONE = "There is no other run to hold it against: name several paths, or a directory of runs."
+_SAME = "All settings that are known are the same."
+
+
+class Entry(NamedTuple):
+    """One setting, or one thing said of a run."""
+
+    label: str
+    values: tuple[Any, ...]
+    """One for each run that is shown."""
+    note: str
+    """A word on where it was read."""
+    about: str
+    """Where it was read, in full."""
+    role: str = "value"
+
+    @property
+    def text(self) -> str:
+        """What is copied: as one would write it on the command line of another run."""
+        return f"{self.label}={_plain(self.values[0])}"
+
+
+class Section(NamedTuple):
+    """Entries below one heading; without entries, what is said in their place."""
+
+    heading: str
+    entries: tuple[Entry, ...]
+    otherwise: str = ""
+
+
+class Page(NamedTuple):
+    """All that is listed."""
+
+    columns: tuple[str, ...]
+    """Names of the runs whose values are shown; empty where it is one run and the heading says
+    so.
+    """
+    sections: tuple[Section, ...]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries in the order of showing."""
+        return tuple(entry for section in self.sections for entry in section.entries)
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+def settings_page(run: Run | None, query: str = "") -> Page:
+    """Return who a run is, then all its settings; with a filter, those that fit it."""
+    if run is None:
+        return Page((), (Section("", (), "No run yet, so there are no settings."),))
+    facts = [
+        Entry(fact.label, (fact.value,), fact.key, f"{fact.key} ({_origins(run, fact.key)})")
+        for fact in identity(run).facts
+    ]
+    stated = [_setting(run, key) for key in sorted(run.settings)]
+    found = [_matching(entries, query) for entries in (facts, stated)]
+    heading = (
+        f"settings: {len(stated)}" if not query else f"settings: {len(found[1])} of {len(stated)}"
+    )
+    otherwise = f"Nothing fits “{query}”." if query and stated else _NOTHING
+    first = [Section("run", found[0])] if found[0] else []
+    return Page((), (*first, Section(heading, found[1], otherwise)))
+
+
+def difference_page(runs: Sequence[Run], query: str = "") -> Page:
+    """Return the settings in which runs differ, those that only name something below the others."""
+    columns = tuple(run.name for run in runs)
+    if len(runs) < 2:
+        return Page(columns, (Section("", (), _ALONE),))
+    silent = [run.name for run in runs if not run.settings]
+    if len(silent) > len(runs) - 2:
+        return Page(
+            columns, (Section("", (), f"Nothing states the settings of {', '.join(silent)}."),)
+        )
+    rows = difference([run.settings for run in runs])
+    made = [
+        (row, Entry(row.key, row.values, "", _by_run(runs, row.key), "differs")) for row in rows
+    ]
+    groups = (
+        ("at a glance", _facts(runs)),
+        ("differences", [entry for row, entry in made if not row.naming and not row.silent]),
+        ("stated by some only", [entry for row, entry in made if not row.naming and row.silent]),
+        ("names and places", [entry for row, entry in made if row.naming]),
+    )
+    sections = [
+        Section(f"{name}: {len(found)}", found)
+        for name, all_ in groups
+        if (found := _matching(all_, query))
+    ]
+    otherwise = f"Nothing fits “{query}”." if query and rows else _SAME
+    return Page(columns, tuple(sections) or (Section("", (), otherwise),))
+
+
+def _facts(runs: Sequence[Run]) -> list[Entry]:
+    """Return in what runs differ as people put it, whatever their frameworks call it."""
+    known = [{fact.label: fact for fact in identity(run).facts} for run in runs]
+    labels = dict.fromkeys(label for facts in known for label in facts)
+    entries = []
+    for label in labels:
+        values = tuple(facts[label].value if label in facts else ABSENT for facts in known)
+        about = (
+            f"{run.name}: {facts[label].key}"
+            for run, facts in zip(runs, known, strict=True)
+            if label in facts
+        )
+        if any(not alike(values[0], value) for value in values):
+            entries.append(Entry(label, values, "", ", ".join(about), "differs"))
+    return entries
+
+
+def _setting(run: Run, key: str) -> Entry:
+    value, origin = run.settings[key], run.settings_origin.get(key, "")
+    others = [
+        f"{origin_word(where)} says {_plain(other)}"
+        for where, other in run.config.said(key)
+        if where != origin
+    ]
+    about = "; ".join([origin or "unknown", *others])
+    asked = any(layer(where) is Layer.OVERRIDES for where, _ in run.config.said(key))
+    role = "dim" if value is None or is_open(value) else "asked" if asked else "value"
+    note = (
+        f"{origin_word(origin)}, asked for"
+        if asked and layer(origin) is not Layer.OVERRIDES
+        else origin_word(origin)
+    )
+    return Entry(key, (value,), note, about, role)
+
+
+def _by_run(runs: Sequence[Run], key: str) -> str:
+    words = (
+        f"{run.name}: {origin_word(run.settings_origin.get(key, ''))}"
+        for run in runs
+        if key in run.settings
+    )
+    return ", ".join(words)
+
+
+def _origins(run: Run, keys: str) -> str:
+    """Return where the settings of a fact were read; a metric is read from the log."""
+    words = (origin_word(run.settings_origin.get(key, "")) for key in keys.split(", "))
+    return ", ".join(dict.fromkeys(filter(None, words))) or "the log"
+
+
+def origin_word(origin: str) -> str:
+    """Return in a word where settings were read."""
+    if not origin or origin == "console":
+        return origin
+    path = PurePath(origin)
+    kind = layer(origin)
+    return (
+        "W&B"
+        if kind is Layer.WANDB
+        else f".hydra/{path.name}"
+        if path.parent.name == ".hydra"
+        else path.name
+    )
+
+
+def _matching(entries: Sequence[Entry], query: str) -> tuple[Entry, ...]:
+    """Return the entries that hold every word of the query in their name, their value or their
+    origin.
+    """
+    words = query.lower().split()
+    if not words:
+        return tuple(entries)
+
+    def text(entry: Entry) -> str:
+        return " ".join((entry.label, *map(_plain, entry.values), entry.note)).lower()
+
+    return tuple(entry for entry in entries if all(word in text(entry) for word in words))
+
+
+def _plain(value: object) -> str:
+    """Return a value as a configuration has it."""
+    if value is ABSENT:
+        return ""
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
+
+
+def _shown(value: object) -> str:
+    if value is ABSENT:
+        return _NOT_STATED
+    return _plain(value) if isinstance(value, bool) or value is None else said(value)
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+class Widths(NamedTuple):
+    """Cells of the columns."""
+
+    label: int
+    value: int
+    """Of each run."""
+    note: int
+
+
+def widths(section: Section, runs: int, width: int) -> Widths:
+    """Return the columns of a section that fit.
+
+    Args:
+        section: What is listed.
+        runs: How many runs are compared, 0 where it is one run.
+        width: Cells of a row.
+    """
+    longest = max((cell_len(entry.label) for entry in section.entries), default=0)
+    if not runs:
+        label = min(longest, max(6, width // 2))
+        room = max(0, width - label - _GAP)
+        value = max(
+            (cell_len(_shown(value)) for entry in section.entries for value in entry.values),
+            default=0,
+        )
+        value = min(value, room * 3 // 5) if width >= _WITH_ORIGIN else room
+        return Widths(label, value, max(0, room - value - _GAP))
+    label = min(longest, _label(width))
+    return Widths(label, max(1, (width - label) // runs - _GAP), 0)
+
+
+def compared(width: int) -> int:
+    """Return how many runs can be compared in a list of this width."""
+    return max(2, (width - _label(width)) // (_LEAST_VALUE + _GAP))
+
+
+def _label(width: int) -> int:
+    """Return how wide the names of settings may be beside several values."""
+    return max(6, width * 2 // 5)
+
+
+def heading_row(page: Page, width: int, *, ascii_only: bool) -> Pieces:
+    """Return the names of the runs above their columns."""
+    size = _compared(page, width)
+    cut = "~" if ascii_only else "…"
+    row: Pieces = [(_sized("setting", size.label, cut), "dim")]
+    for at, name in enumerate(page.columns):
+        shown = _sized(middle(name, size.value, ascii_only=ascii_only), size.value, cut)
+        row.append((" " * _GAP + shown, "label" if at == 0 else "dim"))
+    return row
+
+
+def _compared(page: Page, width: int) -> Widths:
+    """Return the columns of a page that compares runs: the same in all sections."""
+    return widths(Section("", page.entries), len(page.columns), width)
+
+
+def page_rows(page: Page, width: int, *, ascii_only: bool) -> tuple[list[Pieces], list[int]]:
+    """Return the rows of the list, and which of them are entries."""
+    rows: list[Pieces] = []
+    heads: list[int] = []
+    for section in page.sections:
+        size = _compared(page, width) if page.columns else widths(section, 0, width)
+        rows += [[]] if rows else []
+        if section.heading and (section.entries or page.entries or not section.otherwise):
+            rows.append([(fit(section.heading, width), "heading")])
+        for entry in section.entries:
+            heads.append(len(rows))
+            rows.append(_row(entry, size, ascii_only=ascii_only))
+        if not section.entries and section.otherwise:
+            rows += [
+                [(line, "dim")] for line in wrapped(section.otherwise, width, ascii_only=ascii_only)
+            ]
+    return rows, heads
+
+
+def _row(entry: Entry, size: Widths, *, ascii_only: bool) -> Pieces:
+    cut = "~" if ascii_only else "…"
+    label = fit_left(printable(entry.label, ascii_only=ascii_only), size.label, cut)
+    row: Pieces = [(label + " " * (size.label - cell_len(label)), "label")]
+    for at, value in enumerate(entry.values):
+        text = _sized(middle(_shown(value), size.value, ascii_only=ascii_only), size.value, cut)
+        same = at > 0 and value == entry.values[0]
+        role = (
+            "dim"
+            if value is ABSENT or same
+            else entry.role
+            if at or entry.role != "differs"
+            else "value"
+        )
+        row.append((" " * _GAP + text, role))
+    if size.note:
+        note = fit_left(printable(entry.note, ascii_only=ascii_only), size.note, cut)
+        row.append((" " * _GAP + note, "dim"))
+    return row
+
+
+def detail_rows(
+    page: Page, entry: Entry | None, width: int, height: int, *, ascii_only: bool
+) -> list[Pieces]:
+    """Return an entry in full, as far as there is room."""
+    if entry is None or height < 1:
+        return []
+    names = page.columns or ("",)
+    values = [_NOT_STATED if value is ABSENT else _plain(value) for value in entry.values]
+    told = [
+        f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True)
+    ]
+    pieces = [
+        (entry.label, "label"),
+        *((text, "value") for text in told),
+        (f"read from {entry.about}", "dim"),
+    ]
+    rows: list[Pieces] = [
+        [(line, role)]
+        for text, role in pieces
+        for line in wrapped(text, width, ascii_only=ascii_only)
+    ]
+    if len(rows) > height:
+        close = [(f"{entry.label}: {' | '.join(values)}", "value"), pieces[-1]]
+        rows = [
+            [(line, role)]
+            for text, role in close
+            for line in wrapped(text, width, ascii_only=ascii_only)
+        ]
+    if len(rows) > height and rows[height][0][1] == rows[height - 1][0][1]:  # the sentence goes on
+        last, role = rows[height - 1][0]
+        cut = "~" if ascii_only else "…"
+        rows[height - 1] = [(fit(f"{last} {cut}", width, cut), role)]
+    return rows[:height]
+
+
+def _sized(text: str, width: int, cut: str) -> str:
+    """Return text in exactly so many cells."""
+    shown = fit(text, max(0, width), cut)
+    return shown + " " * (width - cell_len(shown))

@@ -1,0 +1,272 @@
+"""Lays devices out as rows of text: as much of each as the width allows, in columns that align
+between devices.
+
+Pure functions, so that a panel, a summary and a test draw the same. Widths are terminal cells.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from rich.cells import cell_len
+
+from verl_tui.records import POWER_CAP
+from verl_tui.rendering.text.block_levels import strip
+from verl_tui.rendering.text.wrap import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.records import Gpu
+
+Role = Literal["name", "bar", "value", "warn", "dim", "spark"]
+"""What a segment is, for the theme to colour."""
+Segment = tuple[str, Role]
+
+HOT_CELSIUS = 85.0
+"""From here on the temperature is a warning: data centre boards begin to slow down a few degrees
+above.
+"""
+FULL_SHARE = 0.98
+"""From this share of the memory on its use is a warning: the next allocation may fail."""
+
+_GIB = 1 << 30
+_LONGEST_NAME = 16
+_LONGEST_BAR = 24
+_LEAST_PAST = 8
+_MOST_PAST = 40
+_LEAST_BAR = 6
+"""Cells of a bar that gives room to the past."""
+_WORDS = len("power brake")
+"""Cells for what holds a board's clocks down, kept free so that nothing moves when that comes and
+goes.
+"""
+_NOTHING = "–"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_ASCII = str.maketrans({_NOTHING: "-", "°": None})
+
+# Words that all boards of a host share or that tell less than the model does.
+_NOISE = re.compile(
+    r"-?\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Blackwell|Server|Workstation|Edition|GPU"
+    r"|SXM\d*|PCIe|HBM\w*|\d+ ?GB)\b",
+    re.IGNORECASE,
+)
+_INSTANCE = re.compile(r"\bMIG\b.*")
+
+_FRAME = ("▕", "▏")
+_ASCII_FRAME = ("|", "|")
+_BARS = frozenset({"bar", "frame"})
+# Fields from left to right and the shortest bar worth drawing, from the richest layout to the
+# poorest.
+_LAYOUTS: tuple[tuple[tuple[str, ...], int], ...] = (
+    (("index", "name", "frame", "utilization", "memory", "temperature", "power"), 6),
+    (("index", "name", "bar", "utilization", "used/total", "temperature", "watts"), 4),
+    (("index", "bar", "utilization", "used/total", "temperature", "watts"), 4),
+    (("index", "bar", "utilization", "used/total", "temperature"), 4),
+    (("index", "bar", "utilization", "used"), 3),
+    (("index", "utilization", "used"), 0),
+    (("index", "utilization"), 0),
+    (
+        ("index",),
+        0,
+    ),  # alone in being cut where it does not fit: half a number would be a wrong number
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One value of one device, as text."""
+
+    text: str
+    role: Role = "value"
+    reserve: int = 0
+    """Cells to keep free at least, so that columns stay where they are while values change."""
+    label: str = ""
+    """Said before the value, dimmed."""
+    left: bool = False
+    """Aligned to the left; numbers are aligned to the right."""
+
+    @property
+    def width(self) -> int:
+        """Cells of the text with its label."""
+        return cell_len(self.label) + cell_len(self.text)
+
+
+def short_name(name: str) -> str:
+    """Return what tells one model from another: `H100` of `NVIDIA H100 80GB HBM3`, `MIG 1g.10gb` of
+    an instance.
+    """
+    instance = _INSTANCE.search(name)
+    if instance is not None:
+        return instance.group()
+    return " ".join(_NOISE.sub(" ", name).split()) or name
+
+
+def gpu_rows(
+    gpus: Sequence[Gpu], width: int, *, ascii: bool = False, past: Sequence[Sequence[float]] = ()
+) -> list[list[Segment]]:
+    """Lay out devices as one row each, e.g. `0 H100 ▕███████▏ 87% mem 62.1/79.6 GiB 71°C 512/700W`.
+
+    All rows share one layout, the richest that fits the widest of them. Unknown values show as `–`.
+    Where there is room for it a device's past stands behind its bar, and at the end of the row what
+    holds its clocks down.
+
+    Args:
+        gpus: The devices, in the order to show.
+        width: Most cells a row may take; rows may stay shorter.
+        ascii: Draw with ASCII alone, for terminals that know nothing else.
+        past: Utilisation of each device until now, oldest first; leaves no room for it where it is
+            left out.
+
+    Returns:
+        One list of segments for each device; empty lists where `width` is not positive.
+    """
+    if width <= 0 or not gpus:
+        return [[] for _ in gpus]
+    rows = [_fields(gpu, ascii=ascii) for gpu in gpus]
+    widths = {key: max(max(row[key].width, row[key].reserve) for row in rows) for key in rows[0]}
+    layout, spare = _layout(widths, width)
+    words = _WORDS + 1 if spare > _LONGEST_BAR + _WORDS + (_LEAST_PAST + 1 if past else 0) else 0
+    bar, spark = _shared(spare - words, wanted=bool(past))
+    drawn = []
+    for number, (gpu, row) in enumerate(zip(gpus, rows, strict=True)):
+        picture = _bar(gpu.utilization, bar, framed="frame" in layout, ascii=ascii)
+        if spark:
+            picture += [
+                (" ", "dim"),
+                (strip(past[number], spark, ascii_only=ascii).rjust(spark), "spark"),
+            ]
+        drawn.append(
+            _row(row, layout, widths, picture, width, "~" if ascii else "…")
+            + (_throttled(gpu) if words else [])
+        )
+    return drawn
+
+
+def _layout(widths: Mapping[str, int], width: int) -> tuple[tuple[str, ...], int]:
+    """The richest layout that fits, and the cells that are left for its bar."""
+    for layout, shortest in _LAYOUTS:
+        shown = [key for key in layout if key in _BARS or widths[key]]
+        around = len(shown) - 1 + 2 * ("frame" in layout)
+        spare = width - around - sum(widths[key] for key in shown if key not in _BARS)
+        if spare >= shortest:
+            return tuple(shown), spare if _BARS & set(layout) else 0
+    return _LAYOUTS[-1][0], 0
+
+
+def _shared(spare: int, *, wanted: bool) -> tuple[int, int]:
+    """Share cells between the bar and the past."""
+    if not wanted or spare < _LEAST_BAR + 1 + _LEAST_PAST:
+        return min(spare, _LONGEST_BAR), 0
+    bar = min(max(_LEAST_BAR, (spare - 1) // 3), _LONGEST_BAR)
+    return bar, min(spare - 1 - bar, _MOST_PAST)
+
+
+def _throttled(gpu: Gpu) -> list[Segment]:
+    """What holds the clocks down, the worst of it first."""
+    if not gpu.throttle:
+        return []
+    return [
+        (" ", "dim"),
+        (gpu.throttle[0][:_WORDS], "dim" if gpu.throttle[0] == POWER_CAP else "warn"),
+    ]
+
+
+def _row(
+    fields: Mapping[str, _Field],
+    layout: Sequence[str],
+    widths: Mapping[str, int],
+    bar: list[Segment],
+    width: int,
+    ellipsis: str,
+) -> list[Segment]:
+    row: list[Segment] = []
+    for key in layout:
+        if row:
+            row.append((" ", "dim"))
+        if key in _BARS:
+            row += bar
+            continue
+        field = fields[key]
+        padding: Segment = (" " * (widths[key] - field.width), "dim")
+        value: Segment = (field.text, field.role)
+        row += [(field.label, "dim"), *((value, padding) if field.left else (padding, value))]
+    if layout == _LAYOUTS[-1][0]:
+        row = [(fit(text, width, ellipsis), role) for text, role in row if text.strip()]
+    return [segment for segment in row if segment[0]]
+
+
+def _bar(utilization: float | None, cells: int, *, framed: bool, ascii: bool) -> list[Segment]:
+    """A bar of `cells` cells, and two more for its frame."""
+    share = min(max((finite(utilization) or 0.0) / 100, 0.0), 1.0)
+    if ascii:
+        filled = "#" * round(share * cells)
+    else:
+        full, eighths = divmod(round(share * cells * 8), 8)
+        filled = "█" * full + (_EIGHTHS[eighths] if eighths else "")
+    left, right = (_ASCII_FRAME if ascii else _FRAME) if framed else ("", "")
+    return [(left, "dim"), (filled, "bar"), (" " * (cells - len(filled)), "dim"), (right, "dim")]
+
+
+def _fields(gpu: Gpu, *, ascii: bool) -> dict[str, _Field]:
+    """Every field a layout may show."""
+    used, total = _gib(gpu.memory_used), _gib(gpu.memory_total)
+    power, limit = finite(gpu.power), finite(gpu.power_limit)
+    full = used is not None and total is not None and used >= FULL_SHARE * total
+    temperature = finite(gpu.temperature)
+    hot = temperature is not None and temperature >= HOT_CELSIUS
+    name = short_name(gpu.name)
+    fields = {
+        "index": _Field(gpu.index, "name", left=True),
+        "name": _Field(fit(name, _LONGEST_NAME, "~" if ascii else "…"), "name", left=True),
+        "utilization": _number(finite(gpu.utilization), "%", reserve=4),
+        "temperature": _number(temperature, "°C", reserve=4, warn=hot),
+        "memory": _pair(used, total, " GiB", digits=1, warn=full, label="mem "),
+        "used/total": _pair(used, total, "G", warn=full),
+        "used": _number(used, "G", reserve=0 if total is None else len(f"{total:.0f}G"), warn=full),
+        "power": _pair(power, limit, "W"),
+        "watts": _number(power, "W", reserve=4),
+    }
+    return {key: _asciified(field) for key, field in fields.items()} if ascii else fields
+
+
+def _number(value: float | None, unit: str, *, reserve: int, warn: bool = False) -> _Field:
+    if value is None:
+        return _Field(_NOTHING, "dim", reserve)
+    return _Field(f"{value:.0f}{unit}", "warn" if warn else "value", reserve)
+
+
+def _pair(
+    value: float | None,
+    limit: float | None,
+    unit: str,
+    *,
+    digits: int = 0,
+    warn: bool = False,
+    label: str = "",
+) -> _Field:
+    """A value and what it may reach at most, `512/700W`."""
+    if value is None and limit is None:
+        return _Field(_NOTHING, "dim", label=label)
+    first = _NOTHING if value is None else f"{value:.{digits}f}"
+    if limit is None:
+        return _Field(f"{first}{unit}", label=label)
+    last = f"{limit:.{digits}f}{unit}"
+    reserve = len(label) + 2 * len(last) - len(unit) + 1
+    return _Field(f"{first}/{last}", "warn" if warn else "value", reserve, label)
+
+
+def _asciified(field: _Field) -> _Field:
+    return replace(field, text=field.text.translate(_ASCII).encode("ascii", "replace").decode())
+
+
+def finite(value: float | None) -> float | None:
+    """Return a value where it is a number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else size / _GIB

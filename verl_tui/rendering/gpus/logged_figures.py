@@ -1,0 +1,139 @@
+"""What a run has logged of its host and its memory beside the figures of single devices, as rows
+with values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.metrics import describe, modern
+from verl_tui.rendering.charts.labels import value_text
+from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
+from verl_tui.rendering.text.printable import cut, middle
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+_MEMORY = re.compile(r"(?:\w+/)?perf/max_memory_\w+_gb")
+_MFU = "perf/mfu/actor"
+_OF_WANDB = re.compile(
+    r"system/(?:gpu\.\d+\.(?:gpu|memoryAllocated|temp|powerWatts)|cpu|memory_percent)(?:/l:.+)?"
+)
+"""What is shown of W&B's system figures, most of which have dots in their names: there are a dozen
+for each GPU.
+"""
+_MOST = 40
+"""Logged metrics shown: some logs have hundreds."""
+_GAUGE = 8
+_LEAST_SPARK = 6
+_MOST_SPARK = 24
+
+
+class Figure(NamedTuple):
+    """The last value of a metric that the run has logged."""
+
+    label: str
+    value: str
+    share: float | None
+    """Where it lies between 0 and the most it can be, None where nothing tells."""
+    role: str
+    series: Series
+
+
+def figures(run: Run, used: Collection[str]) -> tuple[list[Figure], int]:
+    """Return what the run has logged of its host and its devices, and how many more metrics there
+    are.
+
+    Args:
+        run: The run.
+        used: Keys that are shown otherwise.
+    """
+    keys = [key for key in run.keys if key not in used and _wanted(key)]
+    labels = [describe(key).label for key in keys]
+    found = []
+    for key, label in zip(keys[:_MOST], labels, strict=False):
+        series = run.present(key)
+        if series is not None:
+            plain = label if labels.count(label) == 1 else _of_node(label, key)
+            found.append(_value(_short(plain), key, series))
+    return found, max(0, len(keys) - _MOST)
+
+
+def _of_node(label: str, key: str) -> str:
+    """Return what tells metrics of one label apart: the node that they are of, else the key."""
+    node = key.partition("/l:")[2]
+    return f"{label} {node}" if node else key
+
+
+def _short(label: str) -> str:
+    """Return a label without what goes without saying in this panel."""
+    label = label.removeprefix("system/").replace("peak GPU memory ", "peak ")
+    return label.replace("CPU of the process", "process CPU")
+
+
+def _wanted(key: str) -> bool:
+    if key.startswith("system/"):
+        return "." not in key or _OF_WANDB.fullmatch(key) is not None
+    name = modern(key) if "memory" in key or "mfu" in key else ""
+    return name == _MFU or _MEMORY.fullmatch(name) is not None
+
+
+def _value(label: str, key: str, series: Series) -> Figure:
+    """Write the last value, with its share where it has a greatest one."""
+    value, unit = series.values[-1], describe(key).unit
+    if (
+        modern(key) == _MFU and value == 0
+    ):  # verl's way to say that it does not know the model or the GPU
+        return Figure(label, "unknown", None, "dim", series)
+    if not math.isfinite(value):
+        return Figure(label, value_text(value, ""), None, "odd", series)
+    if unit == "share" or (
+        unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series)
+    ):
+        return Figure(label, value_text(value * 100, "%"), value, "value", series)
+    if unit == "percent":
+        return Figure(label, value_text(value, "%"), value / 100, "value", series)
+    return Figure(label, value_text(value, unit), None, "value", series)
+
+
+def _in_shares(series: Series) -> bool:
+    """Tell whether a percentage is written as a share of 1, as some logs do."""
+    span = series.steps[-1] - series.steps[0] + 1
+    _, (most,), _ = series.pyramid.query(series.steps[0], span, 1)
+    return most is not None and most <= 1
+
+
+def figure_rows(logged: list[Figure], width: int, *, ascii_only: bool) -> list[Pieces]:
+    """Write a row for each value: label, bar, value, sparkline, in columns."""
+    values = max(5, *(cell_len(item.value) for item in logged))
+    label = min(
+        max(cell_len(item.label) for item in logged), max(width - values - 1 - _LEAST_SPARK - 2, 8)
+    )
+    spare = width - label - values - 1
+    bars = any(item.share is not None for item in logged) and spare >= _GAUGE + 2 + _LEAST_SPARK + 2
+    spark = min(_MOST_SPARK, spare - 2 - (_GAUGE + 2 if bars else 0))
+    rows = []
+    for item in logged:
+        name = middle(item.label, label, ascii_only=ascii_only)
+        row: Pieces = [(name, "dim"), (" " * (label - cell_len(name) + 1), "")]
+        if bars:
+            filled = (
+                " " * _GAUGE
+                if item.share is None
+                else gauge(item.share, _GAUGE, ascii_only=ascii_only)
+            )
+            row += [(" ", ""), (filled, "" if item.share is None else "gauge"), (" ", "")]
+        row.append((item.value.rjust(values), item.role))
+        if spark >= 4:
+            text = sparkline(item.series, spark, ascii_only=ascii_only)
+            row += [("  ", ""), *((c, "odd" if c == BROKEN else "spark") for c in text)]
+        rows.append(cut(row, width, "~" if ascii_only else "…"))
+    return rows

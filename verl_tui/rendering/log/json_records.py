@@ -1,0 +1,113 @@
+"""Records of a JSONL file as people read them: the step, the figures that tell most, then the
+others.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from verl_tui.indicators import INDICATORS, factor, resolve
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
+from verl_tui.text import one_line, safe
+
+_STEPS = ("global_step", "step")
+_ABOUT = {"scope", "timestamp", "time", "ts", "data"}
+"""Fields that say what a record is rather than what was measured; of `data` what is in it is
+shown.
+"""
+_MOST = 12
+"""Figures in a row; all are in the whole line."""
+_STEP, _FIGURE = 5, 6
+"""Cells that a step and a figure take at least: records that follow each other stand in columns."""
+_WORDS = 60
+"""Characters of a text among them."""
+
+
+class Told(NamedTuple):
+    """A record in one row."""
+
+    tag: str
+    """What kind of record it is, in a word."""
+    text: str
+
+
+@lru_cache(4096)
+def told(line: str) -> Told | None:
+    """Return what a line of JSON says; None where it is none, or holds nothing to read."""
+    if not line.startswith("{"):
+        return None
+    try:
+        found = objects(line.encode("utf-8", "replace"))
+    except ValueError:
+        return None
+    text = "  |  ".join(filter(None, map(_row, found)))
+    return Told(one_line(str(found[0].get("scope") or ""), _WORDS), text) if text else None
+
+
+def whole(line: str) -> str:
+    """Return a line as it was printed; JSON with a row for each of its fields."""
+    try:
+        found = objects(line.encode("utf-8", "replace")) if line.startswith("{") else []
+    except ValueError:
+        found = []
+    return (
+        safe("\n".join(json.dumps(one, indent=2, ensure_ascii=False) for one in found))
+        if found
+        else line
+    )
+
+
+def _row(record: dict[str, Any]) -> str:
+    """Return the row of one record: its step, indicators, other figures, texts."""
+    step = next((at for name in _STEPS if (at := integer(record.get(name))) is not None), None)
+    values = _values(record)
+    numbers = {key: found for key, value in values.items() if (found := number(value)) is not None}
+    labels = _indicators(str(record.get("scope") or ""), tuple(numbers))
+    keys = [
+        *labels,
+        *(key for key in numbers if key not in labels),
+        *(key for key in values if key not in numbers),
+    ]
+    shown = [f"step {step:<{_STEP}}"] if step is not None else []
+    for key in keys[:_MOST]:
+        label, times = labels.get(key, (one_line(key, _WORDS), 1.0))
+        value = (
+            f"{compact(times * numbers[key]):<{_FIGURE}}"
+            if key in numbers
+            else _quoted(values[key])
+        )
+        shown.append(f"{label} {value}")
+    more = [f"+{len(keys) - _MOST}"] if len(keys) > _MOST else []
+    return "  ".join([*shown, *more]).rstrip()
+
+
+def _values(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what was measured, by name."""
+    data = record.get("data")
+    values = flatten({key: value for key, value in record.items() if key not in (*_ABOUT, *_STEPS)})
+    return values | (flatten(data) if isinstance(data, dict) else {})
+
+
+def _quoted(value: object) -> str:
+    return (
+        f'"{one_line(value, _WORDS)}"' if isinstance(value, str) else one_line(str(value), _WORDS)
+    )
+
+
+@lru_cache(256)
+def _indicators(scope: str, keys: tuple[str, ...]) -> dict[str, tuple[str, float]]:
+    """Return which of some keys are indicators, in the order of showing: how they are called, and
+    their factor.
+    """
+    own = {
+        f"{scope}/{key}" if scope else key: key for key in keys
+    }  # sources put the scope before them
+    found = resolve(own)
+    return {
+        own[found[id]]: (one.label, factor(id, found[id]))
+        for id, one in INDICATORS.items()
+        if id in found
+    }

@@ -1,0 +1,304 @@
+"""Which rows of a log are in sight: moves among blocks that are read as one comes to them.
+
+A place in the log is where a line begins in the file, so it stays what it is when the file grows,
+the terminal is resized, or rows are folded otherwise.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.on_demand.log import blocks
+from verl_tui.rendering.log.rows import Row, rows
+from verl_tui.rendering.text.wrap import fit, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from verl_tui.on_demand.log import Block, Log
+
+_KEPT = 24
+"""Blocks whose rows are kept."""
+_MOST = 400
+"""Screen rows that one line is wrapped into."""
+_LONGEST = 8
+"""Characters that a cell takes at most."""
+_ROOM = 4
+"""One row in so many is left free at the bottom when a followed log has filled the screen: what
+comes next then changes only its own row, not all of them.
+"""
+
+
+class Look(NamedTuple):
+    """How rows are laid out."""
+
+    width: int
+    """Cells for the text of a row."""
+    wrap: bool = False
+    fold: bool = True
+    tag: int = 12
+    """Cells that the name of who printed a line takes at most."""
+    apart: Callable[[str], bool] | None = None
+    """Tells lines that are not folded."""
+
+
+class Line(NamedTuple):
+    """A row of the screen: a piece of a row of the log."""
+
+    row: Row
+    text: str
+    head: int
+    """Characters at the beginning that are not the line's own: who printed it, how often."""
+    first: bool
+    """Whether it is the first of its row."""
+
+
+class _At(NamedTuple):
+    block: int
+    line: int
+
+
+class Unread(Exception):  # noqa: N818 - no error: it is read meanwhile
+    """What is to be seen has not been read yet."""
+
+
+class Pager:
+    """A window on a log."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.follow = True
+        """Whether the newest line is to be seen."""
+        self._fresh = True
+        """Whether it is to be seen on a full screen."""
+        self.height = 1
+        self._look = Look(1)
+        self._top: tuple[int, int] = (0, 0)
+        """Where the line at the top begins, and which of its screen rows that is."""
+        self._owed = 0
+        """Rows to move once they are read."""
+        self._laid: OrderedDict[int, tuple[Block, Look, list[Line], list[int]]] = OrderedDict()
+        self._generation = log.generation
+
+    # -- what is in sight --------------------------------------------------------------------------
+
+    def lines(self, look: Look, height: int) -> list[Line]:
+        """Return the rows of the screen, fewer where the log has no more.
+
+        Raises:
+            Unread: Some are not read yet; ask again when there is more.
+        """
+        self._fresh |= self.follow and (look, height) != (self._look, self.height)
+        self._look, self.height = look, max(1, height)
+        if self._generation != self.log.generation:
+            self._generation, self._owed = self.log.generation, 0
+            self._laid.clear()
+            self.go_end()
+        if not self.log.size:
+            return []
+        if self.follow:
+            self._go_after()
+        elif self._owed:
+            self._pay()
+        shown = list(self._from(self._resolve(), self.height))
+        if len(shown) < self.height and not self.follow:
+            self._set(self._back(self._end(), self.height - 1))
+            shown = list(self._from(self._resolve(), self.height))
+        self._read_ahead()
+        return [self._line(at) for at in shown]
+
+    def move(self, by: int) -> None:
+        """Go so many rows down, or up."""
+        self.follow = False
+        self._owed += by
+
+    def page(self, by: int) -> None:
+        """Go so many screenfuls down, or up; a row stays in sight."""
+        self.move(by * max(1, self.height - 1))
+
+    def go_to(self, start: int, above: int | None = None) -> None:
+        """Show a line, with some before it.
+
+        Args:
+            start: Where it begins.
+            above: Rows before it, a third of the screen if None.
+        """
+        self.follow, self._top = False, (start, 0)
+        self._owed = -(self.height // 3 if above is None else above)
+
+    def go_home(self) -> None:
+        """Show the beginning."""
+        self.go_to(0, 0)
+
+    def go_end(self) -> None:
+        """Show the newest line, and those that follow."""
+        self.follow = self._fresh = True
+
+    def share(self, last: Line) -> int:
+        """Return how far into the file a row is, in percent."""
+        return min(100, 100 * last.row.end // self.log.size) if self.log.size else 100
+
+    # -- places ------------------------------------------------------------------------------------
+
+    def _go_after(self) -> None:
+        """Keep the newest row in sight, and as many rows as can be where they are."""
+        end, room = self._end(), 0
+        if not self._fresh:
+            known = list(self._from(self._resolve(), self.height + 1))
+            free = self.height - len(known)
+            if known and end in known[: self.height]:
+                if free <= self.height // _ROOM or self._previous(known[0]) is None:
+                    return
+            elif free < 0:
+                room = self.height // _ROOM
+        self._set(self._back(end, self.height - 1 - room))
+        self._fresh = False
+
+    def _pay(self) -> None:
+        """Move by what is owed, as far as it is read."""
+        at = self._resolve()
+        while self._owed:
+            after = self._next(at) if self._owed > 0 else self._previous(at)
+            if after is None:
+                self._owed = 0
+                break
+            at = after
+            self._owed += -1 if self._owed > 0 else 1
+            self._set(at)
+
+    def _resolve(self) -> _At:
+        """Return the place at the top."""
+        start, nth = self._top
+        number = start // blocks.BLOCK
+        while True:
+            lines, starts = self._lay(number)
+            past = bisect_right(starts, start)
+            if past:
+                return _At(number, min(starts.index(starts[past - 1]) + nth, past - 1))
+            before = self._block(number).before
+            if lines or before < 0:
+                return _At(number, 0)
+            number = before
+
+    def _set(self, at: _At) -> None:
+        lines, starts = self._lay(at.block)
+        if at.line < len(lines):
+            start = starts[at.line]
+            self._top = start, at.line - starts.index(start)
+
+    def _end(self) -> _At:
+        """Return the last row."""
+        number = self.log.last
+        while True:
+            lines, _ = self._lay(number)
+            if lines or number <= 0:
+                return _At(number, max(0, len(lines) - 1))
+            number = max(0, self._block(number).before)
+
+    def _back(self, at: _At, by: int) -> _At:
+        for _ in range(by):
+            before = self._previous(at)
+            if before is None:
+                break
+            at = before
+        return at
+
+    def _previous(self, at: _At) -> _At | None:
+        if at.line > 0:
+            return at._replace(line=at.line - 1)
+        number = self._block(at.block).before
+        while number >= 0:
+            lines, _ = self._lay(number)
+            if lines:
+                return _At(number, len(lines) - 1)
+            number = self._block(number).before
+        return None
+
+    def _next(self, at: _At) -> _At | None:
+        lines, _ = self._lay(at.block)
+        if at.line + 1 < len(lines):
+            return at._replace(line=at.line + 1)
+        number = self._block(at.block).after
+        while number <= self.log.last:
+            lines, _ = self._lay(number)
+            if lines:
+                return _At(number, 0)
+            number = self._block(number).after
+        return None
+
+    def _from(self, at: _At | None, count: int) -> Iterator[_At]:
+        if at is not None and not self._lay(at.block)[0]:
+            at = self._next(at)
+        while at is not None and count > 0:
+            yield at
+            count -= 1
+            at = self._next(at) if count else None
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    def _block(self, number: int) -> Block:
+        block = self.log.block(number)
+        if block is None:
+            raise Unread
+        return block
+
+    def _line(self, at: _At) -> Line:
+        return self._lay(at.block)[0][at.line]
+
+    def _lay(self, number: int) -> tuple[list[Line], list[int]]:
+        """Return the screen rows of a block, and where the line of each begins."""
+        block = self._block(number)
+        known = self._laid.get(number)
+        if known is None or known[0] is not block or known[1] != self._look:
+            lines = [line for row in rows(block.lines, fold=self._look.fold, apart=self._look.apart)
+                     for line in _screen_rows(row, self._look)]  # fmt: skip
+            known = self._laid[number] = (
+                block,
+                self._look,
+                lines,
+                [line.row.start for line in lines],
+            )
+            while len(self._laid) > _KEPT:
+                self._laid.popitem(last=False)
+        self._laid.move_to_end(number)
+        return known[2], known[3]
+
+    def _read_ahead(self) -> None:
+        """Have the blocks beside the one at the top read."""
+        number = self._top[0] // blocks.BLOCK
+        for beside in (number + 1, number - 1):
+            if 0 <= beside <= self.log.last:
+                self.log.block(beside)
+
+
+def _screen_rows(row: Row, look: Look) -> Iterator[Line]:
+    tag = f"{_short(row.tag, look.tag)} " if row.tag and look.tag else ""
+    head = f"{tag}×{row.count} " if row.count > 1 else tag
+    text = head + row.text
+    if not look.wrap:
+        yield Line(
+            row,
+            fit(text[: _LONGEST * look.width], look.width),
+            min(len(head), look.width),
+            first=True,
+        )
+        return
+    for nth, (first, last) in enumerate(spans(text, look.width)):
+        if nth == _MOST:
+            yield Line(row, "…", 0, first=False)
+            return
+        yield Line(row, text[first:last], max(0, len(head) - first), first=nth == 0)
+
+
+def _short(tag: str, cells: int) -> str:
+    """Return who printed a line in few cells: of a long name its capitals, which still tell actors
+    apart.
+    """
+    if cell_len(tag) <= cells:
+        return tag
+    capitals = "".join(sign for sign in tag if sign.isupper() or sign.isdigit())
+    return fit(capitals if 1 < len(capitals) <= cells else tag, cells)

@@ -1,0 +1,60 @@
+"""A row of a log as pieces, each with the role that colours it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.log.line_kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.on_demand.log import Log
+    from verl_tui.rendering.log.pager import Line
+    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.search import Search
+
+ROLES = (*(kind.value for kind in Kind), "tag", "count", "number", "hit")
+_SIGNS = {
+    Kind.ERROR: ("✖", "X"),
+    Kind.WARNING: ("▲", "!"),
+    Kind.MARK: ("◆", "*"),
+    Kind.STEP: ("●", "o"),
+    Kind.PROGRESS: (" ", " "),
+    Kind.PLAIN: (" ", " "),
+}
+"""What a line is, for whoever sees no colours."""
+_LEAST = 4
+"""Digits that there is always room for."""
+
+
+def number_cells(log: Log, lines: Sequence[Line]) -> int:
+    """Return the cells that numbers of lines take with a space, none where they are not known."""
+    number = log.number(lines[-1].row.start) if lines else None
+    return max(_LEAST, len(str(number))) + 1 if number is not None else 0
+
+
+def drawn(
+    line: Line, number: int | None, cells: int, search: Search | None, *, ascii_only: bool
+) -> Pieces:
+    """Return the pieces of a row.
+
+    Args:
+        line: The row.
+        number: Number of the line, None where it is not known.
+        cells: Cells for the number.
+        search: What to mark.
+        ascii_only: Whether to keep to ASCII.
+    """
+    kind = line.row.kind
+    sign = _SIGNS[kind][ascii_only] if line.first else " "
+    shown = str(number) if number is not None and line.first else ""
+    pieces = [(f"{sign} ", kind.value), (f"{shown:>{cells - 1}} " if cells else "", "number")]
+    head, text = line.text[: line.head], line.text[line.head :]
+    tag, times, count = head.rpartition("×") if line.row.count > 1 else (head, "", "")
+    pieces += [(tag, "tag"), (times + count, "count")]
+    at = 0
+    for start, end in search.hits(text) if search is not None else ():
+        pieces += [(text[at:start], kind.value), (text[start:end], "hit")]
+        at = end
+    return [*pieces, (text[at:], kind.value)]

@@ -1,0 +1,87 @@
+"""Lines of a log as rows: what repeats itself is folded into one row with a count, records of JSONL
+are told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.log.json_records import told
+from verl_tui.rendering.log.line_kinds import Kind, take_apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.on_demand.log import LogLine
+
+_NUMBER = re.compile(r"\b[0-9a-f]{8,}\b|\d+(?:[.,:]\d+)*")
+"""Also the ids that Ray gives workers."""
+_ALIKE = 800
+"""Characters in which numbers may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line, or several that say the same."""
+
+    start: int
+    """Where the first of its lines begins."""
+    end: int
+    """Where the line after the last begins."""
+    kind: Kind
+    tag: str
+    text: str
+    """Of several lines the last one's."""
+    count: int
+    """How many lines it stands for."""
+    whole: str
+    """The last line as it was printed."""
+
+
+def rows(
+    lines: Sequence[LogLine], *, fold: bool, apart: Callable[[str], bool] | None = None
+) -> list[Row]:
+    """Return the rows of some lines.
+
+    Args:
+        lines: Lines that follow each other.
+        fold: Whether to fold what repeats itself up to its numbers, and who printed it, and to tell
+            what records say.
+        apart: Tells lines that are to be seen each by itself, as it was printed.
+    """
+    made: list[Row] = []
+    before: str | None = None
+    for line in lines:
+        parts = take_apart(line.text)
+        if not fold:
+            made.append(Row(line.start, line.end, parts.kind, "", line.text, 1, line.text))
+            continue
+        alone = apart is not None and apart(line.text)
+        key = None if alone else _key(parts.kind, parts.tag, parts.text)
+        said = told(parts.text) if not alone else None
+        tag, text = (parts.tag, parts.text) if said is None else (parts.tag or said.tag, said.text)
+        row = Row(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
+        if key is not None and key == before:
+            last = made[-1]
+            made[-1] = Row(
+                last.start, row.end, row.kind, row.tag, row.text, last.count + row.count, row.whole
+            )
+        else:
+            made.append(row)
+        before = key
+    return made
+
+
+def _key(kind: Kind, tag: str, text: str) -> str | None:
+    """Return what lines have in common that are folded; None for lines that each count."""
+    if kind in (Kind.STEP, Kind.MARK):
+        return None
+    if kind is Kind.PROGRESS:
+        return f"{tag}\0{_NUMBER.sub('#', text.partition('%|')[0])}"
+    short = text[:_ALIKE]
+    alike = _NUMBER.sub("#", short)
+    # Numbers alone are figures, records of JSONL are each their own.
+    figures = text.startswith("{") or not any(sign.isalpha() for sign in alike)
+    return f"{tag}\0{text if figures else alike + text[_ALIKE:]}"

@@ -1,0 +1,65 @@
+"""Where to open the log: which of a run's files are text, and which line a finding is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.sources import pipe
+from verl_tui.sources.formats import parquet, rollouts
+from verl_tui.sources.formats.console import decoder as console
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
+from verl_tui.sources.formats.wandb import reader as wandb
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.finding import Finding
+    from verl_tui.records import SourceStatus
+    from verl_tui.runs.run import Run
+
+_NO_TEXT = {tensorboard.name, wandb.name, rollouts.name, parquet.name, "checkpoints"}
+"""Formats that are binary, or directories."""
+
+
+class Aim(NamedTuple):
+    """What is to be seen of a log."""
+
+    path: str | None = None
+    """The file, None for the first."""
+    line: int | None = None
+    """Number of the line."""
+    step: int | None = None
+    """Step whose line it is, where the number is not known."""
+
+
+def texts(run: Run | None) -> Sequence[SourceStatus]:
+    """Return the sources of a run that are text, consoles first."""
+    statuses = [state.status for state in run.sources.values()] if run is not None else []
+    return sorted(filter(_is_text, statuses), key=lambda one: one.format != console.name)
+
+
+def _is_text(status: SourceStatus) -> bool:
+    return status.format not in _NO_TEXT and status.path != str(
+        pipe.PATH
+    )  # what a pipe brought is kept nowhere
+
+
+def aim(run: Run | None, finding: Finding | None, cursor: int | None) -> Aim:
+    """Return what to open the log at.
+
+    Args:
+        run: The shown run.
+        finding: The finding that the user has chosen.
+        cursor: Step under the charts' cursor.
+    """
+    if (
+        run is not None
+        and finding is not None
+        and finding.id == "crash"
+        and (event := run.outcome) is not None
+    ):
+        path = next((path for path, state in run.sources.items() if state.ending is event), None)
+        return Aim(path, line=event.line)
+    if finding is not None:
+        return Aim(step=finding.since_step if finding.since_step is not None else finding.step)
+    return Aim(step=cursor)

@@ -1,0 +1,3 @@
+"""All metrics of a run: which are listed, in what order and groups, and what a table says of
+each.
+"""

@@ -1,0 +1,95 @@
+"""The filter language of the metrics screen: words side by side must all hold, `|` joins
+alternatives, `!` negates.
+
+    actor kl            both are in the key or in its label
+    critic kl|loss      critic, and one of the other two
+    !max  !/min$/       it is not there
+    /^val.*acc/         a regular expression
+
+`|` binds closer than the blank, with or without blanks around it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from verl_tui.rendering.text.search import Search
+
+_TOKEN = re.compile(
+    r"""(?P<bar>\|)
+    |(?P<not>!?)(?:/(?P<pattern>(?:\\.|[^\\])+?)/(?=[\s|]|$)|(?P<word>[^\s|]*[^\s|!][^\s|]*))
+    |(?P<bang>!+)""",
+    re.VERBOSE,
+)
+HELP = (
+    "A filter is words side by side; all must be in a metric's key or label:",
+    "actor kl                    both",
+    "critic kl|loss              critic, and kl or loss",
+    "!max   !/min$/              without it",
+    "/^val.*acc/                 a regular expression",
+    "Small letters find capitals, too.",
+)
+"""The language in a few lines."""
+
+
+class Term(NamedTuple):
+    """One word or expression."""
+
+    search: Search
+    negated: bool = False
+
+    def holds(self, text: str) -> bool:
+        """Tell whether a text passes."""
+        return self.search.search(text) is not self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What the user wants to see; everything unless they say so."""
+
+    text: str = ""
+    clauses: tuple[tuple[Term, ...], ...] = ()
+    """All must hold; of the terms of each, one."""
+
+    def holds(self, key: str, label: str = "") -> bool:
+        """Tell whether a metric passes."""
+        text = f"{key}\n{label}"
+        return all(any(term.holds(text) for term in clause) for clause in self.clauses)
+
+
+def parse(text: str) -> Filter:
+    """Return what a text asks for; what is not finished yet (a bar without its right side) asks for
+    nothing.
+
+    Raises:
+        ValueError: It cannot be understood; the message says why.
+    """
+    clauses: list[list[Term]] = []
+    joined = False
+    for token in _TOKEN.finditer(text):
+        if token["bar"]:
+            joined = bool(clauses)
+        elif token["pattern"] or token["word"]:
+            term = _term(token)
+            if term is None:
+                continue
+            if joined:
+                clauses[-1].append(term)
+            else:
+                clauses.append([term])
+            joined = False
+    return Filter(" ".join(text.split()), tuple(map(tuple, clauses)))
+
+
+def _term(token: re.Match[str]) -> Term | None:
+    word, negated = token["word"], bool(token["not"])
+    if token["pattern"]:
+        return Term(Search(token["pattern"].replace("\\/", "/")), negated)
+    if not word.startswith("/"):
+        return Term(Search(word, literal=True), negated)
+    try:  # an expression that is being typed
+        return Term(Search(word[1:]), negated) if word[1:] else None
+    except ValueError:
+        return None

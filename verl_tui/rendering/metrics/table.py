@@ -1,0 +1,181 @@
+"""A table of metrics: name, last, trend, least, greatest and a sparkline, as many of them as the
+width has room for.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.charts.labels import ASCII, UNICODE
+from verl_tui.rendering.charts.sparkline import BROKEN, sparkline
+from verl_tui.rendering.metrics.listing import movement
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.printable import middle
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.metrics.listing import Movement, Order
+    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.runs.series import Series
+
+ROLES = ("heading", "prefix", "name", "value", "dim", "spark", "odd", "pin")
+
+_NUMBER = 8
+"""Cells of a number and the blank before it."""
+_TREND = 8
+_BARE_TREND = 2
+_LEAST_NAME = 12
+_LEAST_SPARK = 8
+_LEAST_CHANGE = 0.005
+"""Smaller changes round to nothing."""
+_CHUNK = 8
+"""Cells of a sparkline that are painted together: a new point changes only the last of them."""
+
+
+class Layout(NamedTuple):
+    """Cells of each column; 0: there is no room for it."""
+
+    mark: int
+    name: int
+    last: int
+    trend: int
+    least: int
+    greatest: int
+    spark: int
+
+
+def layout(width: int, longest: int) -> Layout:
+    """Return the columns that fit.
+
+    Args:
+        width: Cells of a row.
+        longest: Cells of the longest name.
+    """
+    mark = 2 if width >= 30 else 0
+    room = width - mark - _NUMBER
+    if room < _LEAST_NAME:
+        return Layout(mark, max(0, room), min(_NUMBER, max(0, width - mark)), 0, 0, 0, 0)
+    name = min(longest, max(_LEAST_NAME, width * 2 // 5))
+    room -= name
+    sizes = dict.fromkeys(("trend", "least", "greatest", "spark"), 0)
+    for columns, least in (
+        (("trend",), _BARE_TREND),
+        (("spark",), _LEAST_SPARK + 1),
+        (("least", "greatest"), _NUMBER),
+    ):
+        if room >= least * len(columns):
+            sizes.update(dict.fromkeys(columns, least))
+            room -= least * len(columns)
+    if sizes["greatest"] and room >= _TREND - _BARE_TREND:
+        sizes["trend"] = _TREND
+        room -= _TREND - _BARE_TREND
+    if sizes["spark"]:
+        sizes["spark"] += room
+    else:
+        name += min(room, longest - name)
+    return Layout(mark, name, _NUMBER, **sizes)
+
+
+def heading(shown: Layout, order: Order, *, ascii_only: bool) -> Pieces:
+    """Return the names of the columns, with a sign at that which the table is sorted by."""
+    down = order.reverse if order.by == "key" else not order.reverse
+    sign = ("v" if down else "^") if ascii_only else ("▼" if down else "▲")
+
+    def title(word: str, by: str = "") -> str:
+        return word + sign if by == order.by else word
+
+    cells = [
+        " " * shown.mark,
+        title("metric", "key")[: shown.name].ljust(shown.name),
+        title("last", "last").rjust(shown.last)[: shown.last],
+        f" {title('trend', 'trend') if shown.trend > _BARE_TREND else sign if order.by == 'trend' else ''}",
+        "min".rjust(shown.least),
+        "max".rjust(shown.greatest),
+        " all steps",
+    ]
+    widths = (*shown[:3], shown.trend, shown.least, shown.greatest, shown.spark)
+    return [
+        (cell[:width].ljust(width), "heading")
+        for cell, width in zip(cells, widths, strict=True)
+        if width
+    ]
+
+
+def row(
+    key: str,
+    series: Series | None,
+    shown: Layout,
+    *,
+    pinned: bool,
+    ascii_only: bool,
+    end: int | None = None,
+) -> Pieces:
+    """Return one metric; without its series the name alone.
+
+    The pieces of all rows of one layout are equally long, so that what changes can be painted
+    alone.
+
+    Args:
+        key: Its name.
+        series: Its values.
+        shown: The columns.
+        pinned: Whether it is to come first.
+        ascii_only: Write ASCII alone.
+        end: The last step that tells how the run is now, None where all do.
+    """
+    pieces: Pieces = [
+        ((("*" if ascii_only else "★") if pinned else "")[: shown.mark].ljust(shown.mark), "pin")
+    ]
+    pieces += _name(key, shown.name, ascii_only=ascii_only)
+    if series is None or not series.values:
+        rest = sum(shown[2:])
+        return [
+            *pieces,
+            (("..." if ascii_only else "…").rjust(shown.last)[: shown.last].ljust(rest), "dim"),
+        ]
+    present, bounds = series.until(end), series.pyramid.bounds(series.steps[0], series.steps[-1])
+    least, greatest = (compact(bound) for bound in bounds) if bounds else ("-", "-")
+    last = present.last
+    number = ("-" if last is None else compact(last.value)).rjust(shown.last)[: shown.last]
+    pieces += [
+        # One piece: what changes at every step costs its colour only once.
+        (
+            number + _trend(movement(present.values), shown.trend, ascii_only=ascii_only),
+            "value" if last is None or isfinite(last.value) else "odd",
+        ),
+        (least.rjust(shown.least)[: shown.least], "dim"),
+        (greatest.rjust(shown.greatest)[: shown.greatest], "dim"),
+    ]
+    return [
+        piece
+        for piece in (*pieces, *_spark(series, shown.spark, ascii_only=ascii_only))
+        if piece[0]
+    ]
+
+
+def _name(key: str, width: int, *, ascii_only: bool) -> Pieces:
+    """Return the name with its prefix dimmed."""
+    text = middle(key, width, ascii_only=ascii_only)
+    slash = text.find("/") + 1
+    return [(text[:slash], "prefix"), (text[slash:] + " " * (width - cell_len(text)), "name")]
+
+
+def _trend(found: Movement, width: int, *, ascii_only: bool) -> str:
+    symbols = ASCII if ascii_only else UNICODE
+    if width < _BARE_TREND or found.turn is None:
+        return " " * width
+    arrow = (symbols.flat, symbols.rising, symbols.falling)[found.turn]
+    change = (
+        f"{found.change:+.0%}" if abs(found.change) >= _LEAST_CHANGE and width >= _TREND else ""
+    )
+    return f" {arrow} {change}"[:width].ljust(width)
+
+
+def _spark(series: Series, width: int, *, ascii_only: bool) -> Pieces:
+    if width < 2:
+        return []
+    text = " " + sparkline(series, width - 1, ascii_only=ascii_only).ljust(width - 1)
+    chunks = (text[at : at + _CHUNK] for at in range(0, width, _CHUNK))
+    return [(chunk, "odd" if BROKEN in chunk else "spark") for chunk in chunks]

@@ -1,0 +1,68 @@
+"""Samples of one prompt side by side: a row each, with score, length and the beginning of the
+answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.samples.marks import special
+from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.wrap import fit
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.samples.table import Row
+    from verl_tui.runs.samples import Place
+
+_BLANK = re.compile(r"\s+")
+_LOOKED_AT = 2000
+
+
+class Item(NamedTuple):
+    """One sample."""
+
+    place: Place
+    row: int
+    """Its place in the file."""
+    score: tuple[str, str]
+    """As it is written, with its role."""
+    length: int
+    answer: str | None
+    """Its beginning; None while it is being read."""
+
+
+def opening(answer: str, width: int) -> str:
+    """Return the beginning of an answer on one line, without what opens every answer."""
+    text = answer[:_LOOKED_AT]
+    for start, end, _ in special(text):
+        if text[:start].strip():
+            break
+        text = " " * end + text[end:]
+    return fit(_BLANK.sub(" ", text).strip(), width)
+
+
+def row(item: Item, width: int, *, with_step: bool, ascii: bool = False) -> Row:
+    """Return the row of a sample.
+
+    Args:
+        item: The sample.
+        width: Cells of a row.
+        with_step: Whether samples of several steps are shown.
+        ascii: Draw in ASCII.
+    """
+    score, role = item.score
+    head = (
+        [(f"{exact_step(item.place.step):>7} ", "strong")]
+        if with_step
+        else [(f"{item.row + 1:>5} ", "dim")]
+    )
+    pieces: Row = [*head, (f"{score:<9} ", role)]
+    if width >= 60:
+        pieces.append((f"{compact(item.length):>5} ", "dim"))
+    room = width - sum(len(text) for text, _ in pieces)
+    if room < 4:
+        return [(fit("".join(text for text, _ in pieces), width), role)]
+    if item.answer is None:
+        return [*pieces, ("..." if ascii else "…", "dim")]
+    return [*pieces, (opening(item.answer, room) or "(empty)", "field")]

@@ -1,0 +1,286 @@
+"""What is seen of a run's samples: which step, which sample, listed how; or the answers to one
+prompt.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.samples import order
+from verl_tui.rendering.samples.answer_rows import Item
+from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.rendering.samples.document import PARTS
+from verl_tui.rendering.samples.history import History
+from verl_tui.rendering.samples.listing import Listing
+from verl_tui.rendering.samples.order import Order
+from verl_tui.rendering.samples.query import Query
+from verl_tui.rendering.samples.table import score_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.on_demand.sample_browser import Browser, Page
+    from verl_tui.records import Fact, Sample
+    from verl_tui.runs.samples import Place, Samples
+
+_AHEAD = (1, -1)
+"""Neighbours of the shown sample that are read before they are asked for."""
+
+
+class Browse:
+    """What the user has asked for, and what is shown of it. Knows no screen.
+
+    Methods that move return whether there was somewhere to go. While answers to one prompt are
+    shown there is not.
+    """
+
+    def __init__(self, chosen: Chosen) -> None:
+        """Begin.
+
+        Args:
+            chosen: Where.
+        """
+        self.chosen = chosen
+        self.query = Query()
+        self.order = Order()
+        self.folded = frozenset({"prompt"})
+        """Parts of the sample of which only a few rows are shown."""
+        self.mates: int | None = None
+        """The sample whose prompt's answers are shown."""
+        self.history: History | None = None
+        """The answers to a prompt over the steps that are shown."""
+        self.listing = Listing()
+        self.page: Page | None = None
+        """The step that is shown, None where there is none."""
+        self.index: int | None = None
+        """The sample that is shown."""
+        self._samples: Samples | None = None
+
+    # -- what is shown -----------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> tuple[Place, int] | None:
+        """Place and index of the sample shown, None where there is none."""
+        return (
+            (self.page.place, self.index)
+            if self.page is not None and self.index is not None
+            else None
+        )
+
+    @property
+    def answers(self) -> bool:
+        """Whether the answers to one prompt are shown instead of a sample."""
+        return self.mates is not None or self.history is not None
+
+    @property
+    def sample(self) -> Sample | None:
+        """The sample that is shown, None while it is being read."""
+        return (
+            self.page.sample(self.index)
+            if self.page is not None and self.index is not None
+            else None
+        )
+
+    @property
+    def fact(self) -> Fact | None:
+        """What is known of the sample without its text."""
+        facts = self.listing.facts
+        return facts[self.index] if self.index is not None and self.index < len(facts) else None
+
+    @property
+    def leaving(self) -> Chosen:
+        """Where to go on elsewhere."""
+        return (
+            Chosen(*self.shown)
+            if self.shown is not None and not self.chosen.follow
+            else self.chosen
+        )
+
+    def settle(self, samples: Samples | None, browser: Browser) -> bool:
+        """Find out what is shown of what was asked for; return whether it is another sample than
+        before.
+
+        Args:
+            samples: What there is by now, None while there is nothing.
+            browser: Reads it.
+        """
+        before, self._samples = self.shown, samples
+        place = place_of(self.chosen, samples) if samples is not None else None
+        if samples is None or place is None:
+            self.page = self.index = None
+            return False
+        if self.history is not None:
+            self.history.advance(browser)
+        self.page = browser.page(samples, place)
+        if (
+            self.history is None or not self.query.searches
+        ):  # a page is searched for one thing at a time
+            self.listing.update(self.page, self.query, self.order)
+            browser.page(samples, place)  # it has learnt what to look for
+        self.index = index_of(self.chosen, self.listing)
+        return before is not None and self.shown != before
+
+    def read(self) -> Sample | None:
+        """Return the sample if it has been read, and have its neighbours read, too."""
+        page, at, visible = self.page, self.listing.place_of(self.index), self.listing.visible
+        for by in _AHEAD if page is not None and at is not None else ():
+            if page is not None and at is not None and 0 <= at + by < len(visible):
+                page.sample(visible[at + by])
+        return self.sample  # what is asked for last is read first
+
+    # -- moving ------------------------------------------------------------------------------------
+
+    def _at(self) -> tuple[Samples, Place] | None:
+        if self._samples is None or self.page is None or self.answers:
+            return None
+        return self._samples, self.page.place
+
+    def _go(self, chosen: Chosen | None) -> bool:
+        if chosen is not None:
+            self.chosen = chosen
+        return chosen is not None
+
+    def to_sample(self, by: int) -> bool:
+        """Go to the next or previous sample; past the last comes the older step, before the first
+        the newer one.
+        """
+        at = self._at()
+        return at is not None and self._go(next_sample(at[1], self.index, self.listing, at[0], by))
+
+    def to_step(self, by: int) -> bool:
+        """Go to the same place of the older (1) or newer (-1) step: in validations that is the same
+        prompt.
+        """
+        at = self._at()
+        beyond = next_place(at[1], at[0], by) if at is not None else None
+        return beyond is not None and self._go(Chosen(beyond, self.index))
+
+    def to_extreme(self, *, best: bool) -> bool:
+        """Go to the best or worst of the samples listed; again, to the next one that scored the
+        same.
+        """
+        at, index = self._at(), self.listing.extreme(self.index, best=best)
+        return at is not None and index is not None and self._go(Chosen(at[1], index))
+
+    def to_kind(self) -> bool:
+        """Go to the nearest validation, or to the nearest training step.
+
+        Raises:
+            LookupError: There is none.
+        """
+        if (at := self._at()) is None:
+            return False
+        samples, place = at
+        other = samples.nearest_place(place.step, not place.validation)
+        if other is None:
+            raise LookupError(
+                "no training samples" if place.validation else "no validation samples"
+            )
+        return self._go(Chosen(other, follow=self.chosen.follow))
+
+    def to_row(self, at: int) -> bool:
+        """Go to a row of the list."""
+        visible = self.listing.visible
+        return (
+            self.page is not None
+            and at < len(visible)
+            and self._go(Chosen(self.page.place, visible[at]))
+        )
+
+    def to_item(self, item: Item) -> bool:
+        """Leave the answers for one of them; a filter that hides it is dropped."""
+        self.close()
+        if (
+            self.page is None
+            or item.place != self.page.place
+            or self.listing.place_of(item.row) is None
+        ):
+            self.query = Query()
+        return self._go(Chosen(item.place, item.row))
+
+    def follow(self) -> bool:
+        """Show the newest step as it comes, or stay where we are."""
+        on = not self.chosen.follow
+        return (at := self._at()) is not None and self._go(
+            Chosen(at[1], None if on else self.index, follow=on)
+        )
+
+    def stay(self) -> bool:
+        """Who reads must not lose the sample to a newer one."""
+        return self.chosen.follow and self.shown is not None and self._go(Chosen(*self.shown))
+
+    # -- how it is shown ---------------------------------------------------------------------------
+
+    def ask(self, wanted: Query) -> None:
+        """List what passes a filter."""
+        self.close()
+        self.query = wanted
+
+    def sort(self) -> None:
+        """Sort by the next field."""
+        choices = order.choices(self.listing.fields)
+        at = choices.index(self.order.field) if self.order.field in choices else -1
+        self.order = Order(choices[(at + 1) % len(choices)], down=self.order.down)
+
+    def turn(self) -> None:
+        """Sort the other way round."""
+        self.order = self.order._replace(down=not self.order.down)
+
+    def fold(self, part: str) -> None:
+        """Fold or unfold a part of the sample."""
+        if part in PARTS and not self.answers:
+            self.folded ^= {part}
+
+    # -- the answers to one prompt -----------------------------------------------------------------
+
+    def close(self) -> None:
+        """Show the sample again."""
+        self.mates = self.history = None
+
+    def compare(self) -> None:
+        """Show all answers to the prompt of this sample, or the sample again."""
+        opens = self.mates is None and self.fact is not None
+        self.close()
+        if opens:
+            self.mates = self.index
+            self.stay()
+
+    def look_back(self) -> None:
+        """Show the answers to this sample's prompt at other steps, or the sample again."""
+        opens, sample, shown = self.history is None, self.sample, self.shown
+        self.close()
+        if opens and self._samples is not None and sample is not None and shown is not None:
+            self.history = History(self._samples, shown[0], sample.prompt)
+            self.stay()
+
+    def items(self, *, ascii: bool = False) -> Sequence[Callable[[], Item]]:
+        """Return the answers; what makes an item, that is, for each: most are never in sight.
+
+        Args:
+            ascii: Write in ASCII.
+        """
+
+        def score(fact: Fact) -> tuple[str, str]:
+            return score_words(fact, standing, ascii=ascii)
+
+        def mate(page: Page, fact: Fact) -> Item:
+            sample = page.sample(fact.index)
+            answer = sample.response if sample is not None else None
+            return Item(page.place, fact.index, score(fact), fact.length, answer)
+
+        facts, standing = self.listing.facts, self.listing.standing
+        if self.history is not None:
+            return [
+                partial(
+                    Item, one.place, one.fact.index, score(one.fact), one.fact.length, one.answer
+                )
+                for one in self.history.found
+            ]
+        if self.mates is None or self.page is None:
+            return []
+        return [
+            partial(mate, self.page, facts[i])
+            for i in self.listing.mates(self.mates)
+            if i < len(facts)
+        ]

@@ -1,0 +1,83 @@
+"""Which sample is shown: what the user asked for, and what there is of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.samples.listing import Listing
+    from verl_tui.runs.samples import Place, Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the user asked for. It stays what it is while samples come and go."""
+
+    place: Place | None = None
+    """Step and kind; None for the newest training step."""
+    index: int | None = None
+    """The sample; None for the first or last that is listed."""
+    last: bool = False
+    """Whether that is the last."""
+    follow: bool = False
+    """Whether the newest step of the kind is shown as it comes."""
+
+
+def place_of(chosen: Chosen, samples: Samples) -> Place | None:
+    """Return the place to show: the one asked for may be gone, or newer ones may have come. None if
+    there is none.
+    """
+    places, place = samples.places, chosen.place
+    if not places:
+        return None
+    if place is None or chosen.follow:
+        validation = place is not None and place.validation
+        return next((p for p in reversed(places) if p.validation is validation), places[-1])
+    if place in places:
+        return place
+    return samples.nearest_place(place.step, place.validation) or samples.nearest_place(place.step)
+
+
+def index_of(chosen: Chosen, listing: Listing) -> int | None:
+    """Return the sample to show; None where nothing is listed, or where that is not known yet."""
+    index, visible = chosen.index, listing.visible
+    if listing.place_of(index) is not None:
+        return index
+    if (
+        not listing.complete
+        and not listing.filtered
+        and len(listing.facts) <= (index or 0)
+        and not chosen.last
+    ):
+        return index or 0  # it can be read before it can be listed
+    if not visible or (not listing.complete and (chosen.last or index is not None)):
+        return None
+    if index is None:
+        return visible[-1 if chosen.last else 0]
+    return visible[0] if listing.filtered else min(visible, key=lambda other: abs(other - index))
+
+
+def next_sample(
+    place: Place, index: int | None, listing: Listing, samples: Samples, by: int
+) -> Chosen | None:
+    """Return the next (1) or previous (-1) sample; past the last comes the older step, before the
+    first the newer.
+    """
+    at = listing.place_of(index)
+    if at is not None and 0 <= at + by < len(listing.visible):
+        return Chosen(place, listing.visible[at + by])
+    if not listing.complete:
+        if listing.filtered or index is None:
+            return None  # which one is next nobody knows yet
+        if index + by >= 0:
+            return Chosen(place, index + by)  # it can be read before it can be listed
+    beyond = next_place(place, samples, by)
+    return Chosen(beyond, None, last=by < 0) if beyond is not None else None
+
+
+def next_place(place: Place, samples: Samples, by: int) -> Place | None:
+    """Return the older (1) or newer (-1) place of the same kind."""
+    kind = [other for other in samples.places if other.validation is place.validation]
+    at = kind.index(place) - by if place in kind else -1
+    return kind[at] if 0 <= at < len(kind) else None

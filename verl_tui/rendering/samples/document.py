@@ -1,0 +1,271 @@
+"""A sample as rows of text: its parts, each with a heading, folded or not; wrapped only as far as
+it is seen.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.samples import marks
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.wrap import fit, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from verl_tui.records import Sample
+    from verl_tui.rendering.text.search import Search
+
+Row = list[tuple[str, str]]
+"""Pieces, each a text and its role."""
+PARTS = ("prompt", "response", "truth", "fields")
+"""Parts of a sample, in the order in which they are shown; number 1 is the prompt."""
+ROLES = ("heading", "dim", "prompt", "response", "truth", "fields", "warning", "here", *marks.ROLES)
+"""What a piece is for; `here` is the hit that the user has gone to."""
+
+_TITLES = {"truth": "ground truth"}
+_ROOMY = 20
+"""Rows of the widget from which on empty rows set the parts apart."""
+_STEP = 256
+"""Rows wrapped at a time."""
+_MOST_ROWS = 20_000
+"""Rows of one part: more is no reading."""
+_OPENING = re.compile(
+    r"\s*(?:<[^<>]{1,40}>\s*)*(?:assistant|model|gpt)?:?\s*(?:<[^<>]{1,40}>\s*)*", re.IGNORECASE
+)
+"""A chat template's last lines: `<|im_start|>assistant`, `Assistant:`, `<think>`."""
+
+
+class Hit(NamedTuple):
+    """Where a search has found something."""
+
+    part: int
+    start: int
+    end: int
+
+
+class _Line(NamedTuple):
+    """A row: a stretch of a part's text, or something about it."""
+
+    part: int
+    start: int
+    end: int
+    says: str = ""
+    """`heading`, `note` or `blank`; empty for text."""
+
+
+class Document:
+    """One sample laid out for one width."""
+
+    def __init__(
+        self,
+        sample: Sample,
+        width: int,
+        height: int,
+        *,
+        folded: Collection[str] = (),
+        searches: Sequence[Search] = (),
+        ascii: bool = False,
+    ) -> None:
+        """Lay out a sample; nothing is wrapped yet.
+
+        Args:
+            sample: What to show.
+            width: Cells of a row.
+            height: Rows that can be seen at once.
+            folded: Which of `PARTS` are folded to a few rows.
+            searches: What to mark in prompt and response.
+            ascii: Draw in ASCII.
+        """
+        self.sample = sample
+        self._width, self._height = max(1, width), height
+        self._folded = frozenset(folded)
+        self._searches = tuple(searches)
+        self._ascii = ascii
+        texts = (sample.prompt, sample.response, sample.ground_truth, _fields(sample))
+        self._parts = [
+            (name, text.strip("\n"))
+            for name, text in zip(PARTS, texts, strict=True)
+            if text is not None
+        ]
+        self._parts = [(name, text) for name, text in self._parts if text or name in PARTS[:2]]
+        self._marks: dict[int, list[marks.Span]] = {}
+        self._lines: list[_Line] = []
+        self._more = self._lay_out()
+        self.complete = False
+        """Whether all rows are known."""
+        self.here: Hit | None = None
+        """The hit that the user has gone to."""
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def grow(self, rows: int) -> None:
+        """Wrap on until so many rows are known, or all there are."""
+        missing = rows - len(self._lines)
+        if missing > 0 and not self.complete:
+            fresh = list(islice(self._more, max(missing, _STEP)))
+            self._lines += fresh
+            self.complete = len(fresh) < missing
+
+    @cached_property
+    def hits(self) -> list[Hit]:
+        """All hits in prompt and response, in the order of the rows."""
+        return [
+            Hit(at, start, end)
+            for at, (name, text) in enumerate(self._parts)
+            if name in PARTS[:2]
+            for start, end, _ in marks.hits(text, self._searches)
+        ]
+
+    def name_of(self, hit: Hit) -> str:
+        """Return the part that a hit is in."""
+        return self._parts[hit.part][0]
+
+    def row_of(self, hit: Hit) -> int:
+        """Return the row in which a hit begins."""
+        while not self.complete and (not self._lines or self._lines[-1][:2] < (hit.part, hit.end)):
+            self.grow(len(self._lines) + _STEP)
+        at = bisect_right(self._lines, (hit.part, hit.start, 1 << 60), key=lambda line: line[:3])
+        return max(0, at - 1)
+
+    def part_at(self, row: int) -> str:
+        """Return the part that a row belongs to."""
+        return (
+            self._parts[self._lines[min(max(0, row), len(self._lines) - 1)].part][0]
+            if self._lines
+            else PARTS[0]
+        )
+
+    def row(self, at: int) -> Row:
+        """Return a row that is known."""
+        line = self._lines[at]
+        name, text = self._parts[line.part]
+        if line.says == "heading":
+            return _cut(self._heading(line.part), self._width)
+        if line.says == "note":
+            where = "above" if line.start < 0 else "more"
+            note = (
+                "(empty)"
+                if not text.strip()
+                else f"{'...' if self._ascii else '…'} {line.end:,} characters {where}"
+            )
+            return [(fit(note, self._width), "dim")]
+        if line.says or line.end <= line.start:
+            return []
+        found = self._marks_of(line.part)
+        if self.here is not None and self.here.part == line.part:
+            found = marks.over(found, [(self.here.start, self.here.end, "here")])
+        return marks.pieces(text, line.start, line.end, found, name)
+
+    # -- layout ------------------------------------------------------------------------------------
+
+    def _lay_out(self) -> Iterator[_Line]:
+        for at, (name, text) in enumerate(self._parts):
+            if at and self._height >= _ROOMY:
+                yield _Line(at, -3, -3, "blank")
+            yield _Line(at, -2, -2, "heading")
+            if not text.strip():
+                yield _Line(at, 0, 0, "note")
+            elif name in self._folded:
+                yield from self._folded_lines(at, name, text)
+            else:
+                rows = spans(text, self._width)
+                end = 0
+                for start, end in islice(rows, _MOST_ROWS):
+                    yield _Line(at, start, end)
+                if next(rows, None) is not None:
+                    yield _Line(at, len(text), len(text) - end, "note")
+
+    def _folded_lines(self, at: int, name: str, text: str) -> Iterator[_Line]:
+        shown = 3 if self._height >= _ROOMY else 1
+        if name != "prompt":
+            rows = list(islice(spans(text, self._width), shown))
+            yield from (_Line(at, start, end) for start, end in rows)
+            if rows[-1][1] < len(text):
+                yield _Line(at, len(text), len(text) - rows[-1][1], "note")
+            return
+        rows = _tail(text, asked(text), self._width, shown)
+        if rows[0][0] > 0:
+            yield _Line(at, -1, rows[0][0], "note")
+        yield from (_Line(at, start, end) for start, end in rows)
+
+    def _heading(self, at: int) -> Row:
+        name, text = self._parts[at]
+        folded = name in self._folded
+        sign = (">" if folded else "v") if self._ascii else ("▸" if folded else "▾")
+        row: Row = [(f"{sign} {PARTS.index(name) + 1} {_TITLES.get(name, name)}", "heading")]
+        if name in PARTS[:2]:
+            row.append((f"  {len(text):,} characters", "dim"))
+            hits = sum(hit.part == at for hit in self.hits)
+            row += [("  ", ""), (f"{hits:,} hit{'s' * (hits != 1)}", marks.HIT)] if hits else []
+        if name == "response":
+            again = sum(
+                end - start for start, end, role in self._marks_of(at) if role == marks.REPEATED
+            )
+            row += [(f"  {again / len(text):.0%} repeats itself", "warning")] if again else []
+        return row
+
+    def _marks_of(self, at: int) -> list[marks.Span]:
+        if at not in self._marks:
+            name, text = self._parts[at]
+            found: list[marks.Span] = []
+            if name in PARTS[:2]:
+                found = marks.special(text)
+            if name == "response":
+                found = marks.over(marks.repeated(text), found)
+            hits = [(hit.start, hit.end, marks.HIT) for hit in self.hits if hit.part == at]
+            self._marks[at] = marks.over(found, hits)
+        return self._marks[at]
+
+
+def _fields(sample: Sample) -> str:
+    """Return the further fields, those that are numbers first."""
+    numbers = [
+        f"{name}  {compact(value)}" for name, value in sample.extras.items() if _is_number(value)
+    ]
+    words = [f"{name}  {value}" for name, value in sample.extras.items() if not _is_number(value)]
+    group = [f"group  {sample.group}"] if sample.group is not None else []
+    return "\n".join(numbers + words + group)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def asked(text: str) -> int:
+    """Return where a prompt ends without those last lines that only open the model's turn."""
+    end = len(text.rstrip("\n"))
+    for _ in range(4):
+        start = text.rfind("\n", 0, end) + 1
+        if not start or end - start > 80 or _OPENING.fullmatch(text, start, end) is None:
+            break
+        end = start - 1
+    return end
+
+
+def _tail(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
+    """Return the last rows of what comes before `end`; wraps only the last lines."""
+    found: list[tuple[int, int]] = []
+    while len(found) < rows and end >= 0:
+        start = text.rfind("\n", 0, end) + 1
+        found[:0] = [(start + first, start + last) for first, last in spans(text[start:end], width)]
+        end = start - 1
+    return found[-rows:]
+
+
+def _cut(row: Row, width: int) -> Row:
+    """Return a row without the pieces that do not fit, the first cut."""
+    kept: Row = []
+    for text, role in row:
+        if cell_len(text) > width:
+            return kept or [(fit(text, width), role)]
+        kept.append((text, role))
+        width -= cell_len(text)
+    return kept

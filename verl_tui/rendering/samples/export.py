@@ -1,0 +1,140 @@
+"""Writes samples to a JSONL file in the current directory, and never over another file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verl_tui.exporters.new_file import create, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.records import Sample
+
+_BUDGET = 0.005
+"""Seconds of writing at a stretch."""
+
+
+def file_name(run: str, page: Page, indices: Sequence[int]) -> str:
+    """Return a name that says what is in the file, without its ending."""
+    what = f"sample-{indices[0] + 1}" if len(indices) == 1 else f"{len(indices)}-samples"
+    return named(
+        run, f"step-{page.place.step}", *(["validation"] if page.place.validation else []), what
+    )
+
+
+class Export:
+    """Some samples on their way to a file, in the browser's thread.
+
+    Rows of a dump are written to the byte as they stand there, so that whatever reads dumps can
+    read them; samples that came another way as verl-tui keeps them.
+    """
+
+    def __init__(
+        self, page: Page, indices: Sequence[int], run: str, folder: Path | None = None
+    ) -> None:
+        """Begin a file.
+
+        Args:
+            page: Where the samples are.
+            indices: Which of them.
+            run: Name of the run, for the file's name.
+            folder: Where the file goes; the current directory if None.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self._page = page
+        self._generation = page.generation
+        self._indices = tuple(indices)
+        (self.path,) = create(folder or Path.cwd(), file_name(run, page, indices), ".jsonl")
+        self.written = 0
+        self.skipped = 0
+        """Rows that cannot be read."""
+        self.problem: str | None = None
+        """Why it has ended early."""
+        self._raw = False
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is written."""
+        return self.problem is not None or self.written + self.skipped == len(self._indices)
+
+    def waits(self) -> bool:
+        """Tell whether there is something to write."""
+        return not self.done
+
+    def presses(self) -> bool:
+        """Nobody looks at it."""
+        return False
+
+    def read_on(self) -> bool:
+        """Write for some milliseconds, whole lines; return whether that was all."""
+        try:
+            self._write()
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+        return self.done
+
+    def words(self) -> str:
+        """Say what is in the file."""
+        said = f"{self.written:,} sample{'s' * (self.written != 1)} in {self.path}"
+        said += ", as the dump has them" if self._raw else ", as verl-tui keeps them"
+        said += f"; {self.skipped:,} could not be read" if self.skipped else ""
+        return f"{said}; then it failed: {self.problem}" if self.problem is not None else said
+
+    def _write(self) -> None:
+        if self._page.generation != self._generation:
+            raise OSError("the dump has been written anew")
+        until, written, skipped = monotonic() + _BUDGET, 0, 0
+        with self.path.open(
+            "ab"
+        ) as file:  # opened each time: whenever the app ends, no file is half open
+            for row in self._rows(self._indices[self.written + self.skipped :]):
+                if row is None:
+                    skipped += 1
+                else:
+                    file.write(row + b"\n")
+                    written += 1
+                if monotonic() > until:
+                    break
+        self.written += written
+        self.skipped += skipped
+
+    def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
+        lines = self._page.lines(indices)
+        self._raw = lines is not None
+        return lines if lines is not None else self._records(indices)
+
+    def _records(self, indices: Sequence[int]) -> Iterator[bytes | None]:
+        for index in indices:
+            sample = self._page.sample(index)
+            yield record(sample, self._page.place.step, index) if sample is not None else None
+
+
+def whole(sample: Sample) -> str:
+    """Return a sample as it is copied."""
+    return f"{sample.prompt}\n\n{sample.response}"
+
+
+def record(sample: Sample, step: int, index: int) -> bytes:
+    """Return a sample as a JSON object, under names by which verl-tui reads it again."""
+    fields: dict[str, Any] = {
+        "step": step,
+        "index": index,
+        "uid": sample.group,
+        "validation": sample.validation,
+        "prompt": sample.prompt,
+        "response": sample.response,
+        "ground_truth": sample.ground_truth,
+        "score": sample.score,
+    }
+    fields.update((name, value) for name, value in sample.extras.items() if name not in fields)
+    return orjson.dumps(
+        {key: value for key, value in fields.items() if value is not None}, default=str
+    )

@@ -1,0 +1,110 @@
+"""The same prompt at other steps: looked for step by step, the nearest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from verl_tui.on_demand.sample_browser import Browser, Page
+    from verl_tui.records import Fact, Sample
+    from verl_tui.runs.samples import Place, Samples
+
+_MOST_STEPS = 50
+"""Steps looked at, half of them to either side where there are as many."""
+_SHOWN = 400
+"""Characters kept of an answer."""
+
+
+class Found(NamedTuple):
+    """A sample of the prompt."""
+
+    place: Place
+    fact: Fact
+    answer: str
+    """Its beginning."""
+
+
+class SamePrompt:
+    """Finds rows that hold a prompt, as it was shown, to the letter."""
+
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
+
+    def found(self, texts: Iterable[str]) -> bool:
+        """Tell whether one of a row's texts is the prompt."""
+        return any(text == self.prompt or self._alike(text) for text in texts)
+
+    def _alike(self, text: str) -> bool:
+        # Made safe a text is hardly longer, and most texts are told apart by their length.
+        size = len(self.prompt)
+        return size // 2 <= len(text) <= 2 * size + 100 and safe(text) == self.prompt
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SamePrompt) and other.prompt == self.prompt
+
+    def __hash__(self) -> int:
+        return hash(self.prompt)
+
+
+class History:
+    """The samples of one prompt over the steps of one kind, as far as they have been found."""
+
+    def __init__(self, samples: Samples, place: Place, prompt: str) -> None:
+        self.found: list[Found] = []
+        """Ascending by step, then in the order of the file."""
+        self._samples = samples
+        self._prompt = SamePrompt(prompt)
+        self._waiting = _around(
+            place, [p for p in samples.places if p.validation is place.validation]
+        )
+        self.looked_at = 0
+        """Steps that have been searched."""
+        self.steps = len(self._waiting)
+        """Steps that are searched in all."""
+        self._taken = 0
+        """Hits of the step in work that have been taken in."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all steps have been searched."""
+        return not self._waiting
+
+    def advance(self, browser: Browser) -> None:
+        """Take in what has been read; asks for what comes next."""
+        while self._waiting:
+            place = self._waiting[0]
+            page = browser.page(self._samples, place)
+            if not self._take(page, place):
+                browser.page(self._samples, place)  # now that it knows what is wanted of it
+                return
+            self._waiting.pop(0)
+            self.looked_at += 1
+            self._taken = 0
+
+    def _take(self, page: Page, place: Place) -> bool:
+        """Take in the hits of a step; return whether that were all."""
+        hits = page.hits(self._prompt)
+        rows, facts, known = hits.rows, page.facts, page.complete and len(page.facts) >= page.count
+        over = (hits.complete and known) or page.problem is not None
+        while self._taken < len(rows) and rows[self._taken] < len(facts):
+            sample = page.sample(rows[self._taken])
+            if sample is None:
+                return page.problem is not None
+            self._add(place, facts[rows[self._taken]], sample)
+            self._taken += 1
+        return over
+
+    def _add(self, place: Place, fact: Fact, sample: Sample) -> None:
+        if sample.prompt == self._prompt.prompt:
+            self.found.append(Found(place, fact, sample.response[:_SHOWN]))
+            self.found.sort(key=lambda found: (found.place, found.fact.index))
+
+
+def _around(place: Place, places: list[Place]) -> list[Place]:
+    """Return the places nearest to one, itself first."""
+    near = sorted(places, key=lambda other: (abs(other.step - place.step), other.step))
+    return near[:_MOST_STEPS]

@@ -1,0 +1,114 @@
+"""Which samples of a step are listed, and in which order."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from verl_tui.rendering.samples.order import Fields, Order
+from verl_tui.rendering.samples.score_summary import Standing, standing
+from verl_tui.rendering.samples.table import number_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.on_demand.sample_browser import Page
+    from verl_tui.records import Fact
+    from verl_tui.rendering.samples.query import Query
+
+_GROWTH = 8
+"""While a step is read its list is made anew when it has grown by an eighth: sorting has its
+price.
+"""
+
+
+class Listing:
+    """The samples of a page that pass the filter, in order. Worked out anew only where something
+    has changed.
+    """
+
+    def __init__(self) -> None:
+        self.facts: Sequence[Fact] = ()
+        """What the list was made of."""
+        self.visible: list[int] = []
+        """Indices of the samples that are listed."""
+        self.standing = Standing()
+        """How all samples scored, listed or not."""
+        self.groups: dict[str, int] = {}
+        """The number of each group."""
+        self.complete = False
+        """Whether nothing more is to come."""
+        self.filtered = False
+        """Whether less than everything is asked for, or not in the order of the file."""
+        self.revision = 0
+        """Grows with every change."""
+        self._fields = Fields()
+        self._source: Sequence[Fact] | None = None
+        """The page's own list of facts, which grows; another one where the file has begun anew."""
+        self._key: object = None
+        self._places: dict[int, int] = {}
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The numeric fields of the samples."""
+        return tuple(self._fields.names)
+
+    def update(self, page: Page, query: Query, order: Order) -> None:
+        """Take in what is known of a page by now."""
+        hits = page.hits(query) if query.searches else None
+        facts, rows = page.facts, len(hits.rows) if hits is not None else -1
+        begun = facts is not self._source or len(facts) < len(self.facts)
+        read = page.complete and len(facts) >= page.count
+        self.filtered = bool(query) or order != Order()
+        self.complete = read and (hits is None or hits.complete)
+        known = len(facts)
+        if not begun and not read and known < len(self.facts) * (_GROWTH + 1) // _GROWTH:
+            known = len(self.facts)
+        key = (known, rows, query, order)
+        if not begun and key == self._key:
+            return
+        self._key, self._source = key, facts
+        if begun:
+            self._fields = Fields()
+        if begun or known != len(self.facts):
+            self._know(facts[:known])
+        hit = set(hits.rows[:rows]) if hits is not None else None
+        passed = (
+            fact for fact in self.facts if query.holds(fact) and (hit is None or fact.index in hit)
+        )
+        self.visible = order.sort(passed)
+        self._places = {index: at for at, index in enumerate(self.visible)}
+        self.revision += 1
+
+    def _know(self, facts: Sequence[Fact]) -> None:
+        self.facts = facts
+        self._fields.read(facts)
+        self.standing = standing(facts)
+        self.groups = number_groups(facts)
+
+    def place_of(self, index: int | None) -> int | None:
+        """Return where in the list a sample stands, None if it is not listed."""
+        return self._places.get(index) if index is not None else None
+
+    def mates(self, index: int) -> list[int]:
+        """Return all samples of a sample's prompt, listed or not, in the order of the file."""
+        if not 0 <= index < len(self.facts) or self.facts[index].group is None:
+            return [index]
+        group = self.facts[index].group
+        return [fact.index for fact in self.facts if fact.group == group]
+
+    def extreme(self, current: int | None, *, best: bool) -> int | None:
+        """Return the best or worst of those listed; of several that score the same the one after
+        the current.
+        """
+        scores = {
+            i: score
+            for i in self.visible
+            if (score := self.facts[i].score) is not None and isfinite(score)
+        }
+        if not scores:
+            return None
+        top = (max if best else min)(scores.values())
+        same = [index for index, score in scores.items() if score == top]
+        at = self.place_of(current)
+        return next((index for index in same if at is None or self._places[index] > at), same[0])

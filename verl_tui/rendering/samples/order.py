@@ -1,0 +1,85 @@
+"""In which order samples are listed: as in the file, or by a number, those without one last."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.samples.query import value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.records import Fact
+
+FILE, GROUP = "file", "group"
+
+
+class Order(NamedTuple):
+    """What samples are sorted by: file order, group, score, length or any field; ties are left in
+    file order.
+    """
+
+    field: str = FILE
+    down: bool = False
+
+    def sort(self, facts: Iterable[Fact]) -> list[int]:
+        """Return the indices of the samples in this order."""
+        facts = list(facts)
+        if self.field == FILE:
+            indices = [fact.index for fact in facts]
+            return indices[::-1] if self.down else indices
+        keys = (
+            _groups(facts)
+            if self.field == GROUP
+            else [value_of(fact, self.field) for fact in facts]
+        )
+        known = [
+            (key, fact.index)
+            for key, fact in zip(keys, facts, strict=True)
+            if key is not None and not isnan(key)
+        ]
+        lacking = [
+            fact.index for key, fact in zip(keys, facts, strict=True) if key is None or isnan(key)
+        ]
+        known.sort(key=lambda pair: pair[0], reverse=self.down)
+        return [index for _, index in known] + lacking
+
+
+def _groups(facts: Sequence[Fact]) -> list[float | None]:
+    """Return each sample's group by number, in the order in which groups appear."""
+    numbers: dict[object, int] = {}
+    return [
+        None if fact.group is None else numbers.setdefault(fact.group, len(numbers))
+        for fact in facts
+    ]
+
+
+class Fields:
+    """The numeric fields of a step's samples, in the order of their appearance; looks at each
+    sample once.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self._seen = 0
+
+    def read(self, facts: Sequence[Fact]) -> None:
+        """Take in what is new."""
+        if len(facts) < self._seen:
+            self.names, self._seen = {}, 0
+        for fact in facts[self._seen :]:
+            if not self.names.keys() >= fact.numbers.keys():
+                self.names.update(dict.fromkeys(fact.numbers))
+        self._seen = len(facts)
+
+
+def choices(fields: Iterable[str]) -> tuple[str, ...]:
+    """Return what samples can be sorted by."""
+    return (
+        FILE,
+        "score",
+        "length",
+        GROUP,
+        *(name for name in fields if name not in (FILE, "score", "length", GROUP)),
+    )

@@ -1,0 +1,144 @@
+r"""The filter language of the samples screen, as small as it can be.
+
+Terms stand side by side, all must hold:
+
+    score>0.5  acc=1  len>=2000     a number of the sample: < <= > >= = != group:abc
+    the group's name has abc in it boxed  /\d+ apples/  "a (b"     its texts have a hit: an
+    expression, one with spaces, text as it stands
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.text.search import Search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from verl_tui.records import Fact
+
+_TERM = re.compile(
+    r"""(?P<field>[^\s"/<>=!:][^\s"<>=!]*)(?P<sign><=|>=|!=|==|=|<|>)(?P<value>\S*)(?=\s|$)
+    |group:(?P<group>\S*)
+    |"(?P<quoted>[^"]*)"(?=\s|$)
+    |/(?P<pattern>(?:\\.|[^/\\])*)/(?=\s|$)
+    |(?P<word>\S+)""",
+    re.VERBOSE,
+)
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+HELP = (
+    "A filter is terms side by side, all must hold:",
+    "score>0.5 acc=1 len>=2000   numbers: < <= > >= = !=",
+    "group:abc                   a part of the group's name",
+    "boxed   /two words/         a hit in its texts, line by line",
+    '"a (b"                      the text as it stands',
+    "Small letters find capitals, too. Expressions that could take",
+    "for ever are refused, lines that take too long are skipped.",
+)
+"""The language in a few lines."""
+_LENGTH = ("len", "length")
+OWN_FIELDS = ("score", *_LENGTH)
+"""Numbers that every sample has; all others are its fields."""
+
+
+class Comparison(NamedTuple):
+    """A number of the sample against another."""
+
+    field: str
+    sign: str
+    value: float
+
+    def holds(self, fact: Fact) -> bool:
+        """Tell whether it holds; a sample without the number never passes."""
+        number = value_of(fact, self.field)
+        if number is None:
+            return False
+        if isnan(self.value) and self.sign not in ("<", ">"):
+            return isnan(number) is not (self.sign == "!=")
+        return _SIGNS[self.sign](number, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What the user wants to see; everything unless they say so."""
+
+    text: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    groups: tuple[str, ...] = ()
+    searches: tuple[Search, ...] = ()
+    """Each must have a hit in one of the sample's texts."""
+
+    def holds(self, fact: Fact) -> bool:
+        """Tell whether a sample passes, as far as that can be told without its text."""
+        return all(part in (fact.group or "") for part in self.groups) and all(
+            c.holds(fact) for c in self.comparisons
+        )
+
+    def found(self, texts: Iterable[str]) -> bool:
+        """Tell whether each search has a hit in one of a sample's texts."""
+        missing = list(self.searches)
+        for text in texts:
+            missing = [search for search in missing if not search.search(text)]
+            if not missing:
+                return True
+        return not missing
+
+    def unknown(self, fields: Collection[str]) -> tuple[str, ...]:
+        """Return the names in comparisons that no sample has."""
+        return tuple(
+            c.field for c in self.comparisons if c.field not in fields and c.field not in OWN_FIELDS
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.comparisons or self.groups or self.searches)
+
+
+def parse(text: str) -> Query:
+    """Return what a text asks for.
+
+    Raises:
+        ValueError: It cannot be understood; the message says why.
+    """
+    comparisons: list[Comparison] = []
+    groups: list[str] = []
+    searches: list[Search] = []
+    for term in _TERM.finditer(text):
+        found = term.groupdict()
+        if found["field"] is not None:
+            comparisons.append(_comparison(found["field"], found["sign"], found["value"]))
+        elif found["group"] is not None:
+            groups.append(found["group"])
+        elif (literal := found["quoted"]) is not None:
+            searches.extend([Search(literal, literal=True)] if literal else [])
+        elif expression := found["pattern"] if found["pattern"] is not None else found["word"]:
+            searches.append(Search(expression.replace("\\/", "/")))
+    return Query(text.strip(), tuple(comparisons), tuple(groups), tuple(searches))
+
+
+def _comparison(field: str, sign: str, value: str) -> Comparison:
+    try:
+        return Comparison(field, sign, float(value))
+    except ValueError:
+        raise ValueError(
+            f'{field}{sign}{value}: compares with a number; text to search for goes into "…"'
+        ) from None
+
+
+def value_of(fact: Fact, field: str) -> float | None:
+    """Return a number of a sample by its name, None where it has none."""
+    if field == "score":
+        return fact.score
+    return fact.length if field in _LENGTH else fact.numbers.get(field)

@@ -1,0 +1,138 @@
+"""The list of samples: one row each, as many numbers of it as the width has room for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.samples.order import FILE, GROUP
+from verl_tui.rendering.samples.query import value_of
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.wrap import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.records import Fact
+    from verl_tui.rendering.samples.order import Order
+    from verl_tui.rendering.samples.score_summary import Standing
+
+Row = list[tuple[str, str]]
+ROLES = ("strong", "dim", "field", "good", "warning", "critical", "even")
+
+_NUMBER = 7
+"""Cells of a number."""
+_WIDEST = 12
+"""Cells of a column at most: names of fields are long, their ends tell them apart least."""
+_FIRST = {FILE: 0, "score": 1}
+"""Columns on the left."""
+_OWN = (*_FIRST, "length", GROUP)
+
+
+class Column(NamedTuple):
+    """A column of the list."""
+
+    field: str
+    """What samples are sorted by here."""
+    title: str
+    width: int
+
+
+def columns(fields: Iterable[str], count: int, order: Order, width: int) -> list[Column]:
+    """Return the columns that fit: number, score, group, length, then fields; what the list is
+    sorted by comes first.
+
+    Args:
+        fields: The numeric fields.
+        count: Samples there are.
+        order: What they are sorted by.
+        width: Cells of a row.
+    """
+    digits = max(2, len(str(count)))
+    fixed = [Column("score", "score", _NUMBER + 2), Column(FILE, "#", digits)]
+    others = [Column("length", "len", 5), Column(GROUP, "grp", max(4, digits))]
+    others += [
+        Column(name, name, min(_WIDEST, max(_NUMBER, cell_len(name))))
+        for name in fields
+        if name not in _OWN
+    ]
+    others.sort(key=lambda column: column.field != order.field)
+    if others[0].field == order.field:
+        fixed.insert(1, others.pop(0))
+    chosen: list[Column] = []
+    for column in (*fixed, *others):
+        width -= column.width + 1
+        if chosen and width < 0:
+            break
+        chosen.append(column)
+    return sorted(chosen, key=lambda column: _FIRST.get(column.field, len(_FIRST)))
+
+
+def heading(shown: Sequence[Column], order: Order, *, ascii: bool = False) -> Row:
+    """Return the titles, with a sign at that which the list is sorted by."""
+    sign = ("v" if order.down else "^") if ascii else ("▼" if order.down else "▲")
+    cut = "~" if ascii else "…"
+    row: Row = []
+    for column in shown:
+        sorts = column.field == order.field
+        title = fit(column.title, column.width - sorts, cut) + (sign if sorts else "")
+        row.append(
+            (" " * (column.width - cell_len(title)) + title + " ", "strong" if sorts else "dim")
+        )
+    return row
+
+
+def line(
+    fact: Fact,
+    shown: Sequence[Column],
+    standing: Standing,
+    groups: dict[str, int],
+    *,
+    ascii: bool = False,
+) -> Row:
+    """Return the row of one sample.
+
+    Args:
+        fact: The sample.
+        shown: The columns.
+        standing: How all samples of the step scored.
+        groups: The number of each group.
+        ascii: Draw in ASCII.
+    """
+    row: Row = []
+    for column in shown:
+        if column.field == "score":
+            glyph, role = standing.mark(fact.score, ascii=ascii)
+            number = compact(fact.score) if fact.score is not None else "-"
+            row.append((f"{glyph} {number:>{_NUMBER}} ", role))
+            continue
+        role = "dim" if column.field in (FILE, GROUP) else "field"
+        row.append((f"{_cell(fact, column, groups):>{column.width}} ", role))
+    return row
+
+
+def _cell(fact: Fact, column: Column, groups: dict[str, int]) -> str:
+    if column.field == FILE:
+        return str(fact.index + 1)
+    if column.field == GROUP:
+        return str(groups[fact.group]) if fact.group in groups else "-"
+    value = value_of(fact, column.field)
+    return compact(value) if value is not None else "-"
+
+
+def number_groups(facts: Iterable[Fact]) -> dict[str, int]:
+    """Return a number for each group, from 1, in the order of appearance: names of groups are long
+    and mean nothing.
+    """
+    numbers: dict[str, int] = {}
+    for fact in facts:
+        if fact.group is not None:
+            numbers.setdefault(fact.group, len(numbers) + 1)
+    return numbers
+
+
+def score_words(fact: Fact, standing: Standing, *, ascii: bool = False) -> tuple[str, str]:
+    """Return score with its mark, and the role."""
+    glyph, role = standing.mark(fact.score, ascii=ascii)
+    return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role

@@ -1,0 +1,53 @@
+"""The first line of the screen: the shown run at a glance, and what is the matter with its
+sources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.one_row import glance
+from verl_tui.rendering.text.printable import middle
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Piece
+
+_BRANDED = 100
+"""Columns from which on the first line has room for more than the run."""
+
+
+def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece], list[Piece]]:
+    """Return the first line of the screen: the shown run at a glance.
+
+    Args:
+        view: What there is.
+        width: Cells there are.
+        alone: Whether the line is all there is to see.
+    """
+    right = list(_replay_pieces(view, width))
+    left: list[Piece] = []
+    if width >= _BRANDED and not alone:
+        left.append(("verl-tui ", "dim"))
+        right.append((" ? help", "dim"))
+    room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
+    if view.run is not None:
+        left += glance(view, room, alone=alone)
+    elif told := view.monitor.sentences:
+        sentence = one_line("; ".join(told), 400)
+        left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))
+    elif view.loading:
+        left.append(("looking for logs …", "dim"))
+    if view.run is None and view.paused:
+        right.append((f" PAUSED, {view.pause_key} goes on ", "warning"))
+    return left, right
+
+
+def _replay_pieces(view: View, width: int) -> Iterator[Piece]:
+    if view.replay is not None:
+        yield f" {view.replay.words(width)} ", "warning" if view.replay.paused else "accent"

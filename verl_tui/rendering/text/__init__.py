@@ -1,0 +1,1 @@
+"""Text in terminal cells: made safe to print, wrapped, shortened, and pictures one row high."""

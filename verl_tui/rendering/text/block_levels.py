@@ -1,0 +1,52 @@
+"""Percentages over time as blocks on a scale from 0 to 100, one row high or several: idle devices
+lie on the floor.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_ASCII = " _.-~=+*#"
+
+
+def level(percent: float, *, ascii_only: bool = False) -> str:
+    """Return one block as high as a percentage; even 0 is a line, since a space means that nothing
+    is known.
+    """
+    return _block(percent, 0, 1, ascii_only=ascii_only)
+
+
+def strip(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
+    """Draw the last `width` percentages as a row of blocks, a space where there is no number."""
+    return tall(values, width, 1, ascii_only=ascii_only)[0]
+
+
+def tall(
+    values: Sequence[float], width: int, height: int, *, ascii_only: bool = False
+) -> list[str]:
+    """Draw the last `width` percentages as columns of `height` rows, from top to bottom.
+
+    Args:
+        values: Percentages, oldest first; what is no number leaves its column empty.
+        width: Columns at most.
+        height: Rows, at least one.
+        ascii_only: Write ASCII in place of blocks.
+    """
+    shown = values[-width:] if width > 0 else ()
+    return [
+        "".join(_block(value, row, height, ascii_only=ascii_only) for value in shown)
+        for row in reversed(range(height))
+    ]
+
+
+def _block(percent: float, row: int, height: int, *, ascii_only: bool) -> str:
+    """Return what a column shows in one row, counted from the floor."""
+    if not math.isfinite(percent):
+        return " "
+    filled = max(1, round(min(max(percent, 0.0), 100.0) / 100 * height * 8))
+    return (_ASCII if ascii_only else _EIGHTHS)[min(8, max(0, filled - 8 * row))]

@@ -1,0 +1,67 @@
+"""Numbers in few characters."""
+
+from __future__ import annotations
+
+from math import floor, isfinite, isnan, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WIDTH = 7
+_ROUNDING = 1e-9
+"""What dividing and multiplying again may take from a whole percentage."""
+_SUFFIXES = ("", "k", "M", "G")
+_LONGEST = 9
+"""Characters of a number that has to be told from its neighbours."""
+
+
+def compact(value: float) -> str:
+    """Write a number in at most seven characters, three digits: `0.0231`, `1.2e-06`, `4.51k`,
+    `nan`, `-inf`.
+    """
+    if not isfinite(value):
+        return "nan" if isnan(value) else "inf" if value > 0 else "-inf"
+    if value == 0:
+        return "0"
+    if not 1e-3 <= abs(value) < 9.995e11:
+        text = f"{value:.1e}".replace(".0e", "e")
+        return text if len(text) <= _WIDTH else f"{value:.0e}"
+    value = float(f"{value:.3g}")  # round first: 999.9 is 1k
+    power = floor(log10(abs(value)))
+    group = max(0, power // 3)
+    text = _trimmed(value / 1000**group, 2 - power + 3 * group) + _SUFFIXES[group]
+    return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Write different numbers differently, in more digits than `compact` only where that takes
+    them.
+
+    Where nine characters do not tell two apart only the first of them is written: the others are
+    empty.
+    """
+    texts = [compact(value) for value in values]
+    digits = 3
+    while len(set(texts)) < len(values) and digits < _LONGEST:
+        digits += 1
+        longer = [f"{value:.{digits}g}" for value in values]
+        if max(map(len, longer)) > _LONGEST:
+            break
+        texts = longer
+    return [text if text not in texts[:at] else "" for at, text in enumerate(texts)]
+
+
+def percent_done(share: float) -> str:
+    """Write how much of a run is done, never 100 % before its end."""
+    return f"{min(100, int(100 * share + _ROUNDING))}%"
+
+
+def exact_step(value: int) -> str:
+    """Write a step in full while seven characters suffice (`1200`, `9999999`), shortened beyond."""
+    return str(value) if -1_000_000 < value < 10_000_000 else compact(value)
+
+
+def _trimmed(value: float, digits: int) -> str:
+    text = f"{value:.{max(0, digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

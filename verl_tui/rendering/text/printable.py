@@ -1,0 +1,78 @@
+"""Foreign text in little room: made printable, cut in the middle, wrapped. Widths are terminal
+cells.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.cells import cell_len, set_cell_size
+
+from verl_tui.rendering.text.ascii_table import WORDS
+from verl_tui.rendering.text.wrap import fit, wrap
+
+Pieces = list[tuple[str, str]]
+"""One row: texts, each with its role, which a theme colours."""
+
+_LONGEST = 4096
+"""Characters looked at: no row and no paragraph needs more."""
+_ALIKE = str.maketrans(WORDS)
+
+
+def printable(text: str, *, ascii_only: bool = False) -> str:
+    """Return text on one line, what cannot be printed replaced."""
+    text = " ".join(text[:_LONGEST].split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "?" for c in text)
+    return text.translate(_ALIKE).encode("ascii", "replace").decode() if ascii_only else text
+
+
+@lru_cache(1024)
+def middle(text: str, cells: int, *, ascii_only: bool = False) -> str:
+    """Return text of at most `cells` cells, cut in the middle, since names often differ at their
+    ends only.
+    """
+    text = printable(text, ascii_only=ascii_only)
+    if cell_len(text) <= cells:
+        return text
+    mark = "~" if ascii_only else "…"
+    if cells < 5:
+        return fit(text, cells, mark)
+    head = set_cell_size(text, cells // 2).rstrip()
+    tail, room = len(text), cells - cell_len(head) - 1
+    while cell_len(text[tail - 1 :]) <= room:
+        tail -= 1
+    return head + mark + text[tail:].lstrip()
+
+
+@lru_cache(1024)
+def wrapped(text: str, cells: int, *, ascii_only: bool = False) -> tuple[str, ...]:
+    """Return text as one paragraph in lines of at most `cells` cells."""
+    text = printable(text, ascii_only=ascii_only)
+    return tuple(wrap(text, cells)) if text else ()
+
+
+def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
+    """Return a row without what lies beyond its first `cells` cells; where that is more than space,
+    a mark ends it.
+    """
+    words = "".join(text for text, _ in pieces).rstrip()
+    room = max(0, cells)
+    mark = mark[:room] if cell_len(words) > room else ""
+    room -= len(mark)
+    row: Pieces = []
+    for text, role in pieces:
+        shown = text if cell_len(text) <= room else set_cell_size(text, room)
+        room -= cell_len(shown)
+        row.append((shown, role))
+    return [*row, (mark, next((role for text, role in reversed(row) if text), ""))] if mark else row
+
+
+def size_text(count: int) -> str:
+    """Return a size as `812 B`, `4.1 kB`, `12 MB`."""
+    size, units = float(count), iter(("B", "kB", "MB", "GB"))
+    for unit in units:
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

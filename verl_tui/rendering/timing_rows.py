@@ -1,0 +1,379 @@
+"""What the timing screen says: where a step's time goes, what it yields, and when the run is
+done.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.printable import cut, printable, wrapped
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.runs.time.pace import Due, ahead, due, kinds, pace
+from verl_tui.runs.time.rates import rates
+from verl_tui.runs.time.step_timing import breakdown, bubble, history, throughput, waiting
+from verl_tui.runs.views.state import State, goes_on, is_evaluation, state
+from verl_tui.times import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.time.step_timing import Breakdown, Figure, Part
+
+_SIGNS = ("█▓▄▒▌░", "#%=+o:")
+"""A sign for each part, so that colours are not all that tells them apart; in ASCII after that."""
+ROLES = (
+    "heading",
+    "label",
+    "value",
+    "dim",
+    "good",
+    "warning",
+    *(f"part-{n}" for n in range(len(_SIGNS[0]))),
+)
+"""What a piece of text is for."""
+_SMALL = 0.005
+"""Share of the step below which a part has no row of its own."""
+_SLOWER, _QUICKER = 1.15, 0.87
+"""From which change on a trend is worth a word."""
+_WIDE, _NARROW = 72, 34
+"""Cells from which on there is room for notes, and for a bar."""
+_STEPS = 8
+"""Newest steps that are drawn one by one."""
+_WEEK = 6 * 86400.0
+
+
+def timing_rows(view: View, width: int) -> list[Pieces]:
+    """Return everything the screen says, as rows of at most `width` cells."""
+    run = view.run
+    if run is None:
+        return [
+            [(line, "dim")] for line in wrapped("No run yet, so nothing has taken any time.", width)
+        ]
+    found = breakdown(run)
+    parts = (
+        _where(run, found, view.now, width, ascii_only=view.ascii),
+        _progress(run, view.now, width),
+        _figures("yield", [*rates(run), *throughput(run, found)], width, ascii_only=view.ascii),
+        _figures("generating and waiting", _waits(run, found), width, ascii_only=view.ascii),
+        _each_step(run, found, width, ascii_only=view.ascii),
+    )
+    filled = [part for part in map(list, parts) if part]
+    mark = "~" if view.ascii else "…"
+    return [
+        cut(row, width, mark)
+        for at, part in enumerate(filled)
+        for row in ([[], *part] if at else part)
+    ]
+
+
+def _heading(words: str) -> Pieces:
+    return [(words, "heading")]
+
+
+# -- where the time goes ---------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """One row of the table."""
+
+    sign: str
+    name: str
+    seconds: float
+    share: float
+    trend: float | None
+    note: str
+    role: str
+
+
+def _where(
+    run: Run, found: Breakdown | None, now: float, width: int, *, ascii_only: bool
+) -> Iterator[Pieces]:
+    if found is None or not (found.parts or found.key):
+        yield _heading("where a step's time goes")
+        words = (
+            "Nothing in the log says how long a step takes."
+            if run.step is not None
+            else _stepless(run, now)
+        )
+        known = pace(run)
+        if known is not None:
+            words = f"The log times no parts of a step; by the {known.origin} a step takes {_seconds(known.seconds)}."
+        yield from ([(line, "dim")] for line in wrapped(words, width))
+        return
+    where = "where a step's time goes: " if width >= _WIDE else ""
+    told = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
+    yield _heading(fit(told, width, "~" if ascii_only else "…"))
+    lines = list(_lines(found, ascii_only=ascii_only))
+    name = min(
+        max(cell_len(line.name) for line in lines), max(6, width - (24 if width >= _NARROW else 8))
+    )
+    most = max((line.share for line in lines[1:]), default=1.0)
+    for line in lines:
+        yield _table_row(line, name, most, width, ascii_only=ascii_only)
+    if found.overlaps:
+        words = f"Some parts run side by side: together they take {_seconds(-found.rest)} more than the step."
+        yield from ([(text, "warning")] for text in wrapped(words, width))
+    if not found.parts:
+        yield from ([(text, "dim")] for text in wrapped("The log times no parts of a step.", width))
+
+
+def _stepless(run: Run, now: float) -> str:
+    """Say why there is no step."""
+    if is_evaluation(run):
+        return "An evaluation makes no steps."
+    over = state(run, now) in (State.FINISHED, State.CRASHED, State.ENDED)
+    return "It ended before its first step." if over else "No step yet."
+
+
+def _lines(found: Breakdown, *, ascii_only: bool) -> Iterator[_Line]:
+    signs = _SIGNS[ascii_only]
+    shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
+    note = f"{printable(found.key)} {_seconds(found.step)}" if found.step < found.whole else ""
+    yield _Line(" ", "step", found.whole, 1.0, found.trend, note, "label")
+    for at, part in enumerate(shown):
+        name = _name(part)
+        yield _Line(
+            signs[at], name, part.seconds, part.share, part.trend, _note(part, found), f"part-{at}"
+        )
+    small = found.parts[len(shown) :]
+    whole = found.whole if found.whole > 0 else 1.0
+    if small:
+        seconds = sum(part.seconds for part in small)
+        yield _Line(
+            " ",
+            f"{len(small)} more",
+            seconds,
+            seconds / whole,
+            None,
+            ", ".join(map(_name, small)),
+            "dim",
+        )
+    if found.key and not found.overlaps:
+        yield _Line(
+            " ",
+            "unaccounted",
+            max(0.0, found.rest),
+            max(0.0, found.rest) / whole,
+            None,
+            "no timer",
+            "dim",
+        )
+
+
+def _name(part: Part) -> str:
+    return printable(part.name.replace("_", " "))
+
+
+def _note(part: Part, found: Breakdown) -> str:
+    words = []
+    if part.times < len(found.steps):
+        words.append(f"{_seconds(part.each)} on {part.times} of {len(found.steps)} steps")
+    if not part.inside:
+        words.append(f"beside {printable(found.key)}")
+    return ", ".join(words)
+
+
+def _table_row(line: _Line, name: int, most: float, width: int, *, ascii_only: bool) -> Pieces:
+    share = f"{line.share:.0%}".rjust(4)
+    label = fit(line.name, name)
+    role = "label" if line.role.startswith("part") else line.role
+    row: Pieces = [(f"{line.sign} ", line.role), (label + " " * (name - cell_len(label)), role)]
+    if width < _NARROW:
+        return [*row, (share, "value")]
+    row += [(_seconds(line.seconds).rjust(8), "value"), (share.rjust(5), "value"), (" ", "")]
+    trend, tone = _trend(line.trend, ascii_only=ascii_only)
+    room = width - sum(cell_len(text) for text, _ in row) - 8
+    bar = max(0, min(24, room // 2 if width >= _WIDE else room))
+    filled = min(bar, max(1, round(line.share / most * bar))) if line.sign.strip() else 0
+    row += [
+        (line.sign * filled, line.role),
+        (" " * (bar - filled), ""),
+        (f" {trend}".ljust(8), tone),
+    ]
+    left = width - sum(cell_len(text) for text, _ in row)
+    return (
+        [*row, (fit(line.note, left, "~" if ascii_only else "…"), "dim")] if width >= _WIDE else row
+    )
+
+
+def _trend(ratio: float | None, *, ascii_only: bool) -> tuple[str, str]:
+    if ratio is None or _QUICKER < ratio < _SLOWER:
+        return "", "dim"
+    up, down = ("^", "v") if ascii_only else ("↑", "↓")
+    return f"{up if ratio > 1 else down} {ratio:.1f}×", "warning" if ratio > 1 else "good"
+
+
+def _each_step(
+    run: Run, found: Breakdown | None, width: int, *, ascii_only: bool
+) -> Iterator[Pieces]:
+    """Draw the newest steps one by one, each part as long as it took."""
+    if found is None or len(found.parts) < 2 or width < _NARROW:
+        return
+    steps = history(run, found, _STEPS)
+    longest = max((sum(seconds) for _, seconds in steps), default=0.0)
+    if not 0 < longest < inf:
+        return
+    yield _heading("step by step")
+    signs = _SIGNS[ascii_only]
+    size = len(str(steps[-1][0]))
+    room = width - size - 11
+    for step, seconds in steps:
+        row: Pieces = [(f"{str(step).rjust(size)} ", "dim")]
+        drawn, taken = 0, 0.0
+        for at, part in enumerate(seconds):
+            taken += part
+            cells = round(taken / longest * room) - drawn
+            drawn += cells
+            known = at < min(len(signs), len(found.parts)) and found.parts[at].share >= _SMALL
+            row.append(((signs[at] if known else ".") * cells, f"part-{at}" if known else "dim"))
+        yield [*row, (f" {_seconds(taken)}", "value")]
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+def _progress(run: Run, now: float, width: int) -> Iterator[Pieces]:
+    total, step = run.total_steps, run.step
+    yield _heading("progress")
+    if step is None:
+        yield [(_stepless(run, now).rstrip(".").lower(), "dim")]
+        return
+    share = (
+        f" of {total} ({percent_done(step / total)})" if total else ", of how many nothing tells"
+    )
+    yield [("step ", "label"), (f"{step}{share}", "value")]
+    for usual in kinds(run):
+        yield [
+            (f"{usual.kind.words} ", "label"),
+            (_seconds(usual.seconds), "value"),
+            (f"  {_times(usual.times)}", "dim"),
+        ]
+    if not kinds(run) and (known := pace(run)) is not None:
+        yield [
+            ("a step ", "label"),
+            (_seconds(known.seconds), "value"),
+            (f"  {known.origin}", "dim"),
+        ]
+    yield from ([(line, role)] for text, role in _end(run, now) for line in wrapped(text, width))
+    coming = (
+        due(run)
+        if state(run, now) in (State.RUNNING, State.STALLED, State.WAITING)
+        else Due(None, None)
+    )
+    words = [
+        f"{name} at step {at}"
+        for name, at in zip(coming._fields, coming, strict=True)
+        if at is not None
+    ]
+    if words:
+        yield [("next ", "label"), (" · ".join(words), "value")]
+
+
+def _times(count: int) -> str:
+    return f"median of {count}" if count > 1 else "seen once"
+
+
+def _end(run: Run, now: float) -> Iterator[tuple[str, str]]:
+    current = state(run, now)
+    if current is not State.RUNNING:
+        yield (
+            f"{current.value}: nothing to wait for"
+            if current is State.FINISHED
+            else f"{current.value}: no end in sight",
+            "dim",
+        )
+        return
+    if not goes_on(run, now):
+        yield "no end in sight: records have stopped coming", "dim"
+        return
+    coming = ahead(run)
+    if coming is None:
+        missing = "how many steps there are" if run.total_steps is None else "how long a step takes"
+        yield f"when it is done cannot be told: nothing says {missing}", "dim"
+        return
+    yield (
+        f"done in {duration(coming.seconds)}{_at((run.last_record or now) + coming.seconds, now)}",
+        "good",
+    )
+    if len(coming.kinds) > 1:
+        told = ", ".join(f"{round(count)} × {_seconds(usual.seconds)} {_extra(usual.kind.words)}"
+                         for usual, count in coming.kinds)  # fmt: skip
+        yield f"{coming.steps} steps ahead: {told}", "dim"
+
+
+def _extra(words: str) -> str:
+    return words.removeprefix("a ").removeprefix("plain step").removeprefix("step ") or "plain"
+
+
+def _at(moment: float, now: float) -> str:
+    """Return the local time of a moment, with as much of the date as it takes."""
+    try:
+        then, today = datetime.fromtimestamp(moment), datetime.fromtimestamp(now)  # noqa: DTZ006 - the reader's own clock
+    except (OverflowError, OSError, ValueError):
+        return ""
+    if then.date() == today.date():
+        return f", at {then:%H:%M}"
+    return f", {then:%a %H:%M}" if moment - now < _WEEK else f", {then:%d %b %H:%M}"
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def _waits(run: Run, found: Breakdown | None) -> list[Figure]:
+    share = bubble(run, found) if found is not None else None
+    return [*([share] if share is not None else []), *waiting(run, found)]
+
+
+def _figures(
+    heading: str, figures: Sequence[Figure], width: int, *, ascii_only: bool
+) -> Iterator[Pieces]:
+    if not figures:
+        return
+    yield _heading(heading)
+    label = min(max(len(figure.label) for figure in figures), max(8, width - 12))
+    value = max(len(_value(figure)) for figure in figures)
+    for figure in figures:
+        row: Pieces = [
+            (fit(printable(figure.label), label).ljust(label + 2), "label"),
+            (_value(figure).ljust(value), "value"),
+        ]
+        if width >= _WIDE:
+            note = (
+                "0: unknown model or GPU"
+                if figure.label.startswith("MFU") and figure.value == 0
+                else printable(figure.key)
+            )
+            left = width - sum(cell_len(text) for text, _ in row) - 2
+            row.append((f"  {fit(note, left, '~' if ascii_only else '…')}", "dim"))
+        yield row
+
+
+def _value(figure: Figure) -> str:
+    if figure.unit == "share":
+        return f"{figure.value:.1%}"
+    if figure.unit == "s":
+        return _seconds(figure.value)
+    return f"{compact(figure.value)} {figure.unit}".rstrip()
+
+
+def _seconds(seconds: float) -> str:
+    """Return a time with three digits: `0.95 s`, `187 s`, `21.4 min`; as a duration from two hours
+    on.
+    """
+    if seconds >= 1000:
+        return f"{seconds / 60:.1f} min" if seconds < 7200 else duration(seconds)
+    return (
+        f"{seconds:.0f} s"
+        if seconds >= 100
+        else f"{seconds:.1f} s"
+        if seconds >= 10
+        else f"{seconds:.2f} s"
+    )

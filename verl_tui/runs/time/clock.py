@@ -1,0 +1,93 @@
+"""When a run reached a step: the best evidence that its sources give."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from verl_tui.times import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAN = float("nan")
+
+
+class Clock:
+    """Moments of steps, ascending in both; between two of them time runs evenly.
+
+    A run that was resumed passes some steps twice: the later pass holds.
+    """
+
+    def __init__(self, origin: str, *, reckoned: bool = False) -> None:
+        self.origin = origin
+        """Where the moments come from, for people."""
+        self.reckoned = reckoned
+        """Whether nobody noted the moments: they are counted back from another."""
+        self.steps = array("q")
+        self.times = array("d")
+        """Seconds since the epoch."""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def note(self, steps: Sequence[int], times: Sequence[float]) -> None:
+        """Take in moments, in the order in which they were written; those that no calendar has say
+        nothing.
+        """
+        if (
+            self.steps
+            and len(steps)
+            and steps[-1] == self.steps[-1]
+            and not times[-1] > self.times[-1]
+        ):
+            return  # most metrics of a step tell the same
+        for step, time in zip(steps, times, strict=True):
+            if self.steps and step <= self.steps[-1]:
+                at = bisect_left(self.steps, step)
+                # The same step told again, or one in between, is nothing new; one much later is a
+                # second pass.
+                if not time > self.times[-1] or (
+                    step == self.steps[-1] and len(self.steps) == at + 1
+                ):
+                    continue
+                del self.steps[at:], self.times[at:]
+            if EARLIEST < time < LATEST and (not self.times or time >= self.times[-1]):
+                self.steps.append(step)
+                self.times.append(time)
+
+    def at(self, step: int) -> float:
+        """Return when the run reached a step, nan where that cannot be told."""
+        steps, times = self.steps, self.times
+        at = bisect_left(steps, step)
+        if at < len(steps) and steps[at] == step:
+            return times[at]
+        if not 0 < at < len(steps):
+            return _NAN
+        share = (step - steps[at - 1]) / (steps[at] - steps[at - 1])
+        return times[at - 1] + share * (times[at] - times[at - 1])
+
+
+def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
+    """Return when a step was: what its record states, else what the first clock tells that knows
+    it, else nan.
+    """
+    told = (clock.at(step) for clock in clocks)
+    return next((time for time in (stated, *told) if not math.isnan(time)), _NAN)
+
+
+def reckoned(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float) -> Clock:
+    """Return a clock from durations alone.
+
+    Args:
+        origin: See `Clock.origin`.
+        steps: Ascending.
+        elapsed: Seconds at each of them since some beginning, ascending.
+        end: When the last of them was reached, in seconds since the epoch.
+    """
+    clock = Clock(origin, reckoned=True)
+    if len(steps):
+        clock.note(steps, [end - elapsed[-1] + seconds for seconds in elapsed])
+    return clock

@@ -1,0 +1,99 @@
+"""How long a run took to its steps, where the log tells durations but no moments: its progress bar,
+its step timers.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.time.clock import Clock, reckoned
+from verl_tui.runs.time.step_timing import beside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.runs.run import Run
+
+BAR, TIMERS = "progress bar", "step timers"
+
+
+class Lapse(NamedTuple):
+    """Seconds since some beginning, at each of some steps; ascending in both."""
+
+    origin: str
+    """What tells them, for people."""
+    steps: Sequence[int]
+    elapsed: Sequence[float]
+
+    def until(self, step: int) -> Lapse | None:
+        """Return the part up to a step, None where nothing is told near it.
+
+        Bars are drawn after their step's line, so the last step may be a stride ahead: it took as
+        long as the one before it.
+        """
+        count = bisect_right(self.steps, step)
+        if count < 1 or (count < 2 and self.steps[0] != step):
+            return None
+        steps, elapsed = self.steps[:count], self.elapsed[:count]
+        if steps[-1] == step:
+            return Lapse(self.origin, steps, elapsed)
+        beyond = count == len(self.steps)
+        to = count - 1 if beyond else count
+        gap = self.steps[to] - self.steps[to - 1]
+        if beyond and step - steps[-1] > gap:
+            return None
+        more = (step - steps[-1]) / gap * (self.elapsed[to] - self.elapsed[to - 1])
+        return Lapse(self.origin, [*steps, step], [*elapsed, elapsed[-1] + more])
+
+    def clock(self, step: int, end: float, rest: str = "") -> Clock | None:
+        """Return a clock that is counted back from when a step was reached, None where nothing is
+        told near it.
+
+        Args:
+            step: The step.
+            end: When it was reached, in seconds since the epoch.
+            rest: What tells that, for people, where they do not know.
+        """
+        part = self.until(step)
+        origin = " and ".join(word for word in (self.origin, rest) if word)
+        return reckoned(origin, part.steps, part.elapsed, end) if part is not None else None
+
+
+def by_timers(run: Run, step: int) -> Lapse:
+    """Return how long a run took by its own timers up to a step; a step without one took what is
+    usual.
+
+    What a step's own time leaves out, such as validation since verl v0.6, is added to it.
+    """
+    timer = run.indicator("step_time")
+    known = timer.steps[: bisect_right(timer.steps, step)] if timer is not None else ()
+    if timer is None or not known:
+        return Lapse(TIMERS, (), ())
+    values = timer.values[: len(known)]
+    usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
+    extras: dict[int, float] = {}
+    for series in beside(run):
+        for at, value in zip(series.steps, series.values, strict=True):
+            extras[at] = extras.get(at, 0.0) + (value if 0 < value < math.inf else 0.0)
+    first = max(0, known[0] - 1)
+    steps, elapsed = [first], [0.0]
+    for at, value in zip(known, values, strict=True):
+        if at > first:
+            took = value if 0 < value < math.inf else usual
+            elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
+            steps.append(at)
+    return Lapse(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else Lapse(TIMERS, (), ())
+
+
+def joined(watched: Clock, past: Clock | None) -> Clock:
+    """Return what was watched with what lay there before, which ends where the watching began."""
+    if past is None:
+        return watched
+    clock = Clock(f"{watched.origin}, before that the {past.origin}")
+    clock.steps, clock.times = past.steps[:], past.times[:]
+    clock.steps.extend(watched.steps[1:])
+    clock.times.extend(watched.times[1:])
+    return clock

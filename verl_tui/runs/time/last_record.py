@@ -1,0 +1,55 @@
+"""When a run last told of training: by what came while we watched, by times that records state, or
+by files' times.
+
+A copy of a log has a new file time. So where records state times that count from the epoch (event
+files, W&B, trackio), these hold against the times of files that tell of no further step: such a
+file has a new time when it is copied, and whenever anything else is printed into it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from verl_tui.runs.source_state import SourceState
+
+
+class LastRecord(NamedTuple):
+    """The newest record of training."""
+
+    time: float | None = None
+    """Seconds since the epoch, None where nothing tells."""
+    by_file: bool = False
+    """Whether only the time of a file tells of it, which may be that of a copy."""
+
+
+def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastRecord:
+    """Return when the newest record of training was written.
+
+    Args:
+        sources: All sources of a run.
+        sampled: The newest step of which there are samples: their files tell no other.
+    """
+    dated = [(at, one) for one in sources if (at := one.last) is not None]
+    own = [one.step for _, one in dated if one.life.absolute and one.step is not None]
+    if own:
+        reached = max(own)
+        dated = [
+            (at, one) for at, one in dated if not _by_file(one) or _step(one, sampled) > reached
+        ]
+    time, newest = max(dated, key=lambda one: one[0], default=(None, None))
+    return LastRecord(
+        time,
+        newest is not None and _by_file(newest) and not newest.life.agrees(newest.status.modified),
+    )
+
+
+def _by_file(source: SourceState) -> bool:
+    return source.life.arrived is None and not source.life.absolute
+
+
+def _step(source: SourceState, sampled: int | None) -> int:
+    step = source.step if source.step is not None else sampled
+    return -1 if step is None else step

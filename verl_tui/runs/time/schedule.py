@@ -1,0 +1,75 @@
+"""Which of the steps that a run has before it validate or save a checkpoint."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.settings import number
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from verl_tui.runs.run import Run
+
+_OCCASIONS = 20
+"""Recent validations or checkpoints that their rhythm is learned from."""
+_HELD = 2
+"""Equal distances that make a rhythm, where one more differs: heuristic."""
+
+
+class Rhythm(NamedTuple):
+    """How often something beside training is due."""
+
+    every: float
+    """Steps from one time to the next, `inf` for never."""
+    last: int
+    """A step at which it was due."""
+    regular: bool
+    """False where the distances differ, so that only their mean is known."""
+
+    def falls_on(self, step: int) -> bool | None:
+        """Return whether it is due at a step, None where that cannot be told."""
+        if math.isinf(self.every):
+            return False
+        return (step - self.last) % self.every == 0 if self.regular else None
+
+    def next_after(self, step: int) -> int | None:
+        """Return the next step at which it is due, None where that cannot be told."""
+        if math.isinf(self.every) or not self.regular:
+            return None
+        return step + int(self.every - (step - self.last) % self.every)
+
+
+def rhythm(run: Run, occasions: Collection[int], setting: str) -> Rhythm:
+    """Return when something is due by the run's settings, else as it was so far.
+
+    Args:
+        run: The run.
+        occasions: Steps at which it happened.
+        setting: Name of the setting that holds every how many steps; 0 and less mean never.
+    """
+    stated = number(run.settings.get(setting))
+    if stated is not None and math.isfinite(stated) and stated == int(stated):
+        return Rhythm(stated, 0, regular=True) if stated > 0 else Rhythm(math.inf, 0, regular=True)
+    recent = sorted(step for step in occasions if step > 0)[
+        -_OCCASIONS:
+    ]  # at 0 the model is looked at before training
+    if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):
+        recent.pop()  # the last step has everything
+    if not recent:
+        return Rhythm(math.inf, 0, regular=True)
+    distances = [after - before for before, after in pairwise(recent)]
+    if not distances:
+        return Rhythm(float(max(run.step or 0, recent[0])), recent[0], regular=False)
+    return Rhythm(sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1)
+
+
+def _is_last(recent: Sequence[int], newest: int | None) -> bool:
+    """Tell whether the newest step looks like a run's last: it alone breaks a rhythm that held
+    three times and more.
+    """
+    distances = [after - before for before, after in pairwise(recent)]
+    regular = len(distances) > _HELD and len(set(distances[:-1])) == 1
+    return regular and recent[-1] == newest and distances[-1] < distances[0]

@@ -1,0 +1,100 @@
+"""How many steps a run is to take: by its settings, the length of an epoch, and the epochs that
+have ended.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from verl_tui.runs.settings import number, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from verl_tui.runs.series import Series
+    from verl_tui.runs.settings import RunSettings
+
+_TOTALS = ("trainer.total_training_steps", "total_training_steps", "total_steps", "max_steps")
+_EPOCHS = ("trainer.total_epochs", "num_train_epochs", "total_epochs", "num_epochs")
+_SIZES = (
+    "train_dataset_size",
+    "train_size",
+    "num_train_samples",
+    "num_train_examples",
+    "dataset_size",
+)
+"""Prompts of the training data."""
+_BATCHES = (
+    "data.train_batch_size",
+    "train_batch_size",
+    "rollout_batch_size",
+    "num_prompts_per_step",
+)
+"""Prompts of a step. A bare `batch_size` may be of each device, so it tells nothing."""
+_TRIED = 4
+"""Newest shares of epochs that are looked at."""
+
+
+def planned_steps(
+    settings: RunSettings, series: Callable[[str], Series | None], per_epoch: int | None = None
+) -> int | None:
+    """Return how many steps the settings let the whole run take, None where they do not tell.
+
+    Args:
+        settings: Of the run.
+        series: Returns the run's series of a metric, None where it has none.
+        per_epoch: Steps of one pass over the data, where the trainer says so.
+    """
+    for key in _TOTALS:
+        if (stated := whole(settings.values.get(key))) is not None:
+            return stated
+    epochs = next(
+        (found for key in _EPOCHS if (found := number(settings.values.get(key))) is not None), None
+    )
+    if epochs is None:
+        return None
+    each = per_epoch or _by_data(settings) or _steps_per_epoch(series)
+    return round(epochs * each) if each is not None and 0 < epochs * each < 1e12 else None
+
+
+def _by_data(settings: RunSettings) -> int | None:
+    """Return the steps of an epoch by the size of the data; an incomplete last batch is dropped, as
+    verl does.
+    """
+    size, batch = settings.find(_SIZES), settings.find(_BATCHES)
+    prompts, each = whole(size[1]) if size else None, whole(batch[1]) if batch else None
+    return prompts // each if prompts is not None and each is not None and prompts >= each else None
+
+
+def _steps_per_epoch(series: Callable[[str], Series | None]) -> float | None:
+    """Return the steps of an epoch: known when the log has seen one end, or where it counts parts
+    of epochs exactly.
+    """
+    if (counted := series("training/epoch")) is not None:
+        return _between_epochs(counted)
+    shares = series("train/epoch") or series("epoch")
+    if shares is None:
+        return None
+    # TRL: the share of the data seen so far; some versions round it, and then it says too little.
+    exact = (
+        step / value
+        for step, value in zip(shares.steps[:-_TRIED:-1], shares.values[:-_TRIED:-1], strict=True)
+        if math.isfinite(value)
+        and value > 0 < step
+        and abs(value - round(value, 4)) > 1e-6 * max(1.0, value)
+    )
+    return next(exact, None)
+
+
+def _between_epochs(counted: Series) -> float | None:
+    """Return the steps of an epoch as verl counts them: epochs from 0, steps from 1
+    (`ppo/ray_trainer.py`).
+    """
+    steps, values = counted.steps, counted.values
+    if not steps or not values[-1] > 0:
+        return None
+    first = bisect_left(values, values[-1])
+    begun = 0 < first < len(steps) and steps[first - 1] == steps[first] - 1
+    return (steps[first] - 1) / values[-1] if begun else None

@@ -1,0 +1,3 @@
+"""What is derived from a run: its state, its best, its identity, how runs compare. Nothing here is
+stored.
+"""

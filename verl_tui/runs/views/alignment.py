@@ -1,0 +1,121 @@
+"""Up to which step each of several runs counts when they are held against each other."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.cached import while_unchanged
+from verl_tui.runs.series import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+    from verl_tui.runs.time.clock import Clock
+
+_RECENT = 20
+"""Points that a figure which varies from step to step is the mean of."""
+
+
+class Alignment(Enum):
+    """Where runs are held against each other."""
+
+    END = "each at its end"
+    STEP = "at the same step"
+    TIME = "after the same time"
+
+
+class Stop(NamedTuple):
+    """How far a run counts."""
+
+    step: int | None
+    """Last step that counts; None where nothing of the run does."""
+    elapsed: float | None
+    """Seconds from the run's beginning to that step, None where nothing tells."""
+
+
+def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
+    """Return how far each run counts; runs without a step, or without times where these are asked
+    for, do not.
+    """
+    steps = [run.step for run in runs]
+    if alignment is Alignment.STEP:
+        common = min((step for step in steps if step is not None), default=None)
+        steps = [None if step is None else common for step in steps]
+    elif alignment is Alignment.TIME:
+        lasted = [_elapsed(run, run.step) for run in runs]
+        common_time = min((seconds for seconds in lasted if seconds is not None), default=0.0)
+        steps = [_step_after(run, common_time) if known is not None else None
+                 for run, known in zip(runs, lasted, strict=True)]  # fmt: skip
+    return [Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)]
+
+
+def value(series: Series | None, stop: Stop) -> float | None:
+    """Return the newest value that is a number, None where there is none."""
+    count = _count(series, stop)
+    values = series.values if series is not None else ()
+    return next((values[i] for i in range(count - 1, -1, -1) if math.isfinite(values[i])), None)
+
+
+def recent(series: Series | None, stop: Stop) -> float | None:
+    """Return the mean of the newest values that are numbers, None where there is none."""
+    count = _count(series, stop)
+    values = series.values[max(0, count - _RECENT) : count] if series is not None else ()
+    known = [value for value in values if math.isfinite(value)]
+    return sum(value / len(known) for value in known) if known else None
+
+
+def extreme(series: Series | None, stop: Stop, *, lowest: bool = False) -> Point | None:
+    """Return the first of the highest (the lowest) values, None where there is none."""
+    count = _count(series, stop)
+    if series is None or not count:
+        return None
+    bounds = series.pyramid.bounds(series.steps[0], series.steps[count - 1])
+    if bounds is None:
+        return None
+    top = bounds[0 if lowest else 1]
+    return Point(series.steps[series.values.index(top)], top)
+
+
+def seconds_per_step(run: Run, stop: Stop) -> float | None:
+    """Return how long the newest steps took by the run's clock, None where nothing tells."""
+    clock = _clock(run)
+    last = (
+        bisect_right(clock.steps, stop.step) - 1
+        if clock is not None and stop.step is not None
+        else 0
+    )
+    if clock is None or last < 1:
+        return None
+    first = max(0, last - _RECENT)
+    return (clock.times[last] - clock.times[first]) / (clock.steps[last] - clock.steps[first])
+
+
+def _count(series: Series | None, stop: Stop) -> int:
+    """Return how many points of a series count."""
+    return 0 if series is None or stop.step is None else bisect_right(series.steps, stop.step)
+
+
+@while_unchanged
+def _clock(run: Run) -> Clock | None:
+    return next(iter(run.clocks), None)
+
+
+def _elapsed(run: Run, step: int | None) -> float | None:
+    clock = _clock(run)
+    if clock is None or step is None:
+        return None
+    at = min(bisect_left(clock.steps, step), len(clock) - 1)
+    return max(0.0, clock.times[at] - clock.times[0])
+
+
+def _step_after(run: Run, seconds: float) -> int | None:
+    """Return the step that a run had reached some seconds after its beginning."""
+    clock = _clock(run)
+    if clock is None:
+        return None
+    return clock.steps[bisect_right(clock.times, clock.times[0] + seconds) - 1]

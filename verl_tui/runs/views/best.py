@@ -1,0 +1,127 @@
+"""Where a run was best by some metric, and which checkpoint comes nearest to that."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.metrics import describe
+from verl_tui.runs.views.checkpoints import usable
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+
+class BestBy(NamedTuple):
+    """By which metric the best is looked for."""
+
+    metric: str = "reward"
+    """An indicator's id or the log's own key."""
+    lowest: bool | None = None
+    """Whether less is better; None: as the metric has it."""
+
+    @classmethod
+    def of(cls, text: str) -> BestBy:
+        """Return what `METRIC`, `METRIC:min` or `METRIC:max` names."""
+        metric, _, way = text.rpartition(":")
+        return cls(metric, way == "min") if metric and way in ("min", "max") else cls(text)
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint of a run."""
+
+    step: int
+    path: str
+    value: float | None
+    """The metric at that step, None where it was not logged there."""
+    complete: bool | None
+    """Whether verl's tracker file says that it was written to the end; None where there is no such
+    file.
+    """
+
+
+class Best(NamedTuple):
+    """The best step of a run."""
+
+    metric: str
+    """As it was asked for: an indicator's id or the log's own key."""
+    key: str
+    """The log's own key."""
+    step: int
+    value: float
+    lowest: bool
+    """Whether less is better."""
+    checkpoint: Checkpoint | None
+    """That of exactly this step."""
+    nearest: Checkpoint | None
+    """The one whose step is nearest, the earlier of two; None where no checkpoint is known."""
+    latest: Checkpoint | None
+
+
+def best(run: Run, metric: str = "reward", *, lowest: bool | None = None) -> Best | None:
+    """Return where a metric was best, the first of equals; None where the run has no finite value
+    of it.
+
+    Args:
+        run: The run.
+        metric: An indicator's id or the log's own key.
+        lowest: Whether less is better; None: as the metric has it, else more is.
+    """
+    key = key_of(run, metric)
+    series = run.series(key) if key is not None else None
+    if key is None or series is None:
+        return None
+    sign = factor(metric, key)
+    lowest = is_better_low(metric, key) if lowest is None else lowest
+    way = -sign if lowest else sign
+    values = ((way * value, -step) for step, value in zip(series.steps, series.values, strict=True))
+    top, step = max((one for one in values if math.isfinite(one[0])), default=(math.nan, 0))
+    if math.isnan(top):
+        return None
+    step = -step
+    known = usable(run)
+    exact = _checkpoint(run, series, sign, step) if step in known else None
+    near = min(known, key=lambda at: (abs(at - step), at), default=None)
+    last = max(known, default=None)
+    return Best(
+        metric,
+        key,
+        step,
+        top * way * sign,
+        lowest,
+        exact,
+        None if near is None else _checkpoint(run, series, sign, near),
+        None if last is None else _checkpoint(run, series, sign, last),
+    )
+
+
+def key_of(run: Run, metric: str) -> str | None:
+    """Return the log's own key of an indicator, or of a key itself; None where the run has
+    neither.
+    """
+    if metric in INDICATORS:
+        return run.indicators.get(metric)
+    return metric if run.series(metric) is not None else None
+
+
+def is_better_low(metric: str, key: str) -> bool:
+    """Return whether less of a metric is better."""
+    if metric in INDICATORS:
+        return INDICATORS[metric].direction == "down"
+    spelled = (
+        indicator.direction for indicator in INDICATORS.values() if key in indicator.spellings
+    )
+    return (describe(key).direction or next(spelled, "")) == "down"
+
+
+def _checkpoint(run: Run, series: Series, sign: float, step: int) -> Checkpoint:
+    point = series.at(step)
+    value = (
+        sign * point.value
+        if point is not None and point.step == step and math.isfinite(point.value)
+        else None
+    )
+    complete = None if run.saved_step is None else step <= run.saved_step
+    return Checkpoint(step, usable(run)[step], value, complete)

@@ -1,0 +1,92 @@
+"""Which metrics are figures of a device: by W&B's names, and by those that programs write of their
+own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+_WANDB = re.compile(
+    r"(?:system|cluster)/gpu\.(\d+)\.(gpu|memoryAllocated|memoryAllocatedBytes|temp|powerWatts|enforcedPowerLimitWatts)"
+    r"(?:/l:(.+))?"
+)
+"""W&B's figures of a device (docs.wandb.ai/models/ref/python/experiments/system-metrics); `/l:`
+names the node.
+
+Under `cluster/` the same is said of all machines of a cluster, of which the run may use some.
+"""
+_OF_DEVICE = re.compile(
+    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.](?:gpu[/_.])?([^/]+)", re.IGNORECASE
+)
+"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`."""
+_UNIT = r"(?:_?(bytes|[mg]i?b))?"
+_FIGURES = tuple(
+    (re.compile(pattern, re.IGNORECASE), field)
+    for pattern, field in (
+        (
+            r"(?:(?:sm_)?util|utili[sz]ation|usage|load|busy)(?:_?(?:gpu|percent|pct|rate))?|percent",
+            "gpu",
+        ),
+        (
+            rf"(?:mem|memory)_?(?:used|allocated|usage)?{_UNIT}|(?:used|allocated)_?(?:mem|memory){_UNIT}",
+            "memoryUsed",
+        ),
+        (rf"(?:mem|memory)_?total{_UNIT}|total_?(?:mem|memory){_UNIT}", "memoryTotal"),
+        (r"temp(?:erature)?(?:_?(?:c|celsius|gpu))?", "temp"),
+        (r"power_?(?:draw|usage)?_?(?:w|watts?)?", "powerWatts"),
+        (r"(?:power_?limit|enforced_power_limit)_?(?:w|watts?)?", "enforcedPowerLimitWatts"),
+    )
+)
+_FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
+"""NVML and PyTorch count in powers of 1024, whatever the unit is called."""
+_BARE_MEMORY = {"mem", "memory"}
+"""Without a unit these are as often a share as an amount."""
+
+
+class DeviceKey(NamedTuple):
+    """What a metric says of which device."""
+
+    device: int
+    field: str
+    """By W&B's names; `memoryUsed` and `memoryTotal` are amounts."""
+    factor: int | None = 1
+    """What its values are to be multiplied with; None where the unit of an amount is not stated."""
+    node: str = ""
+    """Name of the device's host where there are several."""
+
+
+@lru_cache(10_000)
+def device_key(key: str) -> DeviceKey | None:
+    """Return what a metric says of a device, None where it says nothing of one."""
+    if matched := _WANDB.fullmatch(key):
+        return DeviceKey(int(matched[1]), matched[2], 1, matched[3] or "")
+    matched = _OF_DEVICE.fullmatch(key) if len(key) < 200 else None
+    if matched is None or (key.startswith("system/gpu.") and matched[2] in ("gpu", "memory")):
+        return None
+    for pattern, field in _FIGURES:
+        if found := pattern.fullmatch(matched[2]):
+            unit = next(filter(None, found.groups()), None)
+            if field.startswith("memory") and unit is None and matched[2].lower() in _BARE_MEMORY:
+                return None
+            factor = (
+                _FACTORS.get(unit.lower()) if unit else None if field.startswith("memory") else 1
+            )
+            return DeviceKey(int(matched[1]), field, factor)
+    return None
+
+
+def bytes_of(value: float, factor: int | None, total: float | None) -> int:
+    """Return an amount of memory in bytes; where no unit is stated it is told by the size of the
+    whole (a heuristic).
+
+    Args:
+        value: As logged.
+        factor: Of its unit, None where that is not stated.
+        total: The device's whole memory in the same unit, where that is known.
+    """
+    if factor is None:
+        whole = total if total is not None else value
+        factor = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
+    return int(value * factor)

@@ -1,0 +1,224 @@
+"""Devices over time: those of this host as they are read, those that a run has logged, and whose
+processes they run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import Gpu
+from verl_tui.runs.views.device_keys import bytes_of, device_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from verl_tui.records import GpuProcess, GpuReading
+    from verl_tui.runs.run import Run
+
+CLUSTER = "cluster/"
+"""Begins the keys of machines of which nobody says whether the run uses them."""
+COLUMNS = 120
+"""Columns of history kept of each device."""
+READINGS = 4
+"""Readings a column is the mean of: it is drawn once it is complete, so that most readings change
+no history.
+"""
+_LATELY = 15
+"""Readings that tell an idle device from one between two kernels: half a minute at the usual
+pace.
+"""
+_LATELY_LOGGED = 4
+"""The same in W&B's measurements, each the mean of several seconds."""
+
+
+class Device(NamedTuple):
+    """A device with its past."""
+
+    gpu: Gpu
+    node: str = ""
+    """Name of its host where there are several."""
+    history: Sequence[float] = ()
+    """Utilisation, oldest first; nan where it is unknown."""
+    lately: float | None = None
+    """Mean utilisation over the last readings, None where it is unknown."""
+
+
+class DeviceHistory:
+    """What the devices of this host have done while they were watched. Only `verl_tui.monitor`
+    changes it.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, deque[float]] = {}
+        self._newest: dict[str, deque[float]] = {}
+        self._read = 0
+
+    def note(self, reading: GpuReading) -> None:
+        """Take in a reading; a device that is missing begins anew when it comes back."""
+        self._read += 1
+        present = {gpu.index for gpu in reading.gpus}
+        for kept in (self._columns, self._newest):
+            for index in kept.keys() - present:
+                del kept[index]
+        for gpu in reading.gpus:
+            newest = self._newest.setdefault(gpu.index, deque(maxlen=_LATELY))
+            newest.append(_number(gpu.utilization))
+            if self._read % READINGS == 0:
+                columns = self._columns.setdefault(gpu.index, deque(maxlen=COLUMNS))
+                columns.append(_number(_mean(list(newest)[-READINGS:])))
+
+    def devices(self, reading: GpuReading) -> list[Device]:
+        """Return the devices of the newest reading with their past."""
+        return [
+            Device(
+                gpu,
+                history=tuple(self._columns.get(gpu.index, ())),
+                lately=_mean(self._newest.get(gpu.index, ())),
+            )
+            for gpu in reading.gpus
+        ]
+
+
+def utilization_keys(run: Run) -> list[str]:
+    """Return the keys of the devices' utilisation that a run has logged of those it uses, by node
+    and index.
+    """
+    found: dict[tuple[str, int], str] = {}
+    for key in run.keys:
+        one = device_key(key)
+        if (
+            one is not None
+            and one.field == "gpu"
+            and not key.startswith(CLUSTER)
+            and (key.partition("/l:")[0].endswith(".gpu") or _passes_one(run, key))
+        ):
+            found.setdefault((one.node, one.device), key)
+    return [found[place] for place in sorted(found)]
+
+
+def _passes_one(run: Run, key: str) -> bool:
+    """Tell whether values are percentages: what never passes 1 may be shares."""
+    return max(filter(math.isfinite, run.measured(key, COLUMNS)), default=0.0) > 1
+
+
+def memory_key(key: str) -> str:
+    """Return the key of a device's share of memory, given that of its utilisation."""
+    head, _, node = key.partition("/l:")
+    return f"{head.removesuffix('.gpu')}.memoryAllocated" + (f"/l:{node}" if node else "")
+
+
+def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
+    """Return the devices whose figures a run has logged, as measured last, by node and index; and
+    the keys they use.
+
+    A share of memory without its bytes is not used: nothing says of how much.
+    """
+    found: dict[tuple[str, int], dict[str, tuple[str, int | None]]] = {}
+    for key in run.keys:
+        if (one := device_key(key)) is not None:
+            found.setdefault((one.node, one.device), {}).setdefault(one.field, (key, one.factor))
+    name = run.settings.get("wandb.gpu")
+    devices, used = [], set()
+    for (node, index), keys in sorted(found.items()):
+        if "memoryAllocatedBytes" not in keys:
+            keys.pop("memoryAllocated", None)
+        if keys.keys() & {"gpu", "memoryAllocatedBytes"} or len(keys) > 1:
+            devices.append(
+                _logged(run, str(index), node, name if isinstance(name, str) else "", keys)
+            )
+            used |= {key for key, _ in keys.values()}
+    return devices, used
+
+
+def _logged(
+    run: Run, index: str, node: str, name: str, keys: Mapping[str, tuple[str, int | None]]
+) -> Device:
+    def last(field: str) -> float | None:
+        values = run.measured(keys[field][0], 1) if field in keys else ()
+        return values[-1] if values and math.isfinite(values[-1]) else None
+
+    history = run.measured(keys["gpu"][0], COLUMNS) if "gpu" in keys else ()
+    if history and not keys["gpu"][0].partition("/l:")[0].endswith(
+        ".gpu"
+    ):  # W&B's are percentages, however small
+        history = _in_percent(history)
+    used, total = _memory(last, {field: factor for field, (_, factor) in keys.items()})
+    gpu = Gpu(
+        index,
+        name,
+        history[-1] if history and math.isfinite(history[-1]) else None,
+        used,
+        total,
+        last("temp"),
+        last("powerWatts"),
+        last("enforcedPowerLimitWatts"),
+    )
+    return Device(gpu, node, history, _mean(history[-_LATELY_LOGGED:]))
+
+
+def _memory(
+    last: Callable[[str], float | None], factors: Mapping[str, int | None]
+) -> tuple[int | None, int | None]:
+    """Return the bytes of memory in use and in all, as far as they are known."""
+    used, share = last("memoryAllocatedBytes"), last("memoryAllocated")
+    if used is not None:
+        return int(used), int(used * 100 / share) if share else None
+    used, total = last("memoryUsed"), last("memoryTotal")
+    return (
+        None if used is None else bytes_of(used, factors["memoryUsed"], total),
+        None if total is None else bytes_of(total, factors["memoryTotal"], total),
+    )
+
+
+def _in_percent(values: Sequence[float]) -> Sequence[float]:
+    """Return utilisation as a percentage: some log it as a share of 1 (a heuristic, by all values
+    at once).
+    """
+    known = [value for value in values if math.isfinite(value)]
+    shares = max(known, default=0.0) <= 1 and any(0 < value < 1 for value in known)
+    return [value * 100 for value in values] if shares else values
+
+
+def host(run: Run) -> str:
+    """Return the name of the host a run was started on, empty where nothing tells."""
+    name = run.settings.get("wandb.host")
+    return name if isinstance(name, str) else ""
+
+
+def same_host(one: str, other: str) -> bool:
+    """Tell whether two names are known to mean one host: `node1` and `node1.cluster.local` do."""
+    return bool(one and other) and one.partition(".")[0].lower() == other.partition(".")[0].lower()
+
+
+def owns(run: Run) -> Callable[[GpuProcess], str]:
+    """Return what tells how a process belongs to a run, in words; empty where nothing shows that it
+    does.
+    """
+    absolute = [Path(path).absolute() for path in run.paths]
+    paths = {str(path) for path in absolute}
+    folders = {str(path.parent) for path in absolute}
+
+    def words(process: GpuProcess) -> str:
+        if paths & process.files:
+            return "of this run"
+        return "in its directory" if _within(process.cwd, folders) else ""
+
+    return words
+
+
+def _within(path: str, folders: Iterable[str]) -> bool:
+    return bool(path) and any(
+        path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders
+    )
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None or not math.isfinite(value) else value
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = [value for value in values if math.isfinite(value)]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,77 @@
+"""Where the numbers of a metric come from: which of the run's sources gave each point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.table import source_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.records import SourceStatus
+    from verl_tui.runs.run import Run
+
+
+class Share(NamedTuple):
+    """What one source gives to a metric."""
+
+    status: SourceStatus
+    points: int
+    """Points whose value it gave; where several files are one log, those of all of them."""
+
+
+def shares(run: Run, key: str) -> tuple[Share, ...]:
+    """Return the sources that a metric's points come from, the one that gave most first."""
+    series = run.series(key)
+    if series is None:
+        return ()
+    counted = Counter(map(source_of, series.orders))
+    found = ((_status(run, source), points) for source, points in counted.most_common())
+    return tuple(Share(status, points) for status, points in found if status is not None)
+
+
+def leading(run: Run) -> Mapping[str, int]:
+    """Return of how many metrics each source gives the values that hold, by path; of a log in
+    several files, the first.
+
+    Where another source tells of the same metric it only fills the gaps.
+    """
+    counted = Counter(map(source_of, run.precedences()))
+    told = ((_status(run, source), count) for source, count in counted.items())
+    return {status.path: count for status, count in told if status is not None}
+
+
+def origin(run: Run, key: str, step: int) -> SourceStatus | None:
+    """Return the source that gave a metric's value at exactly this step, None where there is no
+    such point.
+    """
+    series = run.series(key)
+    order = series.order_at(step) if series is not None else None
+    return _status(run, source_of(order)) if order is not None else None
+
+
+def words(run: Run, key: str) -> tuple[str, ...]:
+    """Return a few words for each source of a metric, the one that gave most first: format, file,
+    points.
+    """
+    found = shares(run, key)
+    total = sum(share.points for share in found)
+    return tuple(
+        f"{share.status.title} {_short(share.status.path)}"
+        + (f" ({share.points} of {total})" if len(found) > 1 else "")
+        for share in found
+    )
+
+
+def _short(path: str) -> str:
+    """Return the end of a path: the folder tells runs apart, the rest is the same for all."""
+    return one_line("/".join(PurePath(path).parts[-2:]), 100)
+
+
+def _status(run: Run, source: tuple[int, int]) -> SourceStatus | None:
+    known = (state.status for state in run.sources.values())
+    return next((status for status in known if (status.rank, status.ordinal) == source), None)

@@ -1,0 +1,77 @@
+"""In which settings runs differ."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.runs.settings import number
+from verl_tui.runs.views.identity import is_known
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_NAMING = re.compile(
+    r"(?:.*[_.])?(?:path|dir|dirs|files?|folder|name|names|id|ids|uuid|host|hostname|port|address|url|uri|user"
+    r"|timestamp|date|tags?|notes|git|commit|_wandb|version)(?:[_.].*)?|wandb\..*"
+)
+"""Settings that differ between any two runs and explain nothing."""
+
+
+class Absent:
+    """Stands for the value of a setting that a run does not state."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = Absent()
+
+
+class Row(NamedTuple):
+    """One setting in several runs."""
+
+    key: str
+    values: tuple[Any, ...]
+    """One for each run, `ABSENT` where it states none."""
+    differs: bool
+    silent: bool
+    """Whether it differs only in that some runs do not state it."""
+    naming: bool
+    """Whether it only names a place or the run itself."""
+
+
+def difference(runs: Sequence[Mapping[str, Any]], *, everything: bool = False) -> list[Row]:
+    """Return the settings in which runs differ: those people compare first, then others.
+
+    What only some runs state comes after that, mere names at last.
+
+    Args:
+        runs: Flat settings, one mapping for each run.
+        everything: Whether to return those that are the same as well.
+    """
+    rows = []
+    for key in dict.fromkeys(key for settings in runs for key in settings):
+        values = tuple(settings.get(key, ABSENT) for settings in runs)
+        stated = [value for value in values if value is not ABSENT]
+        silent = len(stated) < len(values) and all(alike(stated[0], value) for value in stated)
+        differs = silent or any(not alike(values[0], value) for value in values[1:])
+        if differs or everything:
+            rows.append(Row(key, values, differs, silent, is_naming(key)))
+    return sorted(rows, key=lambda row: (row.naming, row.silent, not is_known(row.key), row.key))
+
+
+def is_naming(key: str) -> bool:
+    """Return whether a setting only names something: a place, the run, a moment."""
+    return not is_known(key) and _NAMING.fullmatch(key.lower()) is not None
+
+
+def alike(one: object, other: object) -> bool:
+    """Return whether two values mean the same: `1e-6` as text, as YAML reads it, is 1e-06."""
+    if one is ABSENT or other is ABSENT or isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    left, right = number(one), number(other)
+    if left is not None and right is not None:
+        return left == right or (math.isnan(left) and math.isnan(right))
+    return one == other

@@ -1,0 +1,237 @@
+"""State, pace and expected end of a run, as pure functions of the run and the time."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from verl_tui.records import SAMPLES, EventKind
+from verl_tui.runs.life import evidence, gpus_work, unattended, writer, written
+from verl_tui.runs.restarts import starts
+from verl_tui.runs.time.pace import ahead, expected, pace
+from verl_tui.runs.troubles import troubles
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+
+_ENDED_AFTER = 3600.0
+_ENDED_PACES = 20
+"""An unfinished log is called ended after an hour or twenty paces, whichever is longer (indicator
+guide, part 3).
+"""
+_STALL_FLOOR = 120.0
+_STALL_PACES = 5
+"""A run is stalled after five times the usual gap of the step that is due, but never before two
+minutes: heuristic.
+"""
+_STALL_LONGEST = 1.5
+"""Nor before half as long again as the longest step of its kind took: heuristic."""
+_STALL_UNKNOWN = 900.0
+"""Without a known pace, a quarter of an hour of silence counts as a stall: heuristic, longer than
+engines take to start and compile.
+"""
+_LATE_FLOOR = 30.0
+_LATE_PACES = 2
+"""A step is overdue after twice the usual gap, the longest so far, and half a minute: heuristic."""
+_FRESH_LOG = 120.0
+_DOUBT = 2.0
+"""How many times as long it takes where the log was written to within the last two minutes, or GPUs
+work: something is going on.
+"""
+_OF_EVALUATIONS = frozenset({SAMPLES, "settings", "checkpoints"})
+"""Formats of what may lie beside an evaluation."""
+_CTRL_C = re.compile(r"KeyboardInterrupt|SIGINT")
+_QUIET_CRASH = 60.0
+"""A traceback alone may be harmless; with this much silence after it the run is called crashed,
+until it goes on.
+"""
+
+
+class State(Enum):
+    """Public states of a run (indicator guide, part 5)."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    STALLED = "stalled"
+    FINISHED = "finished"
+    CRASHED = "crashed"
+    ENDED = "ended?"
+    UNKNOWN = "unknown"
+
+
+def remaining(run: Run, now: float) -> float | None:
+    """Return the seconds until the last step, reckoned from the newest record on; None where it
+    cannot be told.
+
+    Only a run that is going has an end to wait for, and only while records come.
+    """
+    coming = ahead(run)
+    return coming.seconds if coming is not None and goes_on(run, now) else None
+
+
+def goes_on(run: Run, now: float) -> bool:
+    """Tell whether a run makes steps: it is running, no error waits for what follows it, and no
+    step is overdue.
+    """
+    due, quiet = expected(run), waited(run, now)
+    if state(run, now) is not State.RUNNING or run.outcome is not None:
+        return False
+    return (
+        due is None
+        or quiet is None
+        or quiet <= max(_LATE_FLOOR, _LATE_PACES * due.seconds, due.longest)
+    )
+
+
+def silence(run: Run, now: float) -> float | None:
+    """Return the seconds since the newest record, None where no record has a time."""
+    return None if run.last_record is None else max(0.0, now - run.last_record)
+
+
+def waited(run: Run, now: float) -> float | None:
+    """Return for how many seconds a run could have made a step and has not, None where no record
+    has a time.
+
+    That is its silence, but for the time in which it was stopped or its host slept.
+    """
+    quiet = silence(run, now)
+    return None if quiet is None else max(0.0, quiet - run.lost(now))
+
+
+def last_write(run: Run) -> float | None:
+    """Return when any of the run's files last changed, in seconds since the epoch."""
+    return max(
+        (s.status.modified for s in run.sources.values() if s.status.modified is not None),
+        default=None,
+    )
+
+
+def state(run: Run, now: float) -> State:
+    """Return the state of a run.
+
+    Args:
+        run: The run.
+        now: Seconds since the epoch.
+    """
+    over = _over(run)
+    if over is not None:
+        return over
+    outcome, holder = run.outcome, writer(run)
+    written = last_write(run)
+    idle = max(0.0, now - written) if written is not None else silence(run, now)
+    if outcome is not None and (_let_go(run) or max(idle or 0.0, run.hushed) > _QUIET_CRASH):
+        return State.CRASHED
+    if is_evaluation(run):
+        gone = holder is not None and holder.gone
+        return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
+    if holder is not None and holder.gone:
+        return _gone(run)
+    if holder is not None and holder.stopped:
+        return State.STALLED
+    if run.step is None or starts(run.sources.values(), run.last_record or 0.0):
+        waits = idle is None or idle <= _ENDED_AFTER or holder is not None
+        return State.WAITING if waits else State.ENDED
+    quiet = waited(run, now)
+    if unattended(run):
+        return _gone(run)
+    return State.UNKNOWN if quiet is None else _by_silence(run, now, quiet)
+
+
+def _let_go(run: Run) -> bool:
+    """Tell whether no process holds the log with the run's last words any more."""
+    if any(source.ending is not None and source.ending.bare for source in run.sources.values()):
+        return True  # W&B tells of its exit with an error
+    holder = writer(run)
+    told = (source for source in run.sources.values() if source.ending is run.outcome)
+    return holder.gone if holder is not None else any(source.status.unheld for source in told)
+
+
+def is_evaluation(run: Run) -> bool:
+    """Tell whether a run is no training but samples without a step, as evaluations write them."""
+    formats = {source.status.format for source in run.sources.values() if source.status.records}
+    return (
+        run.step is None
+        and run.total_steps is None
+        and SAMPLES in formats
+        and formats <= _OF_EVALUATIONS
+    )
+
+
+def _over(run: Run) -> State | None:
+    """Return how the run ended as it says itself, None where it does not."""
+    kind = run.outcome.kind if run.outcome is not None else None
+    step, total = run.step, run.total_steps
+    complete = step is not None and total is not None and step >= total > 0
+    complete = complete and not any(source.debugged for source in run.sources.values())
+    if kind is EventKind.FINISHED:
+        return State.FINISHED
+    if kind is EventKind.FATAL:
+        return State.CRASHED
+    if complete:
+        return State.FINISHED
+    if kind is EventKind.STOPPED:
+        return State.ENDED if interrupted(run) else State.CRASHED
+    if kind is EventKind.EXITED:
+        # W&B ends so too where the trainer has crashed: without an error code, long before its last
+        # step.
+        return State.FINISHED if total is None or _nearly(run) else State.ENDED
+    return None
+
+
+def _nearly(run: Run) -> bool:
+    """Tell whether the last step but one was made: some bars are not painted once more at their
+    end.
+    """
+    return (
+        run.step is not None and run.total_steps is not None and run.step >= run.total_steps - 1 > 0
+    )
+
+
+def _gone(run: Run) -> State:
+    """Return the state of a run whose process is gone without a word."""
+    if _nearly(run):
+        return State.FINISHED
+    return State.CRASHED if troubles(run) else State.ENDED
+
+
+def interrupted(run: Run) -> bool:
+    """Tell whether the user stopped the run at its terminal."""
+    outcome = run.outcome
+    return (
+        outcome is not None
+        and outcome.kind is EventKind.STOPPED
+        and _CTRL_C.search(outcome.text) is not None
+    )
+
+
+def _by_silence(run: Run, now: float, quiet: float) -> State:
+    if quiet <= patience(run) * (_DOUBT if doubt(run, now) else 1.0):
+        return State.RUNNING
+    # A file's time alone may be that of a copy.
+    sign = evidence(run, now)
+    if sign is None:
+        return State.ENDED
+    if sign.latest is None:
+        return State.STALLED
+    usual = pace(run)
+    long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
+    return State.ENDED if max(0.0, now - sign.latest) > long else State.STALLED
+
+
+def patience(run: Run) -> float:
+    """Return after how many seconds without a step a run counts as stalled, by the kind of the step
+    that is due.
+    """
+    due = expected(run)
+    if due is None:
+        return _STALL_UNKNOWN
+    return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
+
+
+def doubt(run: Run, now: float) -> str:
+    """Say what shows that a silent run may yet be at work; nothing where nothing does."""
+    at = written(run)
+    if at is not None and now - at <= _FRESH_LOG:
+        return "its files still grow"
+    return "this machine's GPUs still work" if gpus_work(run, now) else ""

@@ -1,0 +1,61 @@
+"""Formats with a file a step: dumps and tables, of which a directory is one source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.folders import completion_tables as tables
+from verl_tui.sources.folders import dumps
+from verl_tui.sources.formats import parquet, rollouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from verl_tui.sources.discovery.found import FoundFile
+    from verl_tui.sources.discovery.probing import Probe
+    from verl_tui.sources.formats.format import Format
+
+
+class _Kind(NamedTuple):
+    format: Format
+    step_of: Callable[[str], int | None]
+    """Returns the step in a file's name, None where it names none."""
+    all: str
+    """What stands for all files of a directory, in the name of its source."""
+
+
+_KINDS = (
+    _Kind(rollouts, rollouts.dump_step, dumps.ALL),
+    _Kind(parquet, parquet.table_step, tables.ALL),
+)
+
+
+def is_of_a_step(name: str) -> bool:
+    """Tell from its name whether a file may hold the samples of one step."""
+    return any(kind.step_of(name) is not None for kind in _KINDS)
+
+
+def formats(directory: Path, names: Sequence[str], probe: Probe) -> list[Format]:
+    """Return of which formats a directory is a source; the first file that can be read tells."""
+    return [
+        kind.format
+        for kind in _KINDS
+        if any(
+            (known := probe.known(directory / name)) and known.format is kind.format
+            for name in names
+            if kind.step_of(name) is not None
+        )
+    ]
+
+
+def place(file: FoundFile) -> Path:
+    """Return where a source lies: of a directory, what stands for its files, since it may be a
+    source itself.
+    """
+    if is_folder(file.path):
+        return next(
+            (file.path / kind.all for kind in _KINDS if kind.format is file.format), file.path
+        )
+    return file.path

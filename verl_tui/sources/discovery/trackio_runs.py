@@ -1,0 +1,77 @@
+"""The runs in databases of trackio: one file holds all runs of a project."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.formats.trackio import database
+from verl_tui.sources.formats.trackio.database import connect, database_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from verl_tui.sources.discovery.found import FoundFile, FoundRun
+
+
+class RunNames:
+    """The names of the runs in databases; asks only for what has been added since."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, dict[str, None]]] = {}
+        """By database: the last row looked at, and the names in the order of their last rows."""
+
+    def of(self, path: Path) -> list[str]:
+        """Return the names of a database's runs, that written last at the end; those known where it
+        cannot be read.
+        """
+        last, names = self._known.get(path, (0, {}))
+        try:
+            with closing(connect(path)) as opened:
+                configured = [
+                    row[0] for row in opened.execute("SELECT run_name FROM configs ORDER BY id")
+                ]
+                added = opened.execute(
+                    "SELECT run_name, max(id) FROM metrics WHERE id > ? GROUP BY run_name ORDER BY max(id)",
+                    (last,),
+                ).fetchall()
+        except (sqlite3.Error, OSError, UnicodeDecodeError):
+            return list(names)
+        for run in configured:
+            names.setdefault(str(run))
+        for run, at in added:
+            names.pop(str(run), None)
+            names[str(run)] = None
+            last = max(last, at)
+        self._known[path] = last, names
+        return list(names)
+
+    def apart(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
+        """Yield runs with those of a project apart: the run that was written last belongs to the
+        logs beside it.
+        """
+        for run in runs:
+            files, more = [], []
+            for file in run.files:
+                names = self.of(file.path) if is_trackio(file) else []
+                files.append(_within(file, names[-1]) if names else file)
+                more += [(_within(file, each), each) for each in names[:-1]]
+            alone = [file for file in files if file.format is not None and file.format.anchor]
+            only = len(alone) == 1 and is_trackio(alone[0])
+            name = database_of(alone[0].path)[1] if only else ""
+            yield replace(run, name=one_line(name, 120) or run.name, files=tuple(files))
+            for file, each in more:
+                yield replace(run, name=one_line(each, 120), directory=file.path, files=(file,))
+
+
+def is_trackio(file: FoundFile) -> bool:
+    """Tell whether a file is of this format."""
+    return file.format is not None and file.format.name == database.name
+
+
+def _within(file: FoundFile, run: str) -> FoundFile:
+    return replace(file, path=file.path / (run.replace("\0", "") or "unnamed"))

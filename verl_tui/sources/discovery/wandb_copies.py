@@ -1,0 +1,311 @@
+"""Whose the runs are that W&B keeps in `wandb/`: a training has a directory there for each of its
+starts.
+
+1. Runs of one id are one: W&B resumed it.
+2. Of the runs that one console says it reports to, those are one that go on from each other.
+3. A run belongs to the only log that names it, or that is called as it is, or that was written to
+   the end when it was.
+
+A console can only be heard once it has been read, and a training that has just begun says first of
+all that it reports to W&B. So where there are others a run is left out until it has made a step,
+and the consoles beside it have been read since.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Rows
+from verl_tui.sources.discovery import naming
+from verl_tui.sources.discovery import passed_over as passed
+from verl_tui.sources.discovery.found import (
+    WANDB,
+    Folder,
+    consoles,
+    last_part,
+    log_of,
+    merged,
+    reduced,
+    wandb_id,
+    whole,
+)
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.wandb import reader as wandb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.discovery.found import FoundFile
+
+_SAME_END = 120.0
+"""Seconds within which a log and W&B's copy of it are written for the last time: heuristic."""
+
+
+class _Beginning:
+    """The beginning of a run's log, read up to its first step."""
+
+    def __init__(self, path: Path) -> None:
+        self.step: int | None = None
+        """The first step that it made, None before."""
+        self.before = False
+        """Whether it had made one at the look before."""
+        self.seen = False
+        """Whether it had been looked at before."""
+        self._looked = False
+        self._path = path
+        self._reader: wandb.WandbReader | None = wandb.reader(path)
+        """None once the step is known."""
+        self._at = 0
+
+    def look(self) -> None:
+        """Look how far it has got."""
+        self.before, self.seen, self._looked = self.step is not None, self._looked, True
+        try:
+            with opened(self._path) as file:
+                while self._reader is not None and (
+                    data := os.pread(file.fileno(), wandb.BLOCK, self._at)
+                ):
+                    self._at += len(data)
+                    self.step = min(_made(self._reader.feed(data)), default=None)
+                    self._reader = self._reader if self.step is None else None
+        except OSError:
+            return
+
+
+def _made(records: Iterable[Record]) -> Iterable[int]:
+    """Return the steps that records tell of; before the first many trainers validate, and call that
+    0.
+    """
+    told = (record for record in records if isinstance(record, Rows) and record.progress)
+    return (step for rows in told for step in rows.steps if step > 0)
+
+
+class Copies:
+    """W&B's runs; remembers from one look to the next how far they have got."""
+
+    def __init__(self) -> None:
+        self._said: Mapping[Path, Sequence[str]] | None = None
+        self._beginnings: dict[Path, _Beginning] = {}
+        self._looked: set[Path] = set()
+        """Logs that this look has seen already."""
+        self.left = False
+        """Whether runs were left out at this look."""
+        self.stepless: dict[Path, str] = {}
+        """Logs of those among them of which nothing will be shown before they make a step, and that
+        in words.
+        """
+
+    def begin(self, said: Mapping[Path, Sequence[str]] | None) -> None:
+        """Begin a look at the file system.
+
+        Args:
+            said: Consoles, and the ids of the runs that each has said so far that it reports to, in
+                their order; None where nobody reads them.
+        """
+        self._said = said
+        self._looked = set()
+        self.left, self.stepless = False, {}
+
+    def joined(self, here: Folder, runs: list[Folder]) -> list[Folder]:
+        """Join the starts of one training, as its console names them; leave out those that cannot
+        be told apart yet.
+        """
+        logs = [file for folder in (here, *runs) for file in consoles(folder)]
+        copies = {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
+        if self._said is None or not logs or not copies:
+            return runs
+        named = {one for file in logs for one in self._ids(file)}
+        gone: set[int] = set()
+        if len(copies) > 1:
+            for file in logs:
+                gone |= self._chained(
+                    [copies[one] for one in self._ids(file) if one in copies], gone
+                )
+        if len(copies) > 1 or len(set(map(log_of, logs))) > 1:
+            near = [
+                copy for copy in copies.values() if _is_near(here, copy) and id(copy) not in gone
+            ]
+            gone |= {
+                id(copy)
+                for copy in near
+                if self._leaves(copy, named=wandb_id(copy.directory) in named)
+            }
+        return [run for run in runs if id(run) not in gone]
+
+    def owned(self, units: list[Folder], kept: list[Folder]) -> tuple[list[Folder], list[Folder]]:
+        """Give runs to the log that names them and no other; return the logs and the runs that are
+        left.
+        """
+        copies = [run for run in (*units, *kept) if wandb_id(run.directory) is not None]
+        there = {one for copy in copies for one in _all_ids(copy)}
+        named = [(unit, ids) for unit in units if (ids := self._named_by(unit) & there)]
+        given: set[int] = set()
+        for copy in copies:
+            mine = _all_ids(copy)
+            owners = [unit for unit, ids in named if unit is not copy and ids <= mine]
+            if len(owners) == 1:
+                merged(owners[0], [copy])
+                given.add(id(copy))
+        return [one for one in units if id(one) not in given], [
+            one for one in kept if id(one) not in given
+        ]
+
+    def by_time(self, units: list[Folder], kept: list[Folder]) -> list[Folder]:
+        """Give W&B's runs to the logs that ended when they did; those that none can be told for are
+        runs themselves.
+        """
+        logs = [(unit, unit.changed) for unit in units]
+        ends = [(copy, copy.changed) for copy in kept]
+        for copy, end in ends:
+            rivals = sum(abs(at - end) <= _SAME_END for _, at in ends)
+            near = [
+                log
+                for log, at in logs
+                if rivals == 1 and abs(at - end) <= _SAME_END and self._may_be(log, copy)
+            ]
+            if len(near) == 1:
+                merged(near[0], [copy])
+            else:
+                units = [*units, copy]
+        return units
+
+    def _may_be(self, log: Folder, copy: Folder) -> bool:
+        return whole([log, reduced(copy)]) and not self.is_foreign(log, copy)
+
+    def is_foreign(self, log: Folder, copy: Folder) -> bool:
+        """Tell whether a log says that it reports to other runs than this one."""
+        said = self._named_by(log)
+        return bool(said) and not said & _all_ids(copy)
+
+    def _named_by(self, log: Folder) -> set[str]:
+        return {one for file in consoles(log) for one in self._ids(file)}
+
+    def _ids(self, file: FoundFile) -> Sequence[str]:
+        return (self._said or {}).get(file.path, ())
+
+    def _chained(self, starts: Sequence[Folder], gone: set[int]) -> set[int]:
+        """Join each start that goes on from the one before; return those that are part of another
+        now.
+
+        What begins at the first step again is another training, or the same from scratch: nobody
+        can tell.
+        """
+        first: Folder | None = None
+        begun, joined = 0, set()
+        for start in starts:
+            step = self._step(start)
+            if step is None or id(start) in gone:
+                continue
+            if first is not None and step > begun:
+                log = f"{WANDB}/{wandb_id(first.directory)}"
+                for folder in (first, start):
+                    folder.anchors = [replace(file, log=log) for file in folder.anchors]
+                merged(first, [start])
+                joined.add(id(start))
+            else:
+                first, begun = start, step
+        return joined
+
+    def _leaves(self, copy: Folder, *, named: bool) -> bool:
+        """Tell whether to leave a run out at this look."""
+        known = self._beginning(copy)
+        if known is None or (known.step is not None and (named or known.before)):
+            return False
+        self.left = True
+        if known.step is None and known.seen and not named:
+            self.stepless |= {file.path: passed.NO_STEP for file in _kept(copy)}
+        return True
+
+    def _step(self, copy: Folder) -> int | None:
+        known = self._beginning(copy)
+        return known.step if known is not None else None
+
+    def _beginning(self, copy: Folder) -> _Beginning | None:
+        """Return how far a run has got at this look, None where its log is gone."""
+        path = next((file.path for file in _kept(copy)), None)
+        if path is None:
+            return None
+        known = self._beginnings.get(path) or self._beginnings.setdefault(path, _Beginning(path))
+        if path not in self._looked:
+            self._looked.add(path)
+            known.look()
+        return known
+
+
+def _is_near(here: Folder, copy: Folder) -> bool:
+    """Tell whether logs in a directory, or anywhere below it, may be of a run that W&B keeps
+    there.
+    """
+    above = copy.directory.relative_to(here.directory).parts[:-2]
+    return (
+        any(True for _ in consoles(here))
+        or not above
+        or (len(above) == 1 and naming.says_nothing(above[0]))
+    )
+
+
+def _kept(copy: Folder) -> list[FoundFile]:
+    return [file for file in copy.anchors if file.format is wandb]
+
+
+def _all_ids(copy: Folder) -> set[str]:
+    return {one for file in _kept(copy) if (one := wandb_id(file.path)) is not None}
+
+
+def resumed(runs: list[Folder]) -> list[Folder]:
+    """Join the directories of one W&B run: it gets a new one each time it is resumed."""
+    kept = {id(folder): kept for folder in runs if (kept := wandb_id(folder.directory)) is not None}
+    by_id: dict[str, Folder] = {}
+    for folder in sorted((f for f in runs if id(f) in kept), key=_date):
+        known = by_id.setdefault(kept[id(folder)], folder)
+        if known is not folder:
+            merged(known, [folder])
+    return [
+        folder for folder in runs if id(folder) not in kept or by_id[kept[id(folder)]] is folder
+    ]
+
+
+def by_title(
+    units: list[Folder], kept: list[Folder], named: Mapping[str, Sequence[Folder]]
+) -> tuple[list[Folder], list[Folder]]:
+    """Give W&B's runs to the log that is called as they are at W&B; return the logs and the runs
+    that are left.
+
+    A run that has not said its name is left out as long as there are logs whose copy it may be.
+
+    Args:
+        units: The logs.
+        kept: W&B's runs.
+        named: The logs by all that they are called.
+    """
+    left = []
+    for copy in sorted(kept, key=_date):
+        said = _said_of(copy)
+        logs = [unit for title in titles(copy) for unit in named.get(title, ())]
+        if len(logs) == 1:
+            merged(logs[0], [copy])
+        elif said or not units:
+            left.append(copy)
+    return units, left
+
+
+def _date(copy: Folder) -> str:
+    """Return when a run of W&B began, as the name of its directory says it."""
+    return copy.directory.name.removeprefix("offline-")
+
+
+def titles(copy: Folder) -> list[str]:
+    """Return what a run is called at W&B, if it is: names are often paths."""
+    return list(dict.fromkeys(last_part(title) for title in _said_of(copy) if last_part(title)))
+
+
+def _said_of(copy: Folder) -> list[str]:
+    """Return the names that W&B's logs say, an empty one where there is none; nothing where they do
+    not say yet.
+    """
+    said = (wandb.title(file.path) for file in copy.anchors if file.format is wandb)
+    return [title for title in said if title is not None]

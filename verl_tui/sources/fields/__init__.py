@@ -1,0 +1,1 @@
+"""What fields of records say: steps, samples, rewards, devices, distributions, settings."""

@@ -1,0 +1,223 @@
+"""Reads lines of JSON as real programs write them: several objects on a line, NaN, broken text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from verl_tui.records import Unreadable
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.row_batcher import Row
+
+_DEEPEST = 40
+"""Nesting after which a line is refused: recursion is for logs, not for bombs."""
+
+
+def _whole(digits: str) -> float:
+    """Return a whole number; one beyond 64 bits as a float, infinite where that is too small, as
+    orjson does.
+    """
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole)
+"""Reads what Python writes and orjson refuses: NaN, Infinity, lone surrogates, numbers of any
+size.
+"""
+
+
+def loads(text: bytes) -> Any:
+    """Return what JSON says.
+
+    Raises:
+        ValueError: It is no JSON, or not all of it.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return _DECODER.decode(text.decode("utf-8", "surrogatepass"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def objects(line: bytes) -> list[dict[str, Any]]:
+    """Return the JSON objects on a line, usually one.
+
+    Raises:
+        ValueError: The line is no sequence of JSON objects; the message says why, for people.
+    """
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _patiently(line)
+    return [_only_object(value)]
+
+
+def _patiently(line: bytes) -> list[dict[str, Any]]:
+    if line.count(b"\0") == len(line):
+        raise ValueError("only zero bytes: a hole left by a crash")
+    text = line.decode("utf-8", "replace").strip("\ufeff\0 \t\r\n")
+    found: list[dict[str, Any]] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        found.append(_only_object(value))
+        while at < len(text) and text[at] in " \t,\r":
+            at += 1
+    if not found:
+        raise ValueError("empty line")
+    return found
+
+
+def _only_object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON {_KINDS.get(type(value), 'value')}, not an object")
+    return value
+
+
+_KINDS: dict[type, str] = {
+    list: "list",
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "value",
+    type(None): "null",
+}
+
+
+def number(value: object) -> float | None:
+    """Return a metric's value: numbers and truth values as float, null as nan, None for anything
+    else.
+
+    verl's file logger writes NaN and both infinities as null (orjson does), so null is a value that
+    is not finite, not a missing one.
+    """
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    return float("nan") if value is None else None
+
+
+def integer(value: object) -> int | None:
+    """Return a step: an integer, or what was written in its place (`120.0`, `"120"`); None for
+    anything else.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if abs(value) < 2**62 else None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 18:
+        return int(value.strip())
+    return None
+
+
+def flatten(data: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Return nested objects as one level with `/` between the names."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        name = f"{prefix}/{key}" if prefix else str(key)
+        if isinstance(value, dict) and depth < _DEEPEST:
+            flat.update(flatten(value, name, depth + 1))
+        else:
+            flat[name] = value
+    return flat
+
+
+class Flaw(NamedTuple):
+    """Something in an object that could not be read, while the rest of it could."""
+
+    reason: str
+
+
+class JsonDecoder:
+    """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
+
+    @property
+    def note(self) -> str | None:
+        """Nothing to be said; formats that estimate say so."""
+        return None
+
+    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
+        """Return the records of one line."""
+        if not line.strip():
+            return ()
+        try:
+            found = objects(line)
+        except ValueError as error:
+            return self.odd(line, number, str(error))
+        out: list[Row | Record] = []
+        for record in found:
+            try:
+                out.extend(
+                    unreadable(line, number, one_line(item.reason))
+                    if isinstance(item, Flaw)
+                    else item
+                    for item in self.read(record)
+                )
+            except ValueError as error:  # noqa: PERF203 - one bad object must not cost its neighbours
+                out.append(unreadable(line, number, str(error)))
+        return out
+
+    def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
+        """Return the records of a line without an end: a complete object needs none."""
+        try:
+            objects(line)
+        except ValueError:
+            return None
+        return self.decode(line, number)
+
+    def restart(self) -> Sequence[Row | Record]:
+        """Forget what earlier lines have said; formats that remember something say what is to be
+        forgotten.
+        """
+        return ()
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+        """Return what one object means.
+
+        Raises:
+            ValueError: It is not of this format; the message says why.
+        """
+        raise NotImplementedError
+
+    def odd(self, line: bytes, number: int, reason: str) -> Sequence[Row | Record]:
+        """Return what a line that is no JSON means."""
+        return (unreadable(line, number, reason),)
+
+
+def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
+    """Return the record of a line that nobody understood."""
+    return Unreadable(number, reason, one_line(line[:400].decode("utf-8", "replace")))
+
+
+def first_object(head: bytes) -> dict[str, Any] | None:
+    """Return the first JSON object at the beginning of a file, None where there is none among the
+    first lines.
+    """
+    for line in head.split(b"\n", 8)[:8]:
+        if line.lstrip(b"\xef\xbb\xbf \t\0").startswith(b"{"):
+            try:
+                return objects(line)[0]
+            except ValueError:
+                continue
+    return None

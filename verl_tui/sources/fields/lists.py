@@ -1,0 +1,237 @@
+"""Finds distributions among the fields of a record: lists of numbers, and bins with their counts.
+
+Bins come under many names: `np.histogram` gives counts and one edge more, W&B writes `values` and
+`bins` (or, of equal width, `packedBins`; wandb/sdk/data_types/histogram.py), TensorBoard's protocol
+has `bucket` and `bucket_limit`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.distributions import of_bins, of_limits, of_values
+from verl_tui.records import Histogram
+from verl_tui.sources.fields.jsonl import Flaw, number
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from verl_tui.distributions import Distribution
+
+_BOUNDS = (
+    "bins|bin_edges|edges|bin_bounds|bounds|boundaries|bin_limits|limits|bucket_limits?|buckets"
+)
+_COUNTS = "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies|weights"
+_HALF = re.compile(rf"(?:(.+?)[/_.])?(?:({_BOUNDS})|({_COUNTS}))")
+_NAMES = ("tag", "metric", "key", "name")
+"""Fields that name a histogram whose bins are fields of the record itself."""
+_NO_METRIC = re.compile(
+    r"(?:.*[/_.])?(?:ids?|uids?|index|indices|idx|tokens?|masks?|shapes?|seeds?|labels?|betas?|timestamps?|ranks?"
+    r"|devices?|gpus|pids?|ports?)",
+    re.IGNORECASE,
+)
+"""Lists of numbers that count or name something: ids of tokens above all."""
+_NUMBERS = {int, float, bool, type(None)}
+_DEEPEST = 4
+"""Nesting of a list whose numbers still count as one: a list of answers for each prompt has two
+levels.
+"""
+_LONGEST_NAME = 250
+"""Characters, so that there is room for what names a quantile."""
+_MISSING = object()
+
+
+@dataclass(slots=True)
+class Split:
+    """The fields of a record, apart."""
+
+    rest: Mapping[str, Any]
+    """Those that belong to no distribution."""
+    found: dict[str, Distribution] = field(default_factory=dict)
+    """Distributions by name."""
+    flaws: list[Flaw] = field(default_factory=list)
+    """What was wrong with others."""
+
+    def numbers(self, without: Collection[str] = ()) -> dict[str, float]:
+        """Return the fields that are numbers, but for some, and the figures of distributions as
+        `name/figure`.
+        """
+        found: dict[str, float] = {}
+        for key, raw in self.rest.items():
+            value = raw if type(raw) is float else number(raw)
+            if value is not None and key not in without:
+                found[key] = value
+        for name, one in self.found.items():
+            for part, value in one.figures.items():
+                found.setdefault(f"{name}/{part}", value)
+        return found
+
+    def add(self, name: str, read: Callable[..., Distribution | None], *arguments: object) -> None:
+        """Take in what is read under a name, or what is wrong with it."""
+        try:
+            one = read(*arguments)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            self.flaws.append(Flaw(f"{name}: {error}"))
+            return
+        if one is None:
+            self.flaws.append(Flaw(f"{name}: nothing is in it"))
+        else:
+            self.found[safe(name, _LONGEST_NAME)] = one
+
+
+def split(fields: Mapping[str, Any], joint: str = "/") -> Split:
+    """Find the distributions among the fields of a record, those nested in others under names
+    joined by `joint`.
+    """
+    if list not in map(type, fields.values()):
+        return Split(fields)
+    lists = {name: value for name, value in fields.items() if type(value) is list}
+    found, taken = Split({}), set[str]()
+    for name in _typed(fields, joint):
+        within = f"{name}{joint}"
+        taken |= {key for key in fields if key.startswith(within)}
+        found.add(name, _of_wandb, fields, within, joint)
+    for name, bounds, counts in _halves(
+        {name: value for name, value in lists.items() if name not in taken}
+    ):
+        taken |= {bounds, counts}
+        found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
+    for name, value in lists.items():
+        if name in taken or not value or _NO_METRIC.fullmatch(name):
+            continue
+        if _is_numpy(value):
+            taken.add(name)
+            found.add(name, of_bins, *value[::-1])
+        elif (numbers := _numbers(value)) is not None:
+            taken.add(name)
+            _add_values(found, name, numbers)
+    found.rest = {name: value for name, value in fields.items() if name not in taken}
+    return found
+
+
+def histograms(
+    found: Mapping[str, Distribution], step: int, prefix: str = "", *, mean: bool = False
+) -> Iterator[Histogram]:
+    """Yield distributions as records of a step, their names behind a prefix."""
+    for name, one in found.items():
+        yield Histogram(prefix + name, step, *one.bins, mean=mean)
+
+
+def _add_values(found: Split, name: str, numbers: list[float]) -> None:
+    finite = [value for value in numbers if math.isfinite(value)]
+    if len(finite) < len(numbers):
+        found.flaws.append(
+            Flaw(
+                f"{name}: {len(numbers) - len(finite):,} of {len(numbers):,} values are not finite"
+            )
+        )
+    if finite:
+        found.add(name, of_values, finite)
+
+
+def _halves(lists: Mapping[str, list[Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield what histograms are called whose bounds and counts are two lists, and the names of
+    these.
+    """
+    bounds: dict[str, str] = {}
+    counts: dict[str, str] = {}
+    for name in lists:
+        if half := _HALF.fullmatch(name):
+            (bounds if half[2] else counts).setdefault(half[1] or "", name)
+    for name, of in bounds.items():
+        if name in counts:
+            yield name, of, counts[name]
+
+
+def _named(name: str, fields: Mapping[str, Any]) -> str:
+    if name:
+        return name
+    return next(
+        (fields[field] for field in _NAMES if isinstance(fields.get(field), str) and fields[field]),
+        "histogram",
+    )
+
+
+def _histogram(
+    fields: Mapping[str, Any], name: str, bounds: str, counts: str, joint: str
+) -> Distribution | None:
+    """Return the distribution of two lists; as many limits as counts need the least and the
+    greatest value beside.
+    """
+    limits, many = _strictly(fields[bounds]), _strictly(fields[counts])
+    ends = [
+        number(fields.get(f"{name}{joint}{end}" if name else end, _MISSING))
+        for end in ("min", "max")
+    ]
+    if len(limits) == len(many) and ends[0] is not None and ends[1] is not None:
+        return of_limits(ends[0], ends[1], limits, many)
+    return of_bins(limits, many)
+
+
+def _typed(fields: Mapping[str, Any], joint: str) -> Iterator[str]:
+    """Yield what W&B's histograms are called."""
+    for name, value in fields.items():
+        if value == "histogram" and name.endswith(f"{joint}_type"):
+            yield name.removesuffix(f"{joint}_type")
+
+
+def _of_wandb(fields: Mapping[str, Any], within: str, joint: str) -> Distribution | None:
+    """Return the distribution of counts with the edges of bins, or with the first of them and the
+    width of all.
+    """
+    counts = _half(fields.get(f"{within}values"))
+    packed = f"{within}packedBins{joint}"
+    if f"{within}bins" in fields or f"{packed}min" not in fields:
+        return of_bins(_half(fields.get(f"{within}bins")), counts)
+    first, width = (number(fields.get(f"{packed}{part}", _MISSING)) for part in ("min", "size"))
+    if first is None or width is None:
+        raise ValueError("a histogram of what is no number")
+    return of_bins([first + at * width for at in range(len(counts) + 1)], counts)
+
+
+def _half(value: object) -> list[float]:
+    if not isinstance(value, list):
+        raise ValueError("a histogram without bounds or counts")
+    return _strictly(value)
+
+
+def _is_numpy(value: list[Any]) -> bool:
+    """Tell whether a list is what `np.histogram` returns: counts and, one more, their edges."""
+    if len(value) != 2 or not all(type(part) is list and part for part in value):
+        return False
+    counts, edges = value
+    if len(edges) != len(counts) + 1 or not set(map(type, (*counts, *edges))) <= {int, float}:
+        return False
+    return min(counts) >= 0 and all(one < other for one, other in pairwise(edges))
+
+
+def _numbers(value: list[Any], depth: int = 0) -> list[float] | None:
+    """Return the numbers in a list and in the lists in it, None where there is anything else."""
+    if set(map(type, value)) <= _NUMBERS:
+        return [math.nan if one is None else float(number(one) or 0.0) for one in value]
+    if depth == _DEEPEST:
+        return None
+    found: list[float] = []
+    for one in value:
+        inner = _numbers(one, depth + 1) if type(one) is list else _numbers([one], _DEEPEST)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def _strictly(value: list[Any]) -> list[float]:
+    """Return the numbers of one half of a histogram.
+
+    Raises:
+        ValueError: It has something else; the message says so, for people.
+    """
+    numbers = [number(one) for one in value]
+    if any(one is None for one in numbers):
+        raise ValueError("a histogram of what is no number")
+    return [one for one in numbers if one is not None]

@@ -1,0 +1,322 @@
+"""Recognises a sample in a JSON record, whoever wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from verl_tui.records import Fact, Sample
+from verl_tui.sources.fields.jsonl import integer, number
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST_TEXT = 40_000
+"""Characters kept of one text of many: more than most responses have, less than what makes a
+terminal stutter.
+"""
+_LONGEST_EXTRA = 2_000
+
+_PROMPT = ("input", "prompt", "question", "query", "instruction")
+_RESPONSE = ("output", "response", "completion", "generation", "prediction", "answer")
+_TRUTH = ("gts", "ground_truth", "gt", "reference", "label", "target", "solution", "answer")
+_SCORE = (
+    "score",
+    "reward",
+    "total_reward",
+    "acc",
+    "accuracy",
+    "correct",
+    "is_correct",
+    "passed",
+    "success",
+)
+_STEP = ("global_step", "step", "global_steps")
+_CONVERSATION = ("conversations", "messages")
+_KNOWN = frozenset({"timestamp", "level", "scope", "uid", "request_id", *_CONVERSATION, *_STEP})
+_FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *_SCORE, *_STEP, "uid", "messages", "conversations"}
+_NUMBERED = re.compile(r"(?P<field>.+?)(?P<number>_\d+)?")
+_UID = re.compile(r"^(.+)_\d+_\d+$")
+_NOTHING: Mapping[str, float] = {}
+
+
+class _Fields(NamedTuple):
+    """Which fields of a record say what, None where no field does."""
+
+    prompt: str | None
+    response: str | None
+    conversation: str | None
+    """Prompt and response in one; only looked for where no field is the response."""
+    score: str | None
+    truth: str | None
+
+
+def read_sample(
+    record: Mapping[str, Any],
+    step: int | None = None,
+    *,
+    validation: bool = False,
+    longest: int = LONGEST_TEXT,
+) -> Sample | None:
+    """Return the sample a record holds, None where it holds none.
+
+    Args:
+        record: A JSON object: verl's dumps (`input, output, gts, score, step`), the tutorials'
+            `sample` scope, conversations as evaluations write them.
+        step: The step to use where the record states none.
+        validation: Whether it comes from a validation.
+        longest: Characters kept of the prompt and of the response.
+    """
+    fields = _fields(record)
+    if fields is None:
+        return None
+    prompt, response = _texts(record, fields)
+    truth = record[fields.truth] if fields.truth is not None else None
+    stated = _step_of(record)
+    return Sample(
+        step=stated if stated is not None else step,
+        prompt=safe(prompt, longest),
+        response=safe(response, longest),
+        score=number(record[fields.score]) if fields.score is not None else None,
+        ground_truth=safe(_text(truth), _LONGEST_EXTRA) if truth is not None else None,
+        group=_group(record.get("uid")),
+        extras={_safe_name(key): _extra(value) for key, value in _extras(record, fields)},
+        validation=validation,
+    )
+
+
+def read_fact(record: Mapping[str, Any], index: int, *, validation: bool = False) -> Fact | None:
+    """Return what can be said of a record's sample without its text, None where it holds none.
+
+    Args:
+        record: A JSON object, as for `read_sample`.
+        index: Its place among the samples.
+        validation: Whether it comes from a validation.
+    """
+    fields = _fields(record)
+    if fields is None:
+        return None
+    prompt, response = _texts(record, fields)
+    numbers = {
+        _safe_name(key): float(value)
+        for key, value in _extras(record, fields)
+        if isinstance(value, (int, float)) and -1e300 < value < 1e300
+    }
+    return Fact(
+        index,
+        number(record[fields.score]) if fields.score is not None else None,
+        _group(record.get("uid")) or group_of(prompt),
+        len(response),
+        numbers or _NOTHING,
+        validation,
+    )
+
+
+def plain_field(name: str) -> str:
+    """Return the name of a table's column as fields of samples are written: `Ground Truth` is
+    `ground_truth`.
+    """
+    found = _NUMBERED.fullmatch(plain := name.strip().lower().replace(" ", "_"))
+    return plain if found is not None and found["field"] in _FIELDS else name
+
+
+def group_of(prompt: str) -> str | None:
+    """Return a name for the samples of a prompt where nothing else names them; None for no
+    prompt.
+    """
+    return (
+        blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+        if prompt
+        else None
+    )
+
+
+def all_text(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every text of a record as it is shown: prompt, response, ground truth, extras, ids."""
+    fields = _fields(record)
+    if fields is not None:
+        yield from _texts(record, fields)
+    for key, value in record.items():
+        if isinstance(value, (str, list, dict)) and (fields is None or key not in fields[:3]):
+            yield _text(value)
+
+
+def is_padding(record: Mapping[str, Any]) -> bool:
+    """Tell whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
+    uid = record.get("uid")
+    return isinstance(uid, str) and uid.startswith("pad")
+
+
+# -- fields ----------------------------------------------------------------------------------------
+
+
+def _fields(record: Mapping[str, Any]) -> _Fields | None:
+    response = _first(record, _RESPONSE, str) or _first_conversation(record, _RESPONSE)
+    conversation = prompt = None
+    if response is None:
+        conversation = _first_conversation(record, _CONVERSATION)
+        if conversation is None:
+            return None
+    else:
+        prompt = _first(record, _PROMPT, (str, list))
+    score = _first(record, _SCORE, (int, float))
+    return _Fields(
+        prompt, response, conversation, score, _first(record, _TRUTH, object, but=response)
+    )
+
+
+def _texts(record: Mapping[str, Any], fields: _Fields) -> tuple[str, str]:
+    """Return prompt and response as they stand in the record."""
+    if fields.response is None:
+        return _split_conversation(record[fields.conversation or ""])
+    return _spoken(record.get(fields.prompt or "", "")), _spoken(record[fields.response])
+
+
+def _extras(record: Mapping[str, Any], fields: _Fields) -> Iterator[tuple[str, Any]]:
+    for key, value in record.items():
+        if value is not None and key not in _KNOWN and key not in fields:
+            yield key, value
+
+
+@lru_cache(maxsize=4096)
+def _safe_name(name: str) -> str:
+    """Make a field's name, or that of a group, safe: the same ones come again and again."""
+    return safe(str(name), 100)
+
+
+def _first(
+    record: Mapping[str, Any],
+    names: Sequence[str],
+    kind: type | tuple[type, ...],
+    but: str | None = None,
+) -> str | None:
+    for name in names:
+        value = record.get(name)
+        if value is not None and isinstance(value, kind) and name != but:
+            return name
+    return None
+
+
+def _first_conversation(record: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((name for name in names if _is_conversation(record.get(name))), None)
+
+
+def _step_of(record: Mapping[str, Any]) -> int | None:
+    name = _first(record, _STEP, int)
+    return integer(record[name]) if name is not None else None
+
+
+def _group(uid: object) -> str | None:
+    """Return the prompt a sample belongs to: verl v0.9 writes `{prompt}_{session}_{index}`."""
+    if not isinstance(uid, str):
+        return None
+    found = _UID.match(uid)
+    return _safe_name(found.group(1) if found else uid)
+
+
+# -- conversations ---------------------------------------------------------------------------------
+
+
+def _is_conversation(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, Mapping) and _role(turn) for turn in value)
+    )
+
+
+def _role(turn: Mapping[str, Any]) -> str:
+    """Return who speaks; empty where the turn does not say."""
+    return str(turn.get("role") or turn.get("from") or "")
+
+
+def _spoken(value: object) -> str:
+    """Return a prompt or a response as text: a single turn of the model is what it says."""
+    if isinstance(value, str) or not _is_conversation(value):
+        return _text(value)
+    turns: Sequence[Mapping[str, Any]] = value  # type: ignore[assignment]
+    return _said(turns[0]) if len(turns) == 1 and _is_answer(turns[0]) else _conversation(turns)
+
+
+def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
+    return "\n\n".join(f"{_speaker(turn)}: {_said(turn)}" for turn in turns)
+
+
+def _speaker(turn: Mapping[str, Any]) -> str:
+    """Return who speaks, with the name of a tool that answers."""
+    role, name = _role(turn), turn.get("name")
+    return f"{role} {name}" if role in ("tool", "function") and isinstance(name, str) else role
+
+
+def _said(turn: Mapping[str, Any]) -> str:
+    """Return all that a turn says: thoughts, content, and calls of tools in the tags that models
+    write them in.
+    """
+    content = turn.get("content", turn.get("value"))
+    thought = turn.get("reasoning_content")
+    parts = [f"<think>\n{thought}\n</think>"] if isinstance(thought, str) and thought else []
+    if content is not None and content != "":
+        parts.append(
+            "\n".join(map(_part, content)) if isinstance(content, list) else _text(content)
+        )
+    calls = turn.get("tool_calls")
+    parts.extend(map(_call, calls if isinstance(calls, list) else ()))
+    return "\n".join(parts)
+
+
+def _part(part: object) -> str:
+    """Return one part of a content list: its text, or what kind of thing stands there
+    (`[image_url]`).
+    """
+    if not isinstance(part, Mapping):
+        return _text(part)
+    text = part.get("text")
+    return text if isinstance(text, str) else f"[{part.get('type', '?')}]"
+
+
+def _call(call: object) -> str:
+    """Return a call as `<tool_call>` text; OpenAI's API keeps it in `function`, with its arguments
+    as JSON text.
+    """
+    function = call.get("function", call) if isinstance(call, Mapping) else call
+    if isinstance(function, Mapping):
+        function = {
+            key: _parsed(value) if key == "arguments" else value for key, value in function.items()
+        }
+    return f"<tool_call>\n{_text(function)}\n</tool_call>"
+
+
+def _parsed(value: object) -> object:
+    try:
+        return orjson.loads(value) if isinstance(value, str) else value
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _is_answer(turn: Mapping[str, Any]) -> bool:
+    return _role(turn) in ("assistant", "gpt")
+
+
+def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Return what came before the model's first turn, and everything from there on."""
+    start = next((i for i, turn in enumerate(turns) if _is_answer(turn)), len(turns))
+    return _conversation(turns[:start]), _spoken(list(turns[start:])) if turns[start:] else ""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, orjson.JSONEncodeError):
+        return str(value)
+
+
+def _extra(value: object) -> Any:
+    return value if isinstance(value, int | float | None) else safe(_text(value), _LONGEST_EXTRA)

@@ -1,0 +1,265 @@
+"""Finds the step that a record states, under whatever name its trainer gives it; counts where no
+record states one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.sources.fields.jsonl import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+LOCAL = "step"
+"""May count within the epoch where other records state a global step as well."""
+_SURE = (
+    "global_step", "global_steps", LOCAL, "current_steps", "current_step", "train_step", "trainer_step",
+    "optimizer_step", "optimizer_steps", "opt_step", "update_step", "gradient_step", "gradient_steps", "grad_step",
+    "policy_step", "ppo_step", "_step", "iteration", "iterations", "iter", "iters", "update", "updates",
+    "num_updates", "n_updates", "num_iterations",
+)  # fmt: skip
+"""Names of a step, the surest first: verl, Hugging Face, LLaMA-Factory, Megatron, W&B's own,
+CleanRL.
+"""
+_UNSURE = ("num_steps", "n_steps", "steps", "batch", "episode", "rollout")
+"""Names that are also given to how long an episode was; taken for the step only while they rise."""
+_RANKS = {name: rank for rank, name in enumerate((*_SURE, *_UNSURE))}
+_TOTALS = (
+    "max_steps", "total_steps", "num_training_steps", "total_training_steps", "max_iters", "total_iterations",
+    "max_iterations", "total_updates", "max_global_step",
+)  # fmt: skip
+TRAINED = frozenset(
+    {"loss", "policy_loss", "pg_loss", "grad_norm", "learning_rate", "lr", "kl", "entropy"}
+)
+"""Metrics that only a training has: a record without a step is known by them."""
+_PARENT = re.compile(r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]")
+"""Groups in which trainers log their step: `train/global_step`, `trainer/global_step`."""
+_OF_TOTAL = re.compile(rf"(.+)/(?:{'|'.join(_TOTALS)})")
+"""ms-swift: `"global_step/max_steps": "10/438"`."""
+_PAIR = re.compile(r"\s*(\d{1,17})\s*/\s*(\d{1,17})\s*")
+
+
+class StepFields(NamedTuple):
+    """Which fields of a record say where in the training it was written."""
+
+    steps: tuple[str, ...]
+    """Those that may state the step, the surest first."""
+    total: str | None
+    """The one that states the steps of the whole run."""
+    epoch: str | None
+
+    @property
+    def told(self) -> frozenset[str]:
+        """Those that are its step and total and nothing else; verl's `training/global_step` is a
+        metric as well.
+        """
+        ungrouped = next((name for name in self.steps if "/" not in name), "")
+        return frozenset((ungrouped or next(iter(self.steps), ""), self.total or ""))
+
+
+def step_fields(names: Iterable[str]) -> StepFields:
+    """Return which of a record's fields say where it was written.
+
+    Args:
+        names: Its fields; nested ones with `/` between the names.
+    """
+    names = tuple(names)
+    plain = {name: _plain(name) for name in names}
+    steps = sorted(
+        (name for name in names if plain[name] in _RANKS), key=lambda name: _RANKS[plain[name]]
+    )
+    total = next((name for name in names if plain[name] in _TOTALS), None)
+    return StepFields(
+        tuple(steps), total, next((name for name in names if plain[name] == "epoch"), None)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _plain(name: str) -> str:
+    """Return a field's name as it is looked up: without its group, and without the total that
+    follows it.
+    """
+    name = name.strip().lower().replace("-", "_").replace(" ", "_")
+    if found := _OF_TOTAL.fullmatch(name):
+        name = found[1]
+    return name[found.end() :] if name not in _RANKS and (found := _PARENT.match(name)) else name
+
+
+def stated(record: Mapping[str, Any], fields: StepFields) -> tuple[int | None, str, int | None]:
+    """Return the step that a record states with the name of its field, and the steps of the whole
+    run.
+
+    Raises:
+        ValueError: It states a step that is too large.
+    """
+    total = integer(record[fields.total]) if fields.total is not None else None
+    for name in fields.steps:
+        value = record.get(name)
+        if isinstance(value, int | float) and abs(value) >= 2**62:
+            raise ValueError(f'"{name}" is too large')
+        if isinstance(value, str) and (pair := _PAIR.fullmatch(value)):
+            return int(pair[1]), name, int(pair[2])
+        if (step := integer(value)) is not None:
+            return step, name, total
+    return None, "", total
+
+
+def is_sure(name: str) -> bool:
+    """Tell whether a field of that name is a step for certain."""
+    return _plain(name) in _SURE
+
+
+class StepPlace:
+    """Tells the step of one record after the other; remembers, since some state none."""
+
+    def __init__(self) -> None:
+        self.total: int | None = None
+        """Steps of the whole run, as the last record that told it said."""
+        self.step = 0
+        """Of the last record."""
+        self._local: int | None = None
+        """Last `step` of a record, which restarts each epoch where there is a `global_step` too."""
+        self._offset: int | None = None
+        """`global_step - step`, once a record has stated both."""
+        self._known = False
+        """Whether a record has stated its step."""
+        self._counting = _Counting()
+        self._measured: set[str] = set()
+        """What was measured at a step whose field is not sure to be one."""
+        self._no_step = ""
+        """A field that looked like the step and was none."""
+
+    @property
+    def note(self) -> str | None:
+        """Return how many records were counted, and why."""
+        count = self._counting.records
+        if not count:
+            return None
+        many = "1 record is" if count == 1 else f"{count:,} records are"
+        if self._no_step:
+            return f'"{self._no_step}" does not rise, so it is no step: {many} counted in the order of the file'
+        if self._known:
+            return f"{many} before the first stated step, counted in the order of the file"
+        return f"no record states a step: {many} counted in the order of the file"
+
+    def of(
+        self, record: Mapping[str, Any], fields: StepFields, *, keys: Collection[str] | None
+    ) -> int:
+        """Return the step of a record.
+
+        Args:
+            record: Its fields; nested ones with `/` between the names.
+            fields: Which of them say where.
+            keys: What it measured, for counting; None where it is of the step that the run is at.
+
+        Raises:
+            ValueError: It states a step that is too large.
+        """
+        step, name, total = stated(record, fields)
+        self.total = total if total is not None else self.total
+        if (
+            step is not None
+            and name != self._no_step
+            and (is_sure(name) or self._rises(step, name, keys or ()))
+        ):
+            self._known = True
+            self.step = self._globally(step, name, record)
+        elif not self._known and keys is not None:
+            self.step = self._counting.step(keys, record.get(fields.epoch or ""), self.step)
+        return self.step
+
+    def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
+        """Tell whether a field that may be the step goes on as one; where it does not, it never is
+        again.
+        """
+        if not self._known or step > self.step:
+            self._measured = set(keys)
+            return True
+        if step == self.step and self._measured.isdisjoint(keys):
+            self._measured.update(keys)
+            return True
+        self._no_step, self._known = name, False
+        return False
+
+    def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
+        """Return the global step of a record that states a step.
+
+        Where other records state both, `step` may count within the epoch or be the global one
+        already: the reading nearest to where the run stands is taken, and a step that goes back is
+        the next epoch.
+        """
+        local = integer(record.get(LOCAL))
+        if local is None:
+            return step
+        previous, self._local = self._local, local
+        if name != LOCAL:
+            self._offset = step - local
+            return step
+        if self._offset is None:
+            return local
+        if previous is not None and local < previous and abs(local - self.step) > 1:
+            nearest = local + self._offset
+            if nearest < self.step:
+                self._offset = self.step + 1 - local
+        return min((local, local + self._offset), key=lambda at: abs(at - self.step))
+
+
+class _Counting:
+    """Counts the steps of records that state none.
+
+    A record is of a further step where it measures again what has been measured at this one, or at
+    another epoch: an evaluation beside a record of training is of its step. An epoch that goes back
+    is a resumed run's.
+    """
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._seen: set[str] = set()
+        self._epochs: list[float] = []
+        self.steps: list[int] = []
+        """The step at which each of the epochs was first counted."""
+
+    def step(self, keys: Collection[str], epoch: object, at: int) -> int:
+        """Return the step of a record.
+
+        Args:
+            keys: What it measured.
+            epoch: Its epoch, if it states one.
+            at: Step of the record before.
+        """
+        self.records += 1
+        if isinstance(epoch, str):
+            epoch = _float(epoch)
+        if isinstance(epoch, int | float) and epoch == epoch:  # noqa: PLR0124 - not NaN
+            return self._by_epoch(keys, float(epoch), at)
+        if self._seen.isdisjoint(keys) and self._seen:
+            self._seen.update(keys)
+            return at
+        self._seen = set(keys)
+        return at + 1
+
+    def _by_epoch(self, keys: Collection[str], epoch: float, at: int) -> int:
+        keys = {key for key in keys if _plain(key) != "epoch"}
+        if self._epochs and epoch < self._epochs[-1]:
+            back = bisect_left(self._epochs, epoch)
+            at = self.steps[back] - 1
+            del self._epochs[back:], self.steps[back:]
+        elif self._epochs and epoch == self._epochs[-1] and self._seen.isdisjoint(keys):
+            self._seen |= keys
+            return at
+        if not self._epochs or epoch > self._epochs[-1]:
+            self._epochs.append(epoch)
+            self.steps.append(at + 1)
+        self._seen = set(keys)
+        return at + 1
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Files as bytes: followed as they grow, compressed or rotated."""

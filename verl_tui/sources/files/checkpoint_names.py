@@ -1,0 +1,15 @@
+"""Names of checkpoints and of the folders they lie in."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"^(?:global_step_|policy-step-|checkpoint-|step_?)(\d{1,15})$")
+HOMES = ("checkpoints", "ckpts", "ckpt", "checkpoint")
+"""Folders below a run in which checkpoints lie; the run's own folder is looked at too."""
+
+
+def checkpoint_step(name: str) -> int | None:
+    """Return the step of a checkpoint directory's name, None if it is none."""
+    found = _NAME.match(name)
+    return int(found.group(1)) if found else None

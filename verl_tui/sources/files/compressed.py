@@ -1,0 +1,154 @@
+"""Reads gzip files as if they were not compressed: `train.log.gz`, `metrics.jsonl.gz`."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.files.tail import CHUNK, Chunk, Tail, opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUFFIX = ".gz"
+_GZIP = zlib.MAX_WBITS | 16
+_SLICE = 16 * 1024
+"""Compressed bytes taken at once: what lies before damage among them is read again, byte by
+byte.
+"""
+
+
+def plain(path: Path) -> Path:
+    """Return what a file would be called if it were not compressed."""
+    return path.with_suffix("") if path.suffix.lower() == SUFFIX else path
+
+
+def head(path: Path, limit: int) -> bytes:
+    """Return the first bytes of a file, of a compressed one those that were compressed.
+
+    Raises:
+        OSError: The file cannot be read, or is no gzip file although it is called so.
+    """
+    if plain(path) == path:
+        with opened(path) as file:
+            return file.read(limit)
+    tail = CompressedTail(path)
+    found = b""
+    more = True
+    while more and len(found) < limit:
+        try:
+            chunk = tail.read(limit - len(found))
+        except OSError:
+            if not found:
+                raise
+            break
+        found, more = found + chunk.data, chunk.more
+    return found
+
+
+class CompressedTail:
+    """Follows a gzip file as `Tail` follows any; of several members one after the other. Bounded
+    whatever it holds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._tail = Tail(path)
+        self._waiting = b""
+        """Compressed bytes read and not yet taken."""
+        self._member = zlib.decompressobj(_GZIP)
+        self._begun = False
+        """Whether a member has begun and not ended."""
+        self._damage: str | None = None
+        self._damaged: tuple[int, int] | None = None
+        """Size and time of the file that was damaged."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._tail.path
+
+    @property
+    def offset(self) -> int:
+        """Compressed bytes taken so far; behind damage nothing is to be had."""
+        return (
+            self._tail.size if self._damage is not None else self._tail.offset - len(self._waiting)
+        )
+
+    @property
+    def size(self) -> int:
+        """Size of the compressed file."""
+        return self._tail.size
+
+    @property
+    def modified(self) -> float | None:
+        """Time of the file's last change."""
+        return self._tail.modified
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        """Return at most `limit` bytes of what was compressed.
+
+        Raises:
+            OSError: The file is gone, may not be read, or is damaged; what comes before the damage
+                has been returned.
+        """
+        again = self._mended() if self._damage is not None else None
+        if self._waiting:
+            return Chunk(self._take(limit), again, more=True)
+        chunk = self._tail.read(_SLICE)
+        self._waiting = chunk.data
+        if chunk.restarted is not None:
+            self._begin()
+        data = self._take(limit)
+        more = chunk.more or bool(self._waiting) or self._damage is not None
+        return Chunk(data, again or chunk.restarted, more=more)
+
+    def _mended(self) -> str:
+        """Start over where a damaged file has been written anew; return that it has.
+
+        Raises:
+            OSError: It has not.
+        """
+        stat = self.path.stat()
+        if self._damaged in (None, (stat.st_size, stat.st_mtime_ns)):
+            self._damaged = stat.st_size, stat.st_mtime_ns
+            raise OSError(self._damage)
+        CompressedTail.__init__(self, self.path)
+        return "file was rewritten"
+
+    def _begin(self) -> None:
+        self._member, self._begun = zlib.decompressobj(_GZIP), False
+
+    def _take(self, limit: int) -> bytes:
+        """Return what the waiting bytes hold, at most so much of it."""
+        out = bytearray()
+        while self._waiting and len(out) < limit:
+            if not self._begun:
+                self._waiting = self._waiting.lstrip(b"\0")  # what pads a file is no member
+                if not self._waiting:
+                    break
+            before = self._member.copy()
+            try:
+                out += self._member.decompress(self._waiting, limit - len(out))
+            except zlib.error as error:
+                out += _salvaged(before, self._waiting)
+                self._damage = f"damaged gzip data near byte {self.offset}: {error}"
+                self._waiting = b""
+                break
+            self._begun = not self._member.eof
+            self._waiting = (
+                self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            )
+            if self._member.eof:
+                self._begin()
+        return bytes(out)
+
+
+def _salvaged(member: zlib._Decompress, data: bytes) -> bytes:
+    """Return what comes out of compressed bytes before those that are damaged."""
+    out = bytearray()
+    try:
+        for at in range(len(data)):
+            out += member.decompress(data[at : at + 1])
+    except zlib.error:
+        pass
+    return bytes(out)

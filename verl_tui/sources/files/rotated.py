@@ -1,0 +1,236 @@
+"""Logs that were rotated: `train.log.2.gz`, `train.log.1` and `train.log` are one log, in this
+order.
+
+Named are the parts as logrotate does it (`x.log.1`, `x.log-20241205.gz`), as Python's
+`RotatingFileHandler` (`x.log.1`) and `TimedRotatingFileHandler` (`x.log.2024-12-05`,
+`x.log.2024-12-05_13-00`), and as loguru does it (`x.2024-12-05_13-00-00_123456.log`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.files.compressed import SUFFIX, CompressedTail, plain
+from verl_tui.sources.files.tail import CHUNK, Chunk, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_DATE = r"\d{4}-?\d\d-?\d\d(?:[T_-]\d\d[-:]?\d\d(?:[-:]?\d\d)?|-\d{10})?"
+_PART = re.compile(
+    r"(?P<base>(?:.*\.(?:log|jsonl|out|err|txt)|stdout|stderr|output|nohup|console|log))"
+    rf"(?:\.(?P<number>\d{{1,4}})|[.-](?P<date>{_DATE}))",
+    re.IGNORECASE,
+)
+_LOGURU = re.compile(
+    r"(?P<stem>.+)\.(?P<date>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})(?P<suffix>\.(?:log|jsonl|out|txt))"
+)
+
+
+@lru_cache(maxsize=2**15)
+def base(name: str) -> str | None:
+    """Return what the log is called of which a file is an older part; None where it is none."""
+    name = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
+    if found := _PART.fullmatch(name):
+        return found["base"]
+    found = _LOGURU.fullmatch(name)
+    return found["stem"] + found["suffix"] if found else None
+
+
+def parts(path: Path) -> list[Path]:
+    """Return the older parts of a log, the oldest first."""
+    try:
+        names = [name for name in os.listdir(path.parent) if base(name) == path.name]  # noqa: PTH208 - names are enough
+    except OSError:
+        return []
+    # A part that is being compressed lies there twice for a moment.
+    whole = [
+        name
+        for name in names
+        if not name.lower().endswith(SUFFIX) or name[: -len(SUFFIX)] not in names
+    ]
+    return [path.parent / name for name in sorted(whole, key=_age)]
+
+
+def newest(path: Path) -> Path:
+    """Return the file in which the newest of a log stands: its own, or the last part while there is
+    none.
+    """
+    try:
+        if path.stat().st_size:
+            return path
+    except OSError:
+        pass
+    older = parts(path)
+    return older[-1] if older else path
+
+
+def _age(name: str) -> tuple[bool, int, str]:
+    """Return what sorts the parts of a log, the oldest first: by date, then by numbers, the highest
+    first.
+    """
+    plain = name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
+    found = _PART.fullmatch(plain) or _LOGURU.fullmatch(plain)
+    number = found.groupdict().get("number") if found else None
+    return (number is not None, -int(number or 0), found["date"] or "" if found else "")
+
+
+class RotatedTail:
+    """Reads the parts of a log one after the other, then follows the file that is written, also
+    over its rotation.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._tail: Tail | CompressedTail = Tail(path)
+        self._waiting: deque[Path] | None = None
+        """Parts to be read before the file that is written; None before the first reading."""
+        self._before = 0
+        """Bytes of the parts that have been read."""
+        self._behind = 0
+        """Bytes of the files that wait."""
+        self._modified: float | None = None
+        """Time of the last change of the part before."""
+        self._older = 0
+        """Parts that have been read."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes read so far, of all parts."""
+        return self._before + self._tail.offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return self._before + self._tail.size + self._behind
+
+    @property
+    def modified(self) -> float | None:
+        """Time of the last change of the file that is read."""
+        return self._tail.modified or self._modified
+
+    @property
+    def note(self) -> str | None:
+        """Say how many older parts of the log there were."""
+        if not self._older:
+            return None
+        return (
+            f"read with its {self._older} older parts"
+            if self._older > 1
+            else "read with its older part"
+        )
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        """Read at most `limit` new bytes.
+
+        Raises:
+            OSError: The file that is written is gone or may not be read.
+        """
+        if self._waiting is None:
+            self._turn_to(parts(self.path))
+        if self._is_live:
+            self._follow()
+        if self._is_live:
+            try:
+                return self._tail.read(limit)
+            except FileNotFoundError:
+                if not self._before:
+                    raise
+                return Chunk(b"")  # it has been renamed, and nothing has been written since
+        try:
+            chunk = self._tail.read(limit)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            chunk = Chunk(b"", lost=f"{self._tail.path.name}: {why}")
+        if not chunk.more:
+            self._advance()
+        return Chunk(chunk.data, None, more=chunk.more or self._exists, lost=chunk.lost)
+
+    @property
+    def _is_live(self) -> bool:
+        return not self._waiting and self._tail.path == self.path
+
+    @property
+    def _exists(self) -> bool:
+        return not self._is_live or self.path.exists()
+
+    def _turn_to(self, older: Sequence[Path]) -> None:
+        """Read these parts next, then the file that is written."""
+        self._waiting = deque(older)
+        if older:
+            self._tail = _opened(self._waiting.popleft())
+        self._measure()
+
+    def _advance(self) -> None:
+        """Go on to the next part."""
+        self._older += 1
+        self._before += self._tail.size
+        self._modified = self._tail.modified
+        self._tail = _opened(self._waiting.popleft()) if self._waiting else Tail(self.path)
+        self._measure()
+
+    def _measure(self) -> None:
+        files = [*(self._waiting or ()), *([self.path] if self._tail.path != self.path else [])]
+        self._behind = sum(map(_size, files))
+
+    def _follow(self) -> None:
+        """Turn to the part that the file has become, where it was renamed, copied away or
+        compressed since.
+        """
+        tail = self._tail
+        if not isinstance(tail, Tail) or tail.is_there() or not tail.identity:
+            return
+        older = parts(self.path)
+        for at in reversed(range(len(older))):
+            if (found := _continued(tail, older[at])) is not None:
+                self._tail, self._waiting = found, deque(older[at + 1 :])
+                self._measure()
+                return
+
+
+def _opened(path: Path) -> Tail | CompressedTail:
+    return Tail(path) if plain(path) == path else CompressedTail(path)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _continued(tail: Tail, part: Path) -> Tail | CompressedTail | None:
+    """Return what reads on in a part from where a file has been read, None where the part is
+    another.
+    """
+    try:
+        if plain(part) == part:
+            if not tail.is_continued_by(part):
+                return None
+            tail.path = part
+            return tail
+        return _skipped(tail, part)
+    except OSError:
+        return None
+
+
+def _skipped(tail: Tail, part: Path) -> CompressedTail | None:
+    """Return a compressed part, read as far as the file before it was compressed; None where it is
+    another.
+    """
+    packed = CompressedTail(part)
+    begin, last, left = b"", b"", tail.offset
+    while left > 0:
+        chunk = packed.read(min(left, CHUNK))
+        if not chunk.data and not chunk.more:
+            return None
+        begin = begin or chunk.data
+        if not begin.startswith(tail.head[: len(begin)]):
+            return None
+        last, left = (last + chunk.data)[-CHUNK:], left - len(chunk.data)
+    return packed if tail.offset and last.endswith(tail.last) else None

@@ -1,0 +1,172 @@
+"""Follows one growing file: reads appended bytes only, notices when the file starts anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.files.paths import is_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+_PRINT = 256
+"""Bytes compared at the head and before the offset: enough to tell a rewritten file from a grown
+one.
+"""
+CHUNK = 256 * 1024
+NEWEST = "checkpoint-*"
+"""In a path: the newest checkpoint with this file in it."""
+_CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
+
+
+@dataclass(slots=True)
+class Chunk:
+    """What one read found."""
+
+    data: bytes
+    """The next bytes."""
+    restarted: str | None = None
+    """Why they are a new beginning of the file."""
+    more: bool = False
+    """Whether further bytes wait to be read."""
+    lost: str | None = None
+    """What before them could not be read, and why."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file to be read. A pipe or a device would keep one waiting, and what is taken from it
+    another misses.
+
+    Raises:
+        OSError: It cannot be read, or is no file.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError("not a file; `verl-tui -` reads pipes")
+    return path.open("rb", buffering=0)
+
+
+class Tail:
+    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
+    later.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        """Bytes read so far."""
+        self.size = 0
+        self.modified: float | None = None
+        self.identity: tuple[int, int] | None = None
+        """Device and inode of the file that was read last."""
+        self._stamp: tuple[int, ...] = ()
+        """What the file looked like when it was last opened."""
+        self.head = b""
+        """The first bytes read."""
+        self.last = b""
+        """The last bytes read."""
+
+    def read(self, limit: int = CHUNK) -> Chunk:
+        """Read at most `limit` new bytes.
+
+        Raises:
+            OSError: The file is gone or may not be read.
+        """
+        path = self._where()
+        known = path.stat()
+        self.size, self.modified = known.st_size, known.st_mtime
+        identity = (known.st_dev, known.st_ino)
+        # An inode may be used again at once, so the time belongs to what makes a file the same.
+        stamp = (*identity, known.st_size, known.st_mtime_ns)
+        if self._stamp == stamp and known.st_size == self.offset:
+            return Chunk(b"")
+        self._stamp = stamp
+        with opened(path) as file:
+            restarted = self._check(file.fileno(), identity, known.st_size)
+            data = os.pread(file.fileno(), limit, self.offset)
+        if not self.offset:
+            self.head = data[:_PRINT]
+        elif len(self.head) < _PRINT:
+            self.head = (self.head + data)[:_PRINT] if self.offset == len(self.head) else self.head
+        self.last = (self.last + data)[-_PRINT:]
+        self.offset += len(data)
+        return Chunk(data, restarted, more=bool(data) and self.offset < known.st_size)
+
+    def is_there(self) -> bool:
+        """Tell whether the file that has been read is still in its place, as far as can be told
+        without opening it.
+        """
+        try:
+            known = self.path.stat()
+        except OSError:
+            return False
+        return (known.st_dev, known.st_ino) == self.identity and known.st_size >= self.offset
+
+    def is_continued_by(self, path: Path) -> bool:
+        """Tell whether another file is the one that has been read, or a copy of it.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        with opened(path) as file:
+            known = os.fstat(file.fileno())
+            if (known.st_dev, known.st_ino) == self.identity:
+                return True
+            return 0 < self.offset <= known.st_size and self._same(file.fileno())
+
+    def _where(self) -> Path:
+        """Return the file to look at."""
+        return self.path
+
+    def _check(self, descriptor: int, identity: tuple[int, int], size: int) -> str | None:
+        """Return why the file is not the one we have been reading, and start over; None where it
+        is.
+        """
+        reason = None
+        if self.identity is not None and identity != self.identity:
+            # Log shippers replace a file by a longer copy of itself: the same beginning is the same
+            # file.
+            reason = None if self._same(descriptor) and size >= self.offset else "file was replaced"
+        elif size < self.offset:
+            reason = "file was truncated"
+        elif self.offset and not self._same(descriptor):
+            reason = "file was rewritten"
+        self.identity = identity
+        if reason is not None:
+            self.offset = 0
+            self.head = self.last = b""
+        return reason
+
+    def _same(self, descriptor: int) -> bool:
+        before = os.pread(descriptor, len(self.last), self.offset - len(self.last))
+        return before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
+
+
+class NewestTail(Tail):
+    """Reads the newest of the files that a path with `checkpoint-*` in it stands for."""
+
+    def _where(self) -> Path:
+        return newest(self.path)
+
+
+def is_checkpoint(name: str) -> bool:
+    """Tell whether a directory is called as the trainer of Hugging Face calls its checkpoints."""
+    return _CHECKPOINT.fullmatch(name) is not None
+
+
+def newest(path: Path) -> Path:
+    """Return the file of the newest checkpoint that a path stands for; the path itself where there
+    is none.
+    """
+    home = path.parent.parent
+    try:
+        names = [name for name in os.listdir(home) if is_checkpoint(name)]  # noqa: PTH208 - names are enough
+    except OSError:
+        return path
+    names.sort(key=lambda name: int(name.partition("-")[2]), reverse=True)
+    return next(filter(is_file, (home / name / path.name for name in names)), path)

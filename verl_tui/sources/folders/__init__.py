@@ -1,0 +1,3 @@
+"""Directories with a file a step: dumps, tables of completions, checkpoints; and the settings
+beside a log.
+"""

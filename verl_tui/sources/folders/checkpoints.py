@@ -1,0 +1,207 @@
+"""Checkpoints on disk: directories and files named by their step (`global_step_N`), or as the best
+so far.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import Event, EventKind, Record, SourceStatus
+from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
+from verl_tui.sources.files.paths import is_file, is_folder
+from verl_tui.sources.files.tail import is_checkpoint, opened
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_BEST = re.compile(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
+"""What trainers keep as the best they had: `best_model`, `best_step_120`, `best_2.920`. A whole
+number is the step.
+"""
+_SUFFIX = re.compile(r"\.(?:pt|pth|ckpt|bin|safetensors)$")
+"""Of a checkpoint that is a file."""
+TRACKER = "latest_checkpointed_iteration.txt"
+"""verl writes the step of the newest complete checkpoint into it, one integer (`trainer_base.py`,
+not atomically).
+"""
+_BEGINNINGS = ("global_step_", "policy-step-", "checkpoint-", "step", "best", TRACKER)
+_WRITTEN_LAST = "trainer_state.json"
+"""Of what `transformers/trainer.py` (`_save_checkpoint`) writes into a checkpoint; trainers of its
+kind do alike.
+"""
+_DEEPEST = 3
+_MOST = 200
+"""Folders looked into at each level where checkpoints are looked for."""
+_LONGEST_NUMBER = 32
+
+
+def is_home(entries: Iterable[os.DirEntry[str]]) -> bool:
+    """Tell from what lies in a directory whether it is one in which checkpoints are kept."""
+    return any(
+        entry.name == TRACKER
+        or _checkpoint(Path(entry.path), is_folder=is_folder(entry)) is not None
+        for entry in entries
+        if entry.name.startswith(_BEGINNINGS)
+    )
+
+
+def homes(directory: Path, depth: int = _DEEPEST) -> list[Path]:
+    """Return the directories at or below one, at most `depth` levels down, in which checkpoints are
+    kept.
+
+    Args:
+        directory: One that is called as those are in which checkpoints lie: no other is looked
+            through.
+        depth: Levels to go down.
+    """
+    try:
+        with os.scandir(directory) as found:
+            entries = list(found)
+    except OSError:
+        return []
+    if is_home(entries):
+        return [directory]
+    below = sorted(entry.name for entry in entries if is_folder(entry))[:_MOST] if depth > 0 else []
+    return [home for name in below for home in homes(directory / name, depth - 1)]
+
+
+class _Found(NamedTuple):
+    path: Path
+    step: int | None
+    best: bool
+    """Whether its name says that the trainer thought it the best."""
+
+
+class CheckpointSource:
+    """The checkpoints below a run's directory: each is told once, and once more when it has been
+    removed.
+    """
+
+    def __init__(
+        self, directory: Path, ordinal: int = 0, homes: Iterable[Path] | None = None
+    ) -> None:
+        """Make the source.
+
+        Args:
+            directory: The run's.
+            ordinal: The source's place among those of the run.
+            homes: Where the checkpoints lie; None to look through the run's directory.
+        """
+        self.path = directory
+        self.homes = None if homes is None else tuple(homes)
+        self.ordinal = ordinal
+        self._told: dict[Path, _Found] = {}
+        self._saved: int | None = None
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return what has appeared, gone or been completed."""
+        found, trackers = _below(self.path, _DEEPEST) if self.homes is None else _in(self.homes)
+        present = {one.path: one for one in found}
+        gone = [one for path, one in self._told.items() if path not in present]
+        fresh = sorted(
+            (one for one in found if one.path not in self._told), key=lambda one: one.step or 0
+        )
+        self._told = present
+        records = [_event(EventKind.REMOVED, one) for one in gone]
+        records += [
+            _event(EventKind.BEST if one.best else EventKind.CHECKPOINT, one) for one in fresh
+        ]
+        saved = max(
+            (step for tracker in trackers if (step := _number(tracker)) is not None), default=None
+        )
+        if saved is not None and saved != self._saved:
+            self._saved = saved
+            records.append(Event(EventKind.SAVED, "complete according to " + TRACKER, 0, saved))
+        return tuple(records), False
+
+    def finish(self) -> tuple[Record, ...]:
+        """Nothing waits."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing."""
+        return SourceStatus(str(self.path), "checkpoints", 0, self.ordinal, len(self._told))
+
+
+def _in(homes: Iterable[Path]) -> tuple[list[_Found], list[Path]]:
+    """Return the checkpoints and tracker files that lie right in these directories."""
+    looks = [_below(home, 0) for home in homes]
+    return [one for found, _ in looks for one in found], [
+        one for _, trackers in looks for one in trackers
+    ]
+
+
+def _event(kind: EventKind, found: _Found) -> Event:
+    return Event(kind, one_line(str(found.path), 1000), 0, found.step)
+
+
+def _number(tracker: Path) -> int | None:
+    """Return the step in a tracker file; None while it is being written, or if it holds something
+    else.
+    """
+    try:
+        with opened(tracker) as file:
+            text = file.read(_LONGEST_NUMBER).strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _checkpoint(path: Path, *, is_folder: bool) -> _Found | None:
+    """Return a checkpoint by its name, None where it is none; of files only those whose name ends
+    as theirs do.
+    """
+    name = path.name if is_folder else _SUFFIX.sub("", path.name)
+    if not is_folder and name == path.name:
+        return None
+    if (step := checkpoint_step(name)) is not None:
+        return _Found(path, step, best=False)
+    best = _BEST.match(name)
+    return None if best is None else _Found(path, int(best[1]) if best[1] else None, best=True)
+
+
+def _below(directory: Path, depth: int) -> tuple[list[_Found], list[Path]]:
+    """Return checkpoints and tracker files at most `depth` levels down; looks into no checkpoint,
+    no other folder.
+    """
+    found: list[_Found] = []
+    trackers: list[Path] = []
+    try:
+        with os.scandir(directory) as entries:
+            known = [(entry, is_folder(entry)) for entry in entries]
+    except OSError:
+        return found, trackers
+    folders = []
+    for entry, folder in known:
+        if entry.name == TRACKER and not folder:
+            trackers.append(Path(entry.path))
+        elif (one := _checkpoint(Path(entry.path), is_folder=folder)) is not None:
+            found.append(one)
+        elif folder and depth > 0 and (depth < _DEEPEST or entry.name in HOMES):
+            folders.append(Path(entry.path))
+    found = _without_torso(found)
+    for path in folders:
+        deeper = _below(path, depth - 1)
+        found += deeper[0]
+        trackers += deeper[1]
+    return found, trackers
+
+
+def _without_torso(found: list[_Found]) -> list[_Found]:
+    """Leave out the newest checkpoint while it lacks what the others have and what is written
+    last.
+    """
+    saved = sorted(
+        (one for one in found if is_checkpoint(one.path.name)), key=lambda one: one.step or 0
+    )
+    if (
+        len(saved) < 2
+        or is_file(saved[-1].path / _WRITTEN_LAST)
+        or not is_file(saved[-2].path / _WRITTEN_LAST)
+    ):
+        return found
+    return [one for one in found if one is not saved[-1]]

@@ -1,0 +1,183 @@
+"""A directory of TRL's tables of completions, one a step: one source, read newest first, each table
+once.
+
+A training leaves thousands of tables. Opening one takes longer than reading it, so of very many
+only a part is read: the newest ones, and of those before every second, third, … What comes while we
+watch is read as soon as it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import insort
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Histogram, Record, Restart, SourceStatus, Unreadable
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.row_batcher import joined
+from verl_tui.sources.fields.sample_figures import Figures
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.folders.listing import Listing
+from verl_tui.sources.formats import parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+ALL = "completions_*.parquet"
+"""What stands for all tables of a directory, in the name of its source."""
+BUDGET = 2**30
+"""Bytes read of all the tables that are found at once, each with `COST`: some two thousand small
+ones, 4 s.
+"""
+COST = 512 * 1024
+"""Bytes that are read in the time that opening a table takes, 2 ms with pyarrow 26."""
+_AT_ONCE = 4 * COST
+"""Bytes that are read in one go, each table with `COST`."""
+
+
+class TableFolder:
+    """All tables of a directory."""
+
+    def __init__(self, directory: Path, ordinal: int = 0) -> None:
+        self.path = directory / ALL
+        self.ordinal = ordinal
+        self._listing = Listing(directory, parquet.table_step)
+        self._rewards = RewardSum(path=self.path)
+        self._figures = Figures()
+        self._waiting: list[int] = []
+        """Steps whose tables wait to be read; ascending, the last is read first."""
+        self._read: set[int] = set()
+        """Steps whose tables were whole."""
+        self._broken: dict[int, Unreadable] = {}
+        """Steps whose tables are not whole as they are now, which nobody has been told yet, and
+        why.
+        """
+        self._told: str | None = None
+        """How many of the tables were read, where not all were."""
+        self._missing = not parquet.is_readable()
+        self._pending = self._bytes = self._modified = self._records = self._unreadable = 0
+        self._problem: str | None = None
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the samples of tables that have come or changed, and whether more wait."""
+        if not self._waiting:
+            try:
+                self._watch()
+                self._problem = None
+            except OSError as error:
+                self._problem = _reason(error)
+        records: list[Record] = []
+        left = _AT_ONCE
+        while self._waiting and left > 0:
+            step = self._waiting.pop()
+            size = self._size(step)
+            records += self._table(step)
+            self._pending -= size
+            self._bytes += size
+            left -= size + COST
+        # One process writes table after table: those before one that is whole are not being written
+        # any more.
+        newest = max(self._read, default=-1)
+        records += self._tell([step for step in self._broken if step < newest])
+        return self._counted(records), bool(self._waiting)
+
+    def finish(self) -> tuple[Record, ...]:
+        """Tell which tables are not whole: nobody may look again."""
+        return self._counted(list(self._tell(list(self._broken))))
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing."""
+        return SourceStatus(
+            path=str(self.path),
+            format=parquet.name,
+            rank=parquet.rank,
+            ordinal=self.ordinal,
+            records=self._records,
+            unreadable=self._unreadable,
+            bytes_read=self._bytes,
+            size=self._bytes + self._pending,
+            modified=self._modified / 1e9 or None,
+            problem=self._problem,
+            note=joined(parquet.MISSING if self._missing else self._rewards.note, self._told),
+        )
+
+    def _watch(self) -> None:
+        """Have the tables read that have come or changed. Raises OSError."""
+        stamps = {
+            step: stamp for step, stamp in self._listing.changes().items() if stamp is not None
+        }
+        self._modified = max((self._modified, *(stamp.modified for stamp in stamps.values())))
+        if self._missing:
+            return
+        sizes = {step: stamp.size for step, stamp in stamps.items() if stamp.size}
+        kept = chosen(sizes)
+        if len(kept) < len(sizes):
+            self._told = f"{len(kept):,} of {len(sizes):,} tables were read, the newest ones and some of those before"
+        for step in kept:
+            insort(self._waiting, step)
+            self._pending += sizes[step]
+
+    def _size(self, step: int) -> int:
+        stamp = self._listing.stamps.get(step)
+        return stamp.size if stamp is not None else 0
+
+    def _table(self, step: int) -> Iterator[Record]:
+        path = self._listing.path(step)
+        again = step in self._read
+        self._broken.pop(step, None)
+        reader = parquet.ParquetReader(path, self._rewards)
+        try:
+            with opened(path) as file:
+                samples = reader.feed(file.read(parquet.LARGEST + 1))
+        except OSError as error:
+            self._broken[step] = Unreadable(1, f"{path.name}: {_reason(error)}", "")
+            return
+        (broken,) = reader.finish() or (None,)
+        if isinstance(broken, Unreadable):
+            self._broken[step] = replace(broken, reason=f"{path.name}: {broken.reason}")
+            return
+        self._read.add(step)
+        if again:
+            yield Restart("table written again", step)
+        for record in samples:
+            yield (
+                replace(record, reason=f"{path.name}: {record.reason}")
+                if isinstance(record, Unreadable)
+                else record
+            )
+
+    def _tell(self, steps: Sequence[int]) -> Iterator[Record]:
+        for step in steps:
+            yield self._broken.pop(step)
+
+    def _counted(self, records: Sequence[Record]) -> tuple[Record, ...]:
+        self._unreadable += sum(isinstance(record, Unreadable) for record in records)
+        self._records += sum(not isinstance(record, Unreadable | Histogram) for record in records)
+        return self._figures.complete(records)
+
+
+def chosen(sizes: Mapping[int, int]) -> list[int]:
+    """Return which of the tables that are found at once are read.
+
+    All of them if the budget allows. Else half of it is for the newest, and the other half for
+    every second, third, … of those before.
+
+    Args:
+        sizes: Step -> bytes of its table.
+    """
+    steps = sorted(sizes, reverse=True)
+    total = sum(sizes.values()) + COST * len(steps)
+    if total <= BUDGET:
+        return steps
+    spent = accumulate(sizes[step] + COST for step in steps)
+    older = sum(1 for cost in spent if cost <= BUDGET // 2)
+    rest = sum(sizes[step] for step in steps[older:]) + COST * (len(steps) - older)
+    every = -(-rest // (BUDGET // 2))
+    return steps[:older] + steps[older + every - 1 :: every]
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)

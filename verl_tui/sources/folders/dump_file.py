@@ -1,0 +1,194 @@
+"""One dump of samples: where its rows lie, and what stands in those that are asked for. Never held
+in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Fact, Sample, Unreadable
+from verl_tui.sources.fields.jsonl import objects, unreadable
+from verl_tui.sources.fields.sample import all_text, is_padding, read_fact, read_sample
+from verl_tui.sources.files.tail import Tail, opened
+from verl_tui.sources.formats.lines import LONGEST_LINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+BLOCK = 2**20
+"""Bytes looked at in one go: a few milliseconds."""
+LONGEST_SHOWN = 200_000
+"""Characters kept of the prompt and of the response of a row that somebody looks at: 32k tokens and
+more.
+"""
+
+
+class DumpFile:
+    """A file of one sample a line, that may still grow. A row is a line that is neither blank nor
+    pads the batch.
+
+    Every method may raise OSError: the file is gone, or may not be read.
+    """
+
+    def __init__(self, path: Path | str, step: int, *, validation: bool = False) -> None:
+        self.path = Path(path)
+        self.step = step
+        self.validation = validation
+        self.complete = False
+        """Whether all rows are known, as far as the file went when it was last looked at."""
+        self.generation = 0
+        """Grows when the file has begun anew: rows known before are no more."""
+        self._tail = Tail(self.path)
+        self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
+        """Of each row its first byte, the byte after its last, and the number of its line."""
+        self._line = 1
+        """Number of the line that is being read."""
+        self._partial = b""
+        """Its beginning, as far as it has been read; not more than the longest line."""
+        self._at = 0
+        """Its first byte."""
+
+    @property
+    def count_so_far(self) -> int:
+        """Rows known so far."""
+        return len(self._starts)
+
+    @property
+    def offset(self) -> int:
+        """Bytes looked at so far."""
+        return self._tail.offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file when it was last looked at."""
+        return self._tail.size
+
+    def index(self, limit: int = BLOCK) -> bool:
+        """Find the rows in the next bytes; return whether more bytes wait."""
+        chunk = self._tail.read(limit)
+        if chunk.restarted is not None:
+            self._forget()
+        data, at = chunk.data, 0
+        base = self._tail.offset - len(data)
+        while (end := data.find(b"\n", at)) >= 0:
+            self._take(data[at:end], base + end)
+            at = end + 1
+            self._at = base + at
+            self._line += 1
+        rest = data[at:]
+        self._partial += rest[: max(0, LONGEST_LINE + 1 - len(self._partial))]
+        self.complete = not chunk.more
+        if self.complete and self._partial.rstrip().endswith(b"}") and _whole(self._partial):
+            self._take(b"", self._tail.offset)
+            self._at = self._tail.offset
+        return chunk.more
+
+    def span(self, start: int, size: int = BLOCK) -> int:
+        """Return where to stop so that the rows from `start` are about `size` bytes, and one at
+        least.
+        """
+        if start >= len(self._starts):
+            return start
+        return max(start + 1, bisect_right(self._ends, self._starts[start] + size))
+
+    def row(self, index: int) -> Sample | Unreadable:
+        """Return a row with all its text."""
+        ((_, record),) = self._records(index, index + 1)
+        if isinstance(record, Unreadable):
+            return record
+        sample = read_sample(record, self.step, validation=self.validation, longest=LONGEST_SHOWN)
+        return sample if sample is not None else self._no_sample(index)
+
+    def facts(self, start: int, stop: int) -> list[Fact]:
+        """Return what can be said of rows without their text; of an unreadable one, nothing."""
+        return [
+            Fact(start + i, None, None, 0, {}, self.validation)
+            if isinstance(look, Unreadable)
+            else look
+            for i, look in enumerate(self.looks(start, stop))
+        ]
+
+    def looks(self, start: int, stop: int) -> Iterator[Fact | Unreadable]:
+        """Yield what can be said of each row without its text, or why it cannot be read."""
+        for index, record in self._records(start, stop):
+            if isinstance(record, Unreadable):
+                yield record
+            else:
+                yield read_fact(record, index, validation=self.validation) or self._no_sample(index)
+
+    def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterator[str]]]:
+        """Yield the index of each row with all its texts."""
+        for index, record in self._records(start, stop):
+            yield (
+                index,
+                iter((record.excerpt,)) if isinstance(record, Unreadable) else all_text(record),
+            )
+
+    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
+        """Yield rows to the byte as they stand in the file, without the line's end; None for one
+        that is not JSON.
+        """
+        for line, record in self._read(indices):
+            yield line if not isinstance(record, Unreadable) else None
+
+    def _records(self, start: int, stop: int) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
+        indices = range(start, min(stop, len(self._starts)))
+        for index, (_, record) in zip(indices, self._read(indices), strict=True):
+            yield index, record
+
+    def _read(self, indices: Iterable[int]) -> Iterator[tuple[bytes, dict[str, Any] | Unreadable]]:
+        """Yield the bytes of rows, and what stands in them."""
+        with opened(self.path) as file:
+            for index in indices:
+                at, size = self._starts[index], self._ends[index] - self._starts[index]
+                if size > LONGEST_LINE:
+                    yield (
+                        b"",
+                        Unreadable(self._lines[index], f"longer than {LONGEST_LINE >> 20} MiB", ""),
+                    )
+                    continue
+                line = os.pread(file.fileno(), size, at)
+                try:
+                    yield line, objects(line)[0]
+                except ValueError as error:
+                    yield line, unreadable(line, self._lines[index], str(error))
+
+    def _no_sample(self, index: int) -> Unreadable:
+        return Unreadable(self._lines[index], "no prompt and response", "")
+
+    def _take(self, rest: bytes, end: int) -> None:
+        """Note the line that ends here, if it is a row."""
+        line, self._partial = self._partial + rest, b""
+        if end - self._at <= LONGEST_LINE and (not line or line.isspace() or _pads(line)):
+            return
+        self._starts.append(self._at)
+        self._ends.append(end)
+        self._lines.append(self._line)
+
+    def _forget(self) -> None:
+        self.generation += 1
+        self.complete = False
+        self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
+        self._line, self._partial, self._at = 1, b"", 0
+
+
+def _whole(line: bytes) -> bool:
+    """Tell whether a line is complete though its end has not been written."""
+    try:
+        return bool(objects(line))
+    except ValueError:
+        return False
+
+
+def _pads(line: bytes) -> bool:
+    """Tell whether a row only pads the batch; most lines need not be read for that."""
+    if b'"pad' not in line:
+        return False
+    try:
+        return is_padding(objects(line)[0])
+    except ValueError:
+        return False

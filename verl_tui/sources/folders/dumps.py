@@ -1,0 +1,304 @@
+"""A directory of dumps: which steps it holds, and figures of their samples. The samples themselves
+stay on disk.
+
+A run leaves a dump of tens of MB at each step. So the directory is listed and little is read: the
+newest dumps whole, of older ones a part, one at a time, newest first, as much as `BUDGET` allows.
+What comes while we watch is read as it is written.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
+from verl_tui.records import Dump, Fact, Record, Restart, Sample, SourceStatus, Unreadable
+from verl_tui.sources.fields.sample_figures import figure_records
+from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
+from verl_tui.sources.folders.listing import NEWEST, Listing
+from verl_tui.sources.formats import rollouts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+ALL = "*.jsonl"
+"""What stands for all dumps of a directory, in the name of its source."""
+WHOLE = 64 * 2**20
+"""Bytes of one dump that its figures are made of; of a larger one the first so many."""
+BUDGET = 2**30
+"""Bytes read for figures of all the dumps that are found at once, at the start above all."""
+_LEAST = 2**20
+"""Bytes of an older dump that make figures worth showing; where the budget has not so many for
+each, some have none.
+"""
+_BUSY_READS = 32
+"""Reads after which the directory is listed again while there is still something to read."""
+_COST = 16 * 1024
+"""Bytes that could be read in the time that opening a file takes: many small ones are read in one
+go.
+"""
+_TOLD_UNREADABLE = 1000
+"""Unreadable rows handed on one by one; further ones are only counted."""
+
+
+class _Look:
+    """The figures of one dump, made as it is read."""
+
+    def __init__(self, path: Path, step: int, limit: int, *, validation: bool) -> None:
+        self.file = DumpFile(path, step, validation=validation)
+        self.limit = limit
+        """Bytes to read at most."""
+        self.evaluation = Evaluation()
+        self.done = 0
+        """Rows that have been evaluated."""
+        self.told = 0
+        """Of how many samples figures have been told."""
+        self.pending = 0
+        """Bytes that are still to be read, as far as is known."""
+
+    def expect(self, size: int) -> int:
+        """Take note of how large the file is; return how many bytes more than before are to be
+        read.
+        """
+        before, self.pending = self.pending, max(0, min(size, self.limit) - self.file.offset)
+        return self.pending - before
+
+    @property
+    def partial(self) -> bool:
+        """Whether the figures are of a part of the dump, by intention."""
+        return self.file.offset < self.file.size and self.file.offset >= self.limit
+
+    def read_on(self) -> Iterator[Unreadable]:
+        """Read a little; yield the rows that cannot be read. Raises OSError."""
+        generation = self.file.generation
+        if self.file.offset < self.limit:
+            self.file.index(min(BLOCK, self.limit - self.file.offset))
+        if self.file.generation != generation:
+            self.evaluation, self.done, self.told = Evaluation(), 0, 0
+        stop = self.file.span(self.done, BLOCK)
+        for look in self.file.looks(self.done, stop):
+            if isinstance(look, Fact):
+                self.evaluation.add_fact(look, self._response(look))
+            else:
+                yield look
+        self.done = stop
+        self.expect(self.file.size)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything has been read that is to be read."""
+        return self.done == self.file.count_so_far and (
+            self.file.complete or self.file.offset >= self.limit
+        )
+
+    def _response(self, fact: Fact) -> str | None:
+        if self.evaluation.count >= LOOKED_AT:
+            return None
+        row = self.file.row(fact.index)
+        return row.response if isinstance(row, Sample) else None
+
+    def figures(self) -> Mapping[str, float]:
+        """Return the figures of what has been read."""
+        found = self.evaluation.figures(whole=not self.partial)
+        return {**found, READ_SHARE: self.file.offset / self.file.size} if self.partial else found
+
+
+class DumpSource:
+    """All dumps of a directory, or a single one that was named."""
+
+    def __init__(self, path: Path, ordinal: int = 0) -> None:
+        single = rollouts.is_dump(path) and not is_folder(path)
+        self.path = path if single else path / ALL
+        self.ordinal = ordinal
+        self._listing = Listing(
+            path.parent if single else path, rollouts.dump_step, path.name if single else None
+        )
+        self.validation = rollouts.is_validation(self._listing.directory)
+        self._waiting: list[int] = []
+        """Steps whose dumps wait to be read, or to be read on; ascending, the last is read
+        first.
+        """
+        self._looks: dict[int, _Look] = {}
+        """Dumps that are being read, and those that may grow."""
+        self._note: str | None = None
+        self._pending = self._read = 0
+        """Bytes that wait to be read, and that have been."""
+        self._modified = self._reads = self._order = self._records = self._unreadable = 0
+        self._problem: str | None = None
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return which dumps have come, changed or gone, and the figures of what was read; and
+        whether more waits.
+        """
+        records: list[Record] = []
+        if not self._waiting or self._reads % _BUSY_READS == 0:
+            try:
+                records.extend(self._watch())
+                self._problem = None
+            except OSError as error:
+                self._problem = _reason(error)
+        self._reads += 1
+        stop = self._read + BLOCK
+        while self._waiting and self._read < stop:
+            records.extend(self._read_on(self._waiting[-1]))
+            stop -= _COST
+        return tuple(records), bool(self._waiting)
+
+    def finish(self) -> tuple[Record, ...]:
+        """Nothing waits: a last row is taken without its line end as soon as it is whole."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing. Its size is what is to be read for figures, not all that
+        lies there.
+        """
+        return SourceStatus(
+            path=str(self.path),
+            format=rollouts.name,
+            rank=rollouts.rank,
+            ordinal=self.ordinal,
+            records=self._records,
+            unreadable=self._unreadable,
+            bytes_read=self._read,
+            size=self._read + self._pending,
+            modified=self._modified / 1e9 or None,
+            problem=self._problem,
+            note=self._note,
+        )
+
+    def _watch(self) -> Iterator[Dump]:
+        """Yield the dumps that have come, changed or gone, newest first; have them read for their
+        figures.
+        """
+        changes = self._listing.changes()
+        sizes = {step: stamp.size for step, stamp in changes.items() if stamp is not None}
+        limits = plan(sizes)
+        self._note = _told(sizes, limits) or self._note
+        for step, stamp in changes.items():
+            path = str(self._listing.path(step))
+            if stamp is None:
+                self._forget(step)
+                yield Dump(step, path, self.validation, 0, removed=True)
+                continue
+            self._modified = max(self._modified, stamp.modified)
+            self._wait(step, stamp.size, limits[step])
+            yield Dump(step, path, self.validation, stamp.size, modified=stamp.modified / 1e9)
+
+    # -- figures -----------------------------------------------------------------------------------
+
+    def _wait(self, step: int, size: int, limit: int) -> None:
+        """Have a dump read, or read on."""
+        look = self._looks.get(step)
+        if look is None and limit:
+            look = self._looks[step] = _Look(
+                self._listing.path(step), step, limit, validation=self.validation
+            )
+        if look is None:
+            return
+        self._pending += look.expect(size)
+        at = bisect_left(self._waiting, step)
+        if step not in self._waiting[at : at + 1]:
+            self._waiting.insert(at, step)
+
+    def _forget(self, step: int) -> None:
+        """Read no more of a dump."""
+        look = self._looks.pop(step, None)
+        self._pending -= look.pending if look is not None else 0
+        if step in self._waiting:
+            self._waiting.remove(step)
+
+    def _read_on(self, step: int) -> Iterator[Record]:
+        look = self._looks[step]
+        file, name = look.file, look.file.path.name
+        offset, pending, generation, done = (
+            file.offset,
+            look.pending,
+            file.generation,
+            look.evaluation.count,
+        )
+        try:
+            for row in look.read_on():
+                self._unreadable += 1
+                if self._unreadable <= _TOLD_UNREADABLE:
+                    yield replace(row, reason=f"{name}: {row.reason}")
+        except OSError as error:
+            self._unreadable += 1
+            yield Unreadable(1, f"{name}: {_reason(error)}", "")
+            self._forget(step)
+            return
+        if file.generation != generation:
+            offset = done = 0
+            yield Restart("dump written again", step, self.validation)
+        self._read += file.offset - offset
+        self._pending += look.pending - pending
+        self._records += look.evaluation.count - done
+        if look.caught_up:
+            self._waiting.remove(step)
+            yield from self._figures(step, look)
+            self._close_old()
+
+    def _figures(self, step: int, look: _Look) -> Iterator[Record]:
+        if look.evaluation.count == look.told:
+            return
+        look.told = look.evaluation.count
+        self._order += 1
+        scores = look.evaluation.scores()
+        yield from figure_records(
+            look.figures(), scores, step, self._order, validation=self.validation
+        )
+
+    def _close_old(self) -> None:
+        """Keep what is known of the newest dumps only: that suffices to read them on as they
+        grow.
+        """
+        done = sorted(self._looks.keys() - set(self._waiting), reverse=True)
+        for step in done[NEWEST:]:
+            self._forget(step)
+
+
+def plan(sizes: Mapping[int, int]) -> dict[int, int]:
+    """Return how many bytes are read for figures of each of the dumps that are found at once.
+
+    All of them whole if the budget allows. Else half of it is for the newest, read whole, and the
+    other half is shared out among the older ones: the beginning of each is a sample of its rows.
+    Where a share is too little for figures, every other one (every third, …) has its share and
+    those between have none.
+
+    Args:
+        sizes: Step -> bytes of its dump.
+    """
+    limits = dict.fromkeys(sizes, WHOLE)
+    costs = {step: min(size, WHOLE) for step, size in sizes.items()}
+    if sum(costs.values()) <= BUDGET:
+        return limits
+    left = BUDGET // 2
+    older = []
+    for step in sorted(sizes, reverse=True):
+        left -= costs[step]
+        if left < 0:
+            older.append(step)
+    share = BUDGET // 2 // len(older)
+    every = -(-_LEAST // share)
+    for place, step in enumerate(older):
+        limits[step] = share * every if place % every == every - 1 else 0
+    return limits
+
+
+def _told(sizes: Mapping[int, int], limits: Mapping[int, int]) -> str | None:
+    """Return a sentence on what is read for figures, None where that is everything."""
+    whole = sum(sizes[step] <= limit for step, limit in limits.items())
+    none = sum(not limit and sizes[step] > 0 for step, limit in limits.items())
+    part = len(limits) - whole - none
+    return (
+        f"read for figures: {whole:,} whole, {part:,} in part, {none:,} not"
+        if part or none
+        else None
+    )
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)

@@ -1,0 +1,138 @@
+"""Settings of a run from the YAML files beside its log: `config.yaml`, hydra's
+`.hydra/{config,overrides}.yaml`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Record, Settings, SourceStatus, Unreadable
+from verl_tui.sources.fields.setting_values import flatten_settings, scalar
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.console.command_line import settings_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_METADATA = "wandb-metadata.json"
+NAMES = ("config.yaml", "config.yml", "overrides.yaml", "args.json", _METADATA)
+"""Files that hold settings; `args.json` is ms-swift's."""
+_IDENTITY = re.compile(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
+"""What W&B's metadata say that tells one run from another."""
+_LARGEST = 2**20
+"""Bytes; a larger file is no configuration."""
+
+
+class SettingsSource:
+    """One YAML file, read again as a whole when it changes."""
+
+    def __init__(self, path: Path, ordinal: int = 0) -> None:
+        self.path = path
+        self.ordinal = ordinal
+        self._stamp: tuple[float, int] | None = None
+        self._records = 0
+        self._unreadable = 0
+        self._problem: str | None = None
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the settings if the file has changed."""
+        try:
+            stat = self.path.stat()
+            if self._stamp == (stat.st_mtime, stat.st_size):
+                return (), False
+            self._stamp = (stat.st_mtime, stat.st_size)
+            with opened(self.path) as file:
+                text = file.read() if stat.st_size <= _LARGEST else b""
+        except OSError as error:
+            self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            return (), False
+        self._problem = (
+            None
+            if stat.st_size <= _LARGEST
+            else f"larger than {_LARGEST >> 20} MiB: not a configuration"
+        )
+        if not text.strip():
+            return (), False
+        values = read_settings(text)
+        if isinstance(values, Unreadable):
+            self._unreadable += 1
+            return (values,), False
+        self._records += 1
+        if self.path.name == _METADATA:
+            identity = {
+                f"wandb.{key}": value for key, value in values.items() if _IDENTITY.match(key)
+            }
+            return (Settings(identity, str(self.path)), *settings_of(_arguments(text))), False
+        return (Settings(values, str(self.path)),), False
+
+    def finish(self) -> tuple[Record, ...]:
+        """Nothing waits."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing; its file's age says nothing about the run's."""
+        size = self._stamp[1] if self._stamp else 0
+        return SourceStatus(
+            str(self.path),
+            "settings",
+            0,
+            self.ordinal,
+            self._records,
+            self._unreadable,
+            size,
+            size,
+            None,
+            self._problem,
+        )
+
+
+def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
+    """Return flat settings from YAML, or what is wrong with it. A list holds hydra overrides
+    (`a.b=c`).
+    """
+    import yaml  # 20 ms, only for runs that have a configuration
+
+    try:
+        found = _flat(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = f"not YAML: {getattr(error, 'problem', None) or 'unreadable'}"
+        return Unreadable(mark.line + 1 if mark else 1, one_line(reason), "")
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        return Unreadable(1, one_line(f"not YAML: {error}"), "")
+    if found is None:
+        return Unreadable(
+            1, "neither settings nor overrides", one_line(text[:200].decode("utf-8", "replace"))
+        )
+    return found
+
+
+def _flat(loaded: object) -> dict[str, Any] | None:
+    if isinstance(loaded, list):
+        pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
+        return {name: scalar(value) for name, equals, value in pairs if equals}
+    return flatten_settings(_of_wandb(loaded) or loaded) if isinstance(loaded, dict) else None
+
+
+def _of_wandb(loaded: dict[Any, Any]) -> dict[Any, Any]:
+    """Return what W&B's own `config.yaml` says (`lr: {desc: null, value: 1e-6}`), nothing where it
+    is another's.
+    """
+    values = {key: value for key, value in loaded.items() if key not in ("_wandb", "wandb_version")}
+    if not all(
+        isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}
+        for value in values.values()
+    ):
+        return {}
+    return {key: value["value"] for key, value in values.items()}
+
+
+def _arguments(metadata: bytes) -> list[object]:
+    """Return the arguments that W&B kept of the command that started the run."""
+    import yaml
+
+    arguments = yaml.safe_load(metadata).get("args")
+    return arguments if isinstance(arguments, list) else []

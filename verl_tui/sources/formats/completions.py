@@ -1,0 +1,114 @@
+"""Completions in columns, as ms-swift writes them to `completions.jsonl`: a line a step, its
+samples side by side.
+
+`{"step": ["1", …], "prompt": […], "completion": […], <a column a reward function>, "advantages":
+[…]}` (swift/trainers/rlhf_trainer/grpo_trainer.py, `log_completions`). TRL has the same columns in
+Parquet files, see `verl_tui.sources.formats.parquet`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Restart
+from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, integer
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.formats.lines import LineReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from verl_tui.records import Record, Sample
+    from verl_tui.sources.fields.row_batcher import Row
+
+name = "completions"
+rank = 7  # the figures of all samples go before those of the few that trainers show
+anchor = False
+
+_TEXTS = ("prompt", "completion")
+_BEGIN = re.compile(rb'\s*\{"(?:step|prompt|gen_step)":\s*\["')
+"""A first line that is longer than what is looked at."""
+_STEPS = ("step", "gen_step", "global_step")
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the first object has prompts and completions in columns."""
+    first = first_object(head)
+    if first is None:
+        return b"\n" not in head and _BEGIN.match(head) is not None and b'"prompt"' in head
+    return _length(first) is not None
+
+
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(CompletionsDecoder(path))
+
+
+class CompletionsDecoder(JsonDecoder):
+    """Decodes the samples of a line; a step that comes again after others was trained again by a
+    resumed run.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._rewards = RewardSum(path=path)
+        self._seen: set[int] = set()
+        self._step: int | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were added."""
+        return self._rewards.note
+
+    def restart(self) -> Iterable[Row | Record]:  # type: ignore[override]
+        """Forget which steps there were."""
+        self._seen, self._step = set(), None
+        return ()
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+        """Return the samples of one object."""
+        if _length(record) is None:
+            raise ValueError("no columns of prompts and completions")
+        for sample in samples_of(record, self._rewards):
+            if sample.step is not None and sample.step != self._step:
+                if sample.step in self._seen:
+                    yield Restart("step trained again", sample.step)
+                self._step = sample.step
+                self._seen.add(sample.step)
+            yield sample
+
+
+def samples_of(
+    columns: Mapping[str, Any], rewards: RewardSum, step: int | None = None
+) -> Iterator[Sample]:
+    """Yield the samples of a table.
+
+    Args:
+        columns: Its columns by name.
+        rewards: Adds up the rewards of each.
+        step: Their step where the table states none.
+    """
+    length = _length(columns) or 0
+    kept = {
+        name: column
+        for name, column in columns.items()
+        if isinstance(column, list) and len(column) == length
+    }
+    for at in range(length):
+        record = {name: column[at] for name, column in kept.items()}
+        steps = [integer(record.pop(name, None)) for name in _STEPS]
+        known = next((stated for stated in steps if stated is not None), step)
+        sample = read_sample(rewards.complete(record), known)
+        if sample is not None:
+            yield sample
+
+
+def _length(columns: Mapping[str, Any]) -> int | None:
+    """Return how many samples a table has, None where it is none."""
+    texts = [columns.get(name) for name in _TEXTS]
+    if not all(isinstance(column, list) and column for column in texts):
+        return None
+    lengths = {len(column) for column in texts if isinstance(column, list)}
+    return lengths.pop() if len(lengths) == 1 else None

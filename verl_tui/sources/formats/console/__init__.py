@@ -1,0 +1,3 @@
+"""Consoles: verl's step lines, other trainers' dicts, and everything else that a training
+prints.
+"""

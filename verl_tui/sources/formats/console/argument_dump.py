@@ -1,0 +1,119 @@
+"""Arguments as trainers print them.
+
+`Namespace(…)` and `GRPOConfig(…)` on one line or with a line for each argument; Megatron's list
+with dots.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import CONSOLE, Settings
+from verl_tui.sources.fields.setting_values import flatten_settings, is_training
+from verl_tui.sources.formats.console.printed_config import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_LONGEST = 2000
+"""Lines after which a block that did not end is given up."""
+_LONGEST_LINE = 2**16
+_START = re.compile(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
+_LINE = re.compile(r"\s*(\w+)=(.*?),?\s*$")
+"""One argument a line, values as `str` has them (`TrainingArguments.__str__` of transformers)."""
+_ENUM = re.compile(r"<[\w.]+: ('[^']*'|\d+)>")
+_OBJECT = re.compile(r"<[^<>]*>")
+_DOTTED_START = re.compile(rb"^-{3,} arguments -{3,}\s*$")
+_DOTTED_END = re.compile(rb"^-{3,} end of arguments -{3,}\s*$")
+_DOTTED = re.compile(r"\s{2}(\w+) \.{2,} (.*)$")
+"""One argument of Megatron-LM's `_print_args`, which slime and verl's Megatron workers print."""
+
+
+class ArgumentDump:
+    """Collects a dump of arguments over one line or several."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._prefix = b""
+        self._dotted = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether lines are awaited."""
+        return bool(self._lines)
+
+    def holds(self, prefix: bytes, part: bytes) -> bool:
+        """Tell whether a line belongs to the dump: the same process, an argument or the end."""
+        return bool(self._lines) and prefix == self._prefix and self._is_part(part)
+
+    def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
+        """Take a line; return the settings with the dump's last one."""
+        if self._lines:
+            return self._go_on(part) if self.holds(prefix, part) else ()
+        if _DOTTED_START.match(part):
+            self._begin(prefix, part, dotted=True)
+        elif (found := _START.search(part)) is not None:
+            if found[2].strip():
+                return _settings(_one_line(found[1] + found[2]))
+            self._begin(prefix, part, dotted=False)
+        return ()
+
+    def _begin(self, prefix: bytes, part: bytes, *, dotted: bool) -> None:
+        self._lines, self._prefix, self._dotted = [part], prefix, dotted
+
+    def _is_part(self, part: bytes) -> bool:
+        text = part[:400].decode("utf-8", "replace")
+        return self._is_end(part) or (_DOTTED if self._dotted else _LINE).match(text) is not None
+
+    def _is_end(self, part: bytes) -> bool:
+        return _DOTTED_END.match(part) is not None if self._dotted else part.strip() == b")"
+
+    def _go_on(self, part: bytes) -> Sequence[Settings]:
+        if not self._is_end(part) and len(self._lines) < _LONGEST:
+            self._lines.append(part)
+            return ()
+        pattern, lines, self._lines = _DOTTED if self._dotted else _LINE, self._lines[1:], []
+        texts = (line.decode("utf-8", "replace") for line in lines)
+        return _settings(
+            {found[1]: _value(found[2]) for text in texts if (found := pattern.match(text))}
+        )
+
+
+def _settings(values: dict[str, Any]) -> tuple[Settings, ...]:
+    return (Settings(flatten_settings(values), CONSOLE),) if is_training(values) else ()
+
+
+def _one_line(written: bytes) -> dict[str, Any]:
+    """Return the arguments of a dump on one line, none where it is something else."""
+    if len(written) > _LONGEST_LINE or b")" not in written:
+        return {}
+    text = written.decode("utf-8", "replace")
+    text = _OBJECT.sub("None", _ENUM.sub(r"\1", text[: text.rindex(")") + 1]))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in text that others wrote
+            call = ast.parse(text, mode="eval").body
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return {}
+    return dict(_arguments(call)) if isinstance(call, ast.Call) else {}
+
+
+def _arguments(call: ast.Call) -> Iterator[tuple[str, Any]]:
+    for argument in call.keywords:
+        if argument.arg is not None:
+            try:
+                yield argument.arg, ast.literal_eval(argument.value)
+            except (ValueError, TypeError, MemoryError, RecursionError):
+                yield argument.arg, ast.unparse(argument.value)
+
+
+def _value(written: str) -> Any:
+    """Return a value that was written as a literal or as plain text."""
+    plain = written.strip()
+    if plain in ("None", "null", ""):
+        return None
+    found = literal(plain)
+    return plain if found is None else found

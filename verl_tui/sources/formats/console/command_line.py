@@ -1,0 +1,100 @@
+"""Settings on the command line that started a training: Hydra's overrides `a.b=1`, arguments `--lr
+1e-6`.
+
+Consoles show it where a shell traces it (`set -x`), where a script prints it, and where Hydra
+reports a failure (`Error executing job with overrides: […]`); W&B keeps it in
+`wandb-metadata.json`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import LAUNCH, Settings
+from verl_tui.sources.fields.setting_values import flatten_settings, scalar
+from verl_tui.sources.formats.console.printed_config import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LONGEST = 2**16
+"""Bytes after which a command is given up."""
+_LAUNCH = re.compile(
+    rb"(?:^|[\s`'\"/])(?:python[\d.]*|torchrun|deepspeed|accelerate launch|swift (?:rlhf|sft)|llamafactory-cli train"
+    rb"|trl (?:grpo|rloo|dpo|ppo|sft|kto))[ \\]"
+)
+_FAILED = re.compile(rb"^Error executing job with overrides: (\[.*\])\s*$")
+_OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
+_OPTION = re.compile(r"--([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+_LEAST = 3
+"""Settings that make a line the command of a training (a heuristic)."""
+
+
+class LaunchCommand:
+    """Collects a command that may go on over several lines, each but the last ending with a
+    backslash.
+    """
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._prefix = b""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether lines are awaited."""
+        return bool(self._text)
+
+    def holds(self, prefix: bytes, part: bytes) -> bool:  # noqa: ARG002 - as all blocks of settings
+        """Tell whether a line goes on with the command."""
+        return bool(self._text) and prefix == self._prefix
+
+    def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
+        """Take a line; return the settings with the command's last one."""
+        if self._text:
+            return self._go_on(part) if self.holds(prefix, part) else ()
+        if len(part) <= _LONGEST and (found := _FAILED.match(part)):
+            listed = literal(found[1].decode("utf-8", "replace"))
+            return settings_of(listed) if isinstance(listed, list) else ()
+        if _LAUNCH.search(part) is None:
+            return ()
+        self._prefix = prefix
+        return self._go_on(part)
+
+    def _go_on(self, part: bytes) -> Sequence[Settings]:
+        line = part.rstrip()
+        if line.endswith(b"\\") and len(self._text) < _LONGEST:
+            self._text += line[:-1] + b" "
+            return ()
+        text, self._text = (self._text + line)[:_LONGEST], b""
+        return settings_of(_words(text.decode("utf-8", "replace")))
+
+
+def settings_of(words: Sequence[object]) -> tuple[Settings, ...]:
+    """Return the settings among the words of a command, none where there are too few to be a
+    training's.
+    """
+    values = _values([str(word) for word in words])
+    return (Settings(values, LAUNCH),) if len(values) >= _LEAST else ()
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text.strip(" `+"))
+    except ValueError:  # a quote that is never closed
+        return text.split()
+
+
+def _values(words: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    option: str | None = None
+    for word in words:
+        if found := _OPTION.fullmatch(word):
+            option = None if found[2] is not None else found[1]
+            values[found[1]] = True if found[2] is None else scalar(found[2])
+        elif option is not None and not word.startswith("-m"):
+            values[option], option = scalar(word), None
+        elif found := _OVERRIDE.fullmatch(word):
+            values[found[1]] = scalar(found[2])
+    return flatten_settings(values)

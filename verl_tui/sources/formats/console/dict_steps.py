@@ -1,0 +1,335 @@
+"""The steps of dicts that state none, from the progress bars they stand among.
+
+Hugging Face's trainers print by `tqdm.write`: it clears the bars, writes to standard output and
+paints the bars anew on standard error (`ProgressCallback.on_log` in
+`transformers/trainer_callback.py`). Standard error arrives at once. Standard output may be kept
+back until some kilobytes have come together, as Python does wherever it goes to a file or a pipe.
+So every clearing is a dict written at the step of the bar painted next: where the dict stands
+between the two it is that one, where nothing does the n-th dict to come belongs to the n-th
+clearing.
+
+Consoles without clearings (W&B's `output.log`, edited ones) keep bars and dicts, but not their
+order: there a bar is no more than the last step that the dicts before it may have. What it leaves
+open is counted by the logging interval, as are the dicts of a console without any bar.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PATIENCE = 32
+"""Dicts of training without a bar among them after which none is waited for: their steps are
+counted.
+"""
+_MOST_BARS = 100
+"""Bars whose first place is remembered: a console has a handful, a broken one any number."""
+_ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
+"""Logging intervals as people choose them, the roundest first."""
+
+
+class Printed(NamedTuple):
+    """A dict as it was printed."""
+
+    keys: tuple[str, ...]
+    values: tuple[float, ...]
+    training: bool
+    """Whether it is one of those that the trainer prints at each logging interval."""
+    epoch: float | None = None
+    step: int | None = None
+    """As it states it."""
+
+
+class Settled(NamedTuple):
+    """A dict whose step is known."""
+
+    printed: Printed
+    step: int
+    counted: bool
+    """Whether the step was only counted, not told by the dict or a bar."""
+    first: bool = False
+    """Whether it is the first one of a training that a further bar was begun for."""
+
+
+class Steps:
+    """Gives the dicts of one console their steps, in the order in which they were printed."""
+
+    def __init__(self) -> None:
+        self.at: int | None = None
+        """Place of the training's bar."""
+        self.total: int | None = None
+        """Its length."""
+        self.every: int | None = None
+        """Steps between two dicts of training, where the console states it."""
+        self._drawn: tuple[int, int] | None = None
+        """Place and length of the bar drawn last, whatever it is of."""
+        self._first: dict[int, int] = {}
+        """The first place of each bar, by length."""
+        self._waiting: list[Printed] = []
+        """Dicts whose steps are not known yet."""
+        self._begin_anew()
+        self._another = False
+
+    def _begin_anew(self) -> None:
+        """Forget what is only true of one training: another one begins."""
+        self._another = True
+        """Whether none of its dicts has been settled yet."""
+        self._writes: deque[int] = deque()
+        """Steps of clearings whose dicts have not come yet."""
+        self._kept_back: bool | None = None
+        """Whether dicts arrive later than the bars do, None while that is unknown."""
+        self._loose = False
+        """Whether bars and dicts keep no order."""
+        self._last: int | None = None
+        """Step of the last dict of training."""
+        self._stride: int | None = None
+        """Steps between the last two of them."""
+        self._told: tuple[list[float], list[int]] = ([], [])
+        """Epochs and steps of dicts that were counted, both ascending."""
+        self.cleared = False
+        """Whether the bar has been cleared and not been painted again."""
+        self._painted: dict[int, int] = {}
+        """Bars painted since the clearing, length -> place."""
+        self._came = 0
+        """Dicts since the clearing."""
+        self._other = False
+        """Whether something else was printed since the clearing."""
+
+    # -- what stands on the console ----------------------------------------------------------------
+
+    def resumed(self, step: int) -> None:
+        """Take the word of the trainer that it goes on from a step."""
+        self._another = self._another or self._last is not None
+        self._last = step
+
+    def clearing(self) -> Sequence[Settled]:
+        """Take the clearing of the bars."""
+        out = self._close()
+        if self._kept_back and self._waiting:
+            out += self._count()  # its own clearing was not seen
+        if not self.cleared:
+            self.cleared, self._came, self._other = True, 0, False
+        return out
+
+    def other(self) -> Sequence[Settled]:
+        """Take text that is neither a dict nor a bar."""
+        out = self._close()
+        self._other = True
+        return out
+
+    def printed(self, new: Printed) -> Sequence[Settled]:
+        """Take a dict."""
+        out = self._close()
+        self._came += 1
+        if new.step is not None:
+            if self._writes:
+                self._writes.popleft()
+            return [*out, self._settle(new, new.step)]
+        self._waiting.append(new)
+        if self._kept_back:
+            return out + self._pair()
+        if (
+            self._drawn is None
+            or self._loose
+            or sum(one.training for one in self._waiting) > _PATIENCE
+        ):
+            out += self._count()
+        return out
+
+    def bar(self, at: int, total: int) -> Sequence[Settled]:
+        """Take a bar without a name, as that of the training is."""
+        out: list[Settled] = []
+        if total == self.total and at == 0 and self.at:
+            out += self._count()
+            self._begin_anew()
+        if len(self._first) < _MOST_BARS:
+            self._first.setdefault(total, at)
+        self._drawn = at, total
+        if total == self.total:
+            self.at = at
+        if self.cleared:
+            self._painted.setdefault(total, at)
+            if total == self.total or (self.total is None and at < total):
+                out += self._close()
+        elif self._waiting and not self._kept_back and self._may_be_of_training(at, total):
+            self._take(at, total)
+            out += self._behind(at)
+        return out
+
+    def settle(self) -> Sequence[Settled]:
+        """Give what waits for a bar the step that it most likely has: there may be none to come."""
+        return [*self._close(), *self._count()]
+
+    # -- clearings ---------------------------------------------------------------------------------
+
+    def _close(self) -> list[Settled]:
+        """End the clearing once the bars are painted again."""
+        if not self.cleared or not self._painted:
+            return []
+        self.cleared, painted = False, self._painted
+        self._painted = {}
+        # An evaluation before it has left a full bar.
+        total = (
+            self.total
+            if self.total in painted
+            else min(painted, key=lambda one: (painted[one] / max(1, one), one))
+        )
+        assert total is not None
+        at = painted[total]
+        if total == self.total or self.total is None:
+            self._take(at, total)
+            return self._written(at)
+        if at >= total:
+            return []
+        # Another training has begun, of which is what came since the clearing.
+        came, other, start = self._came, self._other, max(0, len(self._waiting) - self._came)
+        waiting, self._waiting = self._waiting[start:], self._waiting[:start]
+        out = self._count()
+        self._begin_anew()
+        self._waiting, self._came, self._other = waiting, came, other
+        self._take(at, total)
+        return out + self._written(at)
+
+    def _written(self, at: int) -> list[Settled]:
+        """Note that a dict was written at a step, unless somebody else wrote."""
+        came, other = self._came, self._other
+        self._came, self._other = 0, False
+        if self._kept_back is None:
+            if not came and other:
+                return []
+            self._kept_back = came != 1
+        if not self._kept_back:
+            return self._behind(at)
+        out = self._bounded(at) if self._waiting and not self._writes else []
+        self._writes.append(at)
+        return out + self._pair()
+
+    def _pair(self) -> list[Settled]:
+        """Give dicts the steps of their clearings."""
+        out = []
+        while self._waiting and self._writes:
+            out.append(self._settle(self._waiting.pop(0), self._writes.popleft()))
+        return out
+
+    # -- bars alone --------------------------------------------------------------------------------
+
+    def _may_be_of_training(self, at: int, total: int) -> bool:
+        return total == self.total or (
+            self.total is None and at < total and any(one.training for one in self._waiting)
+        )
+
+    def _take(self, at: int, total: int) -> None:
+        self.at, self.total = at, total
+
+    def _behind(self, at: int) -> list[Settled]:
+        """Settle what stands before a bar: a single dict has its step."""
+        if self._loose or sum(one.training for one in self._waiting) > 1:
+            return self._bounded(at)
+        waiting, self._waiting = self._waiting, []
+        out = []
+        for i, one in enumerate(waiting):
+            early = not one.training and any(later.training for later in waiting[i:])
+            out.append(self._settle(one, self._last if early and self._last is not None else at))
+        return out
+
+    def _bounded(self, at: int) -> list[Settled]:
+        """Settle several dicts of training before a bar, none of which can be beyond it."""
+        count = sum(one.training for one in self._waiting)
+        if not count:
+            return self._count()
+        self._loose = self._kept_back is None
+        before = self._before()
+        stride = self._interval() or (_interval(at - before, count) if before is not None else 1)
+        if before is None:
+            before = max(0, at - stride * count)
+        return self._count(before, min(stride, max(0, at - before) / count))
+
+    def _count(self, before: int | None = None, stride: float | None = None) -> list[Settled]:
+        """Settle all that waits by counting.
+
+        Args:
+            before: The step to count from.
+            stride: Steps between two dicts of training; below 1 where several share a step.
+        """
+        waiting, self._waiting = self._waiting, []
+        training = sum(one.training for one in waiting)
+        if training > 1:
+            self._loose = True
+        if (
+            self.total is None
+            and self._drawn is not None
+            and self._drawn[0] < self._drawn[1]
+            and training
+        ):
+            self.total = self._drawn[1]
+        place = self.at if training == 1 and self._kept_back is False else None
+        start = before if before is not None else self._before() or 0
+        stride = stride if stride is not None else self._interval() or 1
+        out, counted = [], 0
+        for one in waiting:
+            step = start
+            if one.training:
+                counted += 1
+                step = max(start - int(-stride * counted // 1), place or 0)
+                step = self._again(one.epoch, step)
+            else:
+                step = self._last if self._last is not None else self.at or start
+            out.append(self._settle(one, step, counted=True))
+        return out
+
+    def _again(self, epoch: float | None, step: int) -> int:
+        """Return the step of a counted dict; one of an epoch that was passed before is of a
+        training begun again.
+        """
+        epochs, steps = self._told
+        if epoch is None or self._drawn is not None:
+            return step
+        if epochs and epoch < epochs[-1]:
+            at = bisect_left(epochs, epoch)
+            step = steps[at]
+            del epochs[at:], steps[at:]
+        epochs.append(epoch)
+        steps.append(step)
+        return step
+
+    def _before(self) -> int | None:
+        """Return the step that counting begins behind, None where the console does not show it."""
+        if self._last is not None:
+            return self._last
+        total = (
+            self.total
+            if self.total is not None
+            else self._drawn[1]
+            if self._drawn is not None
+            else None
+        )
+        return 0 if total is None or self._first.get(total) == 0 else None
+
+    def _interval(self) -> int | None:
+        return self.every or self._stride
+
+    def _settle(self, one: Printed, step: int, *, counted: bool = False) -> Settled:
+        if self.total is not None and one.step is None:
+            step = min(step, self.total)
+        first = one.training and self._another
+        if one.training:
+            if self._last is not None and step > self._last:
+                self._stride = step - self._last
+            self._last, self._another = step, False
+        return Settled(one, step, counted, first)
+
+
+def _interval(span: int, count: int) -> int:
+    """Return the logging interval by which so many dicts were most likely printed within so many
+    steps.
+    """
+    if span < count:
+        return 1
+    if span % count == 0:
+        return span // count
+    least, most = span // (count + 1) + 1, span // count
+    return next((one * (most // one) for one in _ROUND if one * (most // one) >= least), most)

@@ -1,0 +1,275 @@
+"""Metrics that other trainers print as a Python dict: Hugging Face's (TRL, ms-swift, …), slime's,
+OpenRLHF's.
+
+Hugging Face (`transformers/trainer_callback.py`, `ProgressCallback.on_log`) writes `{'loss': 0.1,
+…, 'epoch': 0.01}`, mostly without a step: `verl_tui.sources.formats.console.dict_steps` finds it.
+Versions from 5 on print all values as strings, and None for what is not a number. ms-swift states
+`'global_step/max_steps': '10/438'`, others `step` or the like.
+
+slime prints `rollout N: {…}`, `step N: {…}`, `perf N: {…}`, `eval N: {…}`
+(`backends/megatron_utils/{data,model}.py`, `ray/rollout.py`). Its step counts updates, several a
+rollout: they are averaged as one step of the rollout before them, as verl does it. OpenRLHF prints
+`Global step N: {…}` (`trainer/ppo_trainer.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Event, EventKind, Progress
+from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.formats.console.dict_steps import Printed, Steps
+from verl_tui.sources.formats.console.program import Program
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.console.dict_steps import Settled
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
+_PAIR = re.compile(
+    r"'(?P<key>[^'\n]{1,300})': (?:"
+    r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
+    rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})(?(call)(?:, [^()]*)?\))(?(quote)')"
+    r"|'[^'\n]*'|\"[^\"\n]*\"|True|False|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
+    r")(?=, '|\}$)"
+)
+_NAMED = re.compile(
+    rb"(?:^|[\s\]])(?P<what>rollout|step|perf|eval|Global step) (?P<step>\d{1,15}): $"
+)
+_NAME = 40
+"""Bytes before a dict that may name it."""
+_BAR = re.compile(
+    rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
+)
+"""A bar without a name, as that of the training is; ms-swift's has one."""
+_ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
+"""What tqdm says behind a bar's `[`."""
+_EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
+_CONTINUED = re.compile(rb"Continuing training from global step (\d{1,15})(?!\d)")
+WORDS = ("logging_steps", "Continuing training")
+"""One of them stands in every line that tells of steps in words."""
+_OF, _ALL = "global_step/max_steps", "max_steps"
+"""Both halves of what ms-swift writes as `10/438`."""
+_STEPS = ("global_step", _OF, "step", "current_steps", "train/global_step", "iteration", "iter")
+"""Names under which dicts state their step."""
+_TOTALS = (_ALL, "total_steps")
+_PLACES = frozenset({*_STEPS, *_TOTALS})
+_MOST_STEPS = 10**15
+_METRIC = re.compile(r"loss|reward|grad_norm|learning_rate|accuracy")
+"""What a dict must tell of beside its step, to be one of metrics."""
+_NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}
+"""What keys of slime begin with, beside those of a user's own."""
+_TRAINED = {"loss", "reward", "learning_rate", "grad_norm"}
+_HINT = re.compile(
+    rb"\{'[^{}\n]{0,4000}?(?<=')(?:loss|reward|grad_norm|learning_rate|eval_\w+|train_runtime)': [^{}\n]{0,4000}?"
+    rb"'epoch': '?\d"
+    rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"
+)
+
+
+def hinted(head: bytes) -> bool:
+    """Tell whether the beginning of a text file holds such a dict."""
+    return _HINT.search(head) is not None
+
+
+def elapsed(part: bytes, at: int) -> float | None:
+    """Return the seconds that a bar has taken so far, from the text behind its bracket."""
+    found = _ELAPSED.match(part, at)
+    if found is None:
+        return None
+    hours, minutes, seconds = (int(group or 0) for group in found.groups())
+    return 3600.0 * hours + 60.0 * minutes + seconds
+
+
+class DictReader:
+    """Reads the dicts of one console, and the bars that tell the steps of those that state none."""
+
+    def __init__(self) -> None:
+        self._steps = Steps()
+        self._rollout: int | None = None
+        self.counted = 0
+        """Dicts whose steps were only counted."""
+        self.program = Program()
+        self._line = 0
+        """Number of the last dict's line."""
+        self._reached: int | None = None
+        """Step of the last dict of training."""
+
+    def read(self, part: bytes, number: int) -> Sequence[Row | Record] | None:
+        """Return what a line with a dict in it says; None where it is none of these."""
+        at = part.find(b"{'")
+        # Most lines with a brace are something else, and long: this is to be found out quickly.
+        if not part.rstrip().endswith(b"}"):
+            return None
+        if part.startswith(b": ", at - 2):
+            named = _NAMED.search(part[max(0, at - _NAME) : at])
+            return self._named(named, part[at:]) or None if named is not None else None
+        before = part[:at].rstrip()
+        found = _dict(part[at:]) if not before or before.endswith(b"]") else {}
+        written = {key: math.nan if value is None else value for key, value in found.items()}
+        step, total = _stated(written)
+        if not _is_metrics(written, stated=step is not None):
+            return None
+        return self._printed(written, step, total, part, number)
+
+    @property
+    def watching(self) -> bool:
+        """Whether it matters what is printed next: the bars have been cleared for it."""
+        return self._steps.cleared
+
+    def bar(self, part: bytes) -> Sequence[Row | Record]:
+        """Take a line that ends with a bar; return what that settles, and how far the training
+        is.
+        """
+        found = _BAR.match(part)
+        if found is None:
+            return ()
+        at, total = int(found["at"]), int(found["total"])
+        out = self._rows(self._steps.bar(at, total))
+        if total == self._steps.total:
+            out.insert(0, Progress(at, total, elapsed(part, found.end())))
+        return out
+
+    def cleared(self) -> Sequence[Row | Record]:
+        """Take the clearing of the bars; return what that settles."""
+        return self._rows(self._steps.clearing())
+
+    def other(self) -> Sequence[Row | Record]:
+        """Take text that is neither a dict nor a bar; return what that settles."""
+        return self._rows(self._steps.other())
+
+    def settle(self) -> Sequence[Row | Record]:
+        """Return the dicts that only wait for a bar, at their likeliest steps."""
+        return self._rows(self._steps.settle())
+
+    def words(self, part: bytes) -> bool:
+        """Take a line that may tell of steps in words; return whether it does."""
+        if b"logging_steps" in part and (found := _EVERY.search(part)):
+            self._steps.every = max(1, int(found.group(1)))
+        elif b"Continuing training" in part and (found := _CONTINUED.search(part)):
+            self._steps.resumed(int(found.group(1)))
+        else:
+            return False
+        return True
+
+    def _printed(
+        self,
+        written: Mapping[str, float],
+        step: int | None,
+        total: int | None,
+        part: bytes,
+        number: int,
+    ) -> Sequence[Row | Record]:
+        """Take a dict of metrics."""
+        self.program.dict(written)
+        self._line = number
+        ended = "train_runtime" in written
+        metrics = (
+            {} if ended else {key: value for key, value in written.items() if key not in _PLACES}
+        )
+        training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
+        keys = tuple(metrics)
+        new = Printed(keys, tuple(metrics.values()), training, written.get("epoch"), step)
+        out = self._rows(self._steps.printed(new))
+        if step is not None and not ended:
+            out.insert(0, Progress(step, total))
+        if ended:
+            text = one_line(part[:2000].decode("utf-8", "replace"), 400)
+            out.append(Event(EventKind.FINISHED, text, number))
+        return out
+
+    def _rows(self, settled: Sequence[Settled]) -> list[Row | Record]:
+        """Return the rows of dicts whose steps have become known; say where a further training
+        begins or goes on.
+        """
+        self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
+        out: list[Row | Record] = []
+        for one in settled:
+            printed = one.printed
+            if one.first and self._reached is not None:
+                on, back = (
+                    "went on from step {} after another start",
+                    "steps went back from {} to {}",
+                )
+                said = (on if one.step >= self._reached else back).format(self._reached, one.step)
+                out.append(Event(EventKind.RESUMED, said, self._line, max(0, one.step - 1)))
+            if printed.training:
+                self._reached = one.step
+            if printed.keys:
+                out.append(
+                    Row(one.step, printed.keys, printed.values, reckoned=printed.step is None)
+                )
+        return out
+
+    def _named(self, found: re.Match[bytes], written: bytes) -> tuple[Row | Record, ...]:
+        what, step, metrics = found["what"], int(found["step"]), _numbers(written)
+        if what == b"Global step":
+            fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
+        else:
+            fits = any(key.startswith(_NAMES[what]) for key in metrics)
+        if not fits:
+            return ()
+        update = what == b"step"
+        if what == b"rollout":
+            self._rollout = step
+        elif update and self._rollout is not None:
+            step = self._rollout
+        return (Row(step, tuple(metrics), tuple(metrics.values()), mean=update),)
+
+
+def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
+    """Tell whether a dict is one of a training's metrics, and says where it belongs."""
+    if not (stated or "epoch" in written):
+        return False
+    return (
+        bool(_TRAINED & written.keys())
+        or _is_evaluation(written)
+        or (stated and any(map(_METRIC.search, written)))
+    )
+
+
+def _is_evaluation(written: Mapping[str, float]) -> bool:
+    return any(key.startswith(("eval_", "train_", "test_")) for key in written)
+
+
+def _stated(written: Mapping[str, float]) -> tuple[int | None, int | None]:
+    """Return the step that a dict states, and the number of all steps."""
+    step = next((written[key] for key in _STEPS if key in written), None)
+    total = next((written[key] for key in _TOTALS if key in written), None)
+    return _whole(step), _whole(total)
+
+
+def _whole(value: float | None) -> int | None:
+    return (
+        int(value)
+        if value is not None and 0 <= value < _MOST_STEPS and value == int(value)
+        else None
+    )
+
+
+def _numbers(written: bytes) -> dict[str, float]:
+    """Return the numbers of a flat dict as `repr` writes it; nothing where any of it is something
+    else.
+    """
+    return {key: value for key, value in _dict(written).items() if value is not None}
+
+
+def _dict(written: bytes) -> dict[str, float | None]:
+    """Return the numbers of a flat dict as `repr` writes it, and None where it does."""
+    text = written.decode("utf-8", "replace").rstrip()
+    numbers: dict[str, float | None] = {}
+    at = 1
+    while found := _PAIR.match(text, at):
+        if found["number"] is not None:
+            numbers[safe(found["key"], 300)] = float(found["number"])
+        elif found["none"] is not None:
+            numbers[safe(found["key"], 300)] = None
+        elif found["of"] is not None and found["key"] == _OF:
+            numbers[_OF], numbers[_ALL] = float(found["of"]), float(found["all"])
+        at = found.end() + 2
+    return numbers if at == len(text) + 1 else {}

@@ -1,0 +1,121 @@
+"""Where engines listen, as verl, vLLM and SGLang print it.
+
+verl prints a list (`LLMServerManager`, before 0.7 `AgentLoopManager`:
+verl/workers/rollout/llm_server.py and verl/experimental/agent_loop/agent_loop.py), vLLM and SGLang
+print a line of their own and one of uvicorn's. A log may hold anything: only IP addresses with a
+port are taken, and only from such lines.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+WORDS = ("Manager: [", "Manager Hybrid: [", "Uvicorn running", "vLLM API server", "ServerArgs(")
+"""One of them stands in every line that is read here."""
+_LISTED = re.compile(
+    rb"^(LLMServerManager|AgentLoopManager(?: Hybrid)?): \[('[^',\s]{1,80}'(?:, '[^',\s]{1,80}'){0,1023})\]\s*$"
+)
+_VLLM = re.compile(
+    rb"^(?:INFO [\d: .-]{1,30}\[?[\w./]{1,80}:\d{1,6}\] )?Starting vLLM API server(?: \d{1,4})? on http://(\S{1,80})\s*$"
+)
+_SGLANG = b"server_args=ServerArgs("
+_UVICORN = re.compile(
+    rb"^INFO: {1,8}Uvicorn running on http://(\S{1,80}) \(Press CTRL\+C to quit\)\s*$"
+)
+_VLLM_PROCESS = re.compile(rb"^\(APIServer pid=\d{1,9}\) ")
+_PLACE = re.compile(r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})")
+_ACTOR = re.compile(rb"^\s?\((?P<actor>[^()\s]+) pid=")
+_IP = re.compile(rb"\bip=([0-9A-Fa-f:.]{2,45})")
+"""Ray says it of processes on other machines than the driver's."""
+
+
+class EngineReader:
+    """Reads the addresses of one console; those of a process that was started anew take the place
+    of the old ones.
+    """
+
+    def __init__(self) -> None:
+        self._stated: dict[tuple[bytes, bytes], tuple[bytes, dict[str, None]]] = {}
+        """By actor and kind of line: the process that printed it last, and what it named."""
+        self._starting: set[bytes] = set()
+        """Processes that have said to be an engine, but not yet where."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Return where engines can be asked: `http://10.0.0.1:43211/metrics`."""
+        return tuple(dict.fromkeys(one for _, found in self._stated.values() for one in found))
+
+    def read(self, prefix: bytes, part: bytes) -> None:
+        """Take a line.
+
+        Args:
+            prefix: Names the Ray actor that printed it, empty for the driver.
+            part: The line without the prefix.
+        """
+        if b"Manager" in part and (listed := _LISTED.match(part)):
+            self._take(prefix, listed[1], [one[1:-1] for one in listed[2].split(b", ")])
+        elif _SGLANG in part:
+            self._starting.add(prefix)
+        elif b"vLLM API server" in part or b"Uvicorn running" in part:
+            self._server(prefix, _VLLM_PROCESS.sub(b"", part))
+
+    def forget(self) -> None:
+        """Forget them all: the training has ended."""
+        self._stated.clear()
+        self._starting.clear()
+
+    def _server(self, prefix: bytes, part: bytes) -> None:
+        found = _VLLM.match(part)
+        if found is None and prefix in self._starting:
+            # Rewards and tools are served by uvicorn, too: it is an engine's where the engine spoke
+            # before.
+            found = _UVICORN.match(part)
+            self._starting -= {prefix} if found is not None else set()
+        if found is not None:
+            self._take(prefix, b"server", [found[1]])
+
+    def _take(self, prefix: bytes, kind: bytes, places: list[bytes]) -> None:
+        actor = _ACTOR.match(prefix)
+        key = actor["actor"] if actor is not None else b"", kind
+        process, known = self._stated.get(key, (prefix, {}))
+        host = _IP.search(prefix)
+        said = (_address(place, host[1].decode() if host is not None else "") for place in places)
+        found = dict.fromkeys(one for one in said if one is not None)
+        if found:
+            self._stated[key] = prefix, known | found if process == prefix else found
+
+
+def _address(place: bytes, host: str) -> str | None:
+    """Return where an engine's figures are, None where nobody can be asked for them.
+
+    Args:
+        place: Host and port, as they were printed.
+        host: The IP address of the machine that the line came from, empty where it is the driver's.
+    """
+    found = _PLACE.fullmatch(place.decode("latin-1"))
+    if found is None or not 0 < int(found[3]) < 2**16:
+        return None
+    try:
+        ip = ip_address("127.0.0.1" if found[1] == "localhost" else found[1] or found[2])
+        if ip.is_unspecified and host:  # it listens everywhere on its machine
+            ip = ip_address(host)
+    except ValueError:
+        return None
+    if (ip.is_loopback and host) or not _is_a_machine(ip):
+        return None
+    if ip.is_unspecified:
+        return f"http://{'[::1]' if ip.version == 6 else '127.0.0.1'}:{int(found[3])}/metrics"
+    return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
+
+
+def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
+    """Tell whether an engine may listen at an address: clouds give out credentials at link-local
+    ones.
+    """
+    plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
+    return not (
+        plain.is_link_local
+        or plain.is_multicast
+        or (isinstance(plain, IPv4Address) and plain.is_reserved)
+    )

@@ -1,0 +1,377 @@
+"""Turning points on verl's console: starts, checkpoints, good ends, tracebacks and what killed the
+run.
+
+What looks like a crash often is none: optional imports fail at the start, clean-up fails after a
+good end, raylets report dead workers, models write `Traceback`. So a line only says what it is;
+whether it ended the run is decided by what follows it (`verl_tui.runs.run`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Event, EventKind
+from verl_tui.secrets import hide
+from verl_tui.sources.formats.console.word_search import any_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_TROUBLE = (
+    *(
+        "Error",
+        "Exception",
+        "Traceback",
+        "not finite",
+        "timed out",
+        "aborted",
+        "Aborted",
+        "Watchdog",
+        "Interrupt",
+    ),
+    *(
+        "raysubmit_",
+        "worker died",
+        "slurmstepd",
+        "illegal memory",
+        "Killed",
+        "Exit",
+        "shutting down",
+        "got signal",
+    ),
+    *(
+        "exception was the direct cause",
+        "another exception occurred",
+        "SIG",
+        "Terminated",
+        "core dumped",
+    ),
+    *(
+        "Segmentation fault",
+        "Bus error",
+        "CANCELLED",
+        ".py: error: ",
+        "Fatal Python error",
+        "Component failed",
+    ),
+    *(
+        "CUDA OOM",
+        "Could not override",
+        "' is not in struct",
+        "Cannot find primary",
+        "memory pressure",
+        "GB / ",
+    ),
+    *("command not found", "can't open file", "No module named"),
+)
+WORDS = (
+    *_TROUBLE,
+    *(
+        "validation metrics",
+        "global_step",
+        "global step to",
+        "checkpoint",
+        "Ray instance",
+        "from scratch",
+    ),
+    *(
+        "queue termination",
+        "Pdb)",
+        "ipdb>",
+        "generation end",
+        "test_gen_batch meta",
+        "Running ",
+        "wandb: ",
+    ),
+    *(
+        "in-flight prompts",
+        "forced group exceeds",
+        "Capturing",
+        "ready to fit",
+        "instance expiration",
+    ),
+)
+"""One of them stands in every line that tells of an event."""
+_MAY_FAIL, _WORTH_A_LOOK = any_of(_TROUBLE), any_of(WORDS)
+_MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
+    (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
+    (
+        re.compile(rb"^\[FullyAsyncTrainer\] Training stopped by queue termination signal"),
+        EventKind.FINISHED,
+    ),
+    (re.compile(rb"^Job 'raysubmit_\w+' succeeded"), EventKind.FINISHED),
+    # Printed at the end of every process that logged to W&B, of one that failed too.
+    (re.compile(rb"^wandb: (?:Find logs at: |Synced \d|\W*View run .* at: )"), EventKind.EXITED),
+    (
+        re.compile(rb"(?:Resuming from .+, s|^S)etting global step to (?P<step>\d{1,15})(?!\d)"),
+        EventKind.RESUMED,
+    ),
+    (re.compile(rb"^Training from scratch|Started a local Ray instance"), EventKind.STARTED),
+    (
+        re.compile(
+            rb"(?:local_global_step_folder|Saving checkpoint to):? +"
+            rb"(?P<text>\S*global_step_(?P<step>\d{1,15})(?!\d)\S*)"
+        ),
+        EventKind.CHECKPOINT,
+    ),
+    (
+        re.compile(rb"Saving model checkpoint to (?P<text>\S*checkpoint-(?P<step>\d{1,15})(?!\d))"),
+        EventKind.CHECKPOINT,
+    ),
+    (
+        re.compile(
+            rb"grad_norm is not finite|Global reward scoring timed out|Unexpected error during scoring"
+            rb"|All samples are aborted, returning|A worker died or was killed|\[torch_memory\] CUDA OOM on device"
+            rb"|Re-issued \d+ in-flight prompts|forced group exceeds max_token_len"
+        ),
+        EventKind.WARNING,
+    ),
+    (
+        re.compile(
+            rb"^\(Pdb\)|^ipdb>|^test_gen_batch meta info|^validation generation end|^\*\*\*\*\* Running \w+"
+            rb"|^Capturing [Cc][Uu][Dd][Aa] graph|all initialize finished, ready to fit|instance expiration approaching"
+        ),
+        EventKind.STAGE,
+    ),
+    (
+        # Ray's memory monitor. The exception that it raises in the driver is no warning any more.
+        re.compile(
+            rb"^(?!ray\.exceptions\.).*(?:killed due to memory pressure|was [\d.]{1,12}GB / [\d.]{1,12}GB \()"
+        ),
+        EventKind.WARNING,
+    ),
+)
+_LOGGING = re.compile(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")
+"""What Python's logging puts before a message; an ERROR line is the logger's word, not the driver's
+end.
+"""
+_GENERIC, _RAY, _CAUSE = 1, 2, 3
+"""How much a fatal line says of the cause: that there was an error, that Ray reports one, which
+one.
+"""
+_SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
+"""What bash and Slurm put before the way a process ended."""
+_STOPPED = re.compile(
+    rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
+    rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
+    rb"|^KeyboardInterrupt\b|" + _SHELL + rb"Terminated\b"
+)
+"""An end that came from outside: a signal, a scheduler, the user."""
+_RAY_REPORT = re.compile(
+    rb"^ray\.exceptions\.(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
+)
+"""Ray's heads of an exception that was raised elsewhere: the exception itself stands at the end of
+what follows.
+"""
+_RAY_BLOCK = re.compile(rb"^\W{0,8}Error:? +ray::")
+_FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
+    (re.compile(rb"^Error executing job with overrides"), _GENERIC),
+    (re.compile(rb"^Job 'raysubmit_\w+' failed"), _GENERIC),
+    (re.compile(rb"^\[ASYNC MAIN\] Component failed with error"), _GENERIC),
+    (re.compile(rb"^slurmstepd: error:"), _CAUSE),
+    (
+        re.compile(
+            _SHELL
+            + rb"(?:Killed|Segmentation fault|Aborted|Bus error)(?: \(core dumped\))?(?:\s*$|\s{4,})"
+        ),
+        _CAUSE,
+    ),
+    (
+        re.compile(rb"\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL|KILL) received|^Fatal Python error:"),
+        _CAUSE,
+    ),
+    (re.compile(rb"^(?:torch\.|torch\.cuda\.)OutOfMemoryError: CUDA out of memory"), _CAUSE),
+    (re.compile(rb"Watchdog caught collective operation timeout"), _CAUSE),
+    (
+        re.compile(
+            rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct|^Cannot find primary config"
+        ),
+        _CAUSE,
+    ),
+    (
+        re.compile(
+            rb"^\S*python[\d.]*: (?:can't open file '|No module named \S)"
+            rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun): command not found\s*$"
+        ),
+        _CAUSE,
+    ),
+    (_RAY_REPORT, _RAY),
+    (_RAY_BLOCK, _RAY),
+    (re.compile(rb"^ray\.exceptions\.\w+"), _CAUSE),
+)
+_HARD = re.compile(
+    rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access"
+)
+"""What takes a worker down for good; others hang, so nothing more may be printed."""
+_EXCEPTION = re.compile(
+    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
+)
+_TRACEBACK = b"Traceback (most recent call last):"
+_BLOCK = re.compile(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
+"""What command lines print instead of a traceback's head."""
+_CHAINED = (
+    b"The above exception was the direct cause",
+    b"During handling of the above exception, another",
+)
+"""Between the tracebacks of a chain; its last exception is the one that was not caught."""
+_WORKER = re.compile(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\d+)\]:")
+
+
+def may_fail(data: bytes) -> bool:
+    """Tell whether some bytes may hold a line of trouble; most do not, and finding that out is
+    quick.
+    """
+    return _MAY_FAIL.search(data) is not None
+
+
+def told(part: bytes) -> EventKind | None:
+    """Return what a line says by itself, whoever printed it and whatever came before; None for
+    most.
+
+    For whoever reads the log: whether it ended the run, an `EventReader` finds out.
+    """
+    if not _WORTH_A_LOOK.search(part):
+        return None
+    part = _LOGGING.sub(b"", part)
+    if _opens(part) or part.startswith(_CHAINED) or _EXCEPTION.match(part):
+        return EventKind.TRACEBACK
+    if (
+        _STOPPED.search(part)
+        or _HARD.search(part)
+        or any(pattern.search(part) for pattern, _ in _FATAL)
+    ):
+        return EventKind.FATAL
+    return next((kind for pattern, kind in _MARKS if pattern.search(part)), None)
+
+
+class EventReader:
+    """Reads the events of one console; remembers whether a traceback is open and how much of a
+    cause is known.
+    """
+
+    def __init__(self) -> None:
+        self._known = 0
+        self._died = False
+        """Whether an exception of the driver has been told that nothing followed yet: signals are
+        its consequence.
+        """
+        self._open: bytes | None = None
+        """Actor whose traceback is being printed."""
+        self._ignored: bytes | None = None
+        """Actor that announced a traceback to be ignored."""
+        self._chained = False
+        """Whether the open traceback continues a chain."""
+
+    def step(self) -> None:
+        """A step was printed: whatever happened before did not end the run."""
+        self._known = 0
+        self._died = False
+        self._open = None
+
+    def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        """Yield what a line tells.
+
+        Args:
+            prefix: Names the Ray actor that printed it, empty for the driver.
+            part: The line without the prefix.
+            number: Its number.
+        """
+        if not _WORTH_A_LOOK.search(part):
+            return
+        part = _LOGGING.sub(b"", part)
+        if part.startswith(b"Exception ignored in"):
+            self._ignored = prefix
+            return
+        if part.startswith(_CHAINED):
+            self._open, self._chained = prefix, True
+            return
+        if _opens(part) and not (not prefix and _RAY_BLOCK.match(part)):
+            yield from self._opened(prefix, part, number)
+            return
+        for pattern, kind in _MARKS:
+            if found := pattern.search(part):
+                yield _event(
+                    kind,
+                    found.groupdict().get("text") or part,
+                    number,
+                    found.groupdict().get("step"),
+                )
+                return
+        yield from self._failure(prefix, part, number)
+
+    def _opened(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        if self._ignored == prefix:
+            self._ignored = None
+            return
+        self._open = prefix
+        if not _actor(prefix):
+            # What a worker's is about, its last line tells: there may be hundreds.
+            yield _event(EventKind.TRACEBACK, part, number)
+
+    def _failure(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        actor = _actor(prefix)
+        if (not prefix or actor.startswith("rank")) and _STOPPED.search(part):
+            yield from self._stopped(part, number)
+            return
+        if prefix and _HARD.search(part):
+            yield _event(EventKind.TRACEBACK, part, number)
+            return
+        if not prefix:
+            # What a worker reports may have been caught; the driver's own words are final.
+            for pattern, told in _FATAL:
+                if pattern.search(part):
+                    if told > self._known:
+                        self._known = told
+                        yield _event(EventKind.FATAL, part, number)
+                    self._open = prefix if told == _RAY else self._open
+                    return
+        if _EXCEPTION.match(part) and self._open == prefix and not _RAY_REPORT.match(part):
+            yield from self._exception(prefix, part, number)
+
+    def _exception(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
+        """Yield the last line of a traceback."""
+        self._open, chained, self._chained = None, self._chained, False
+        self._died = self._died or not prefix
+        if not prefix and self._known and (self._known < _CAUSE or chained):
+            self._known = _CAUSE
+            yield _event(EventKind.FATAL, part, number)
+        else:
+            yield _event(EventKind.TRACEBACK, part, number, actor=_actor(prefix))
+
+    def _stopped(self, part: bytes, number: int) -> Iterator[Event]:
+        """Yield an end from outside, once, unless it only follows from an error."""
+        self._open = None
+        if not self._died and self._known < _CAUSE:
+            self._known = _CAUSE
+            yield _event(EventKind.STOPPED, part, number)
+
+
+def _opens(part: bytes) -> bool:
+    """Tell whether a line opens a traceback; it may stand behind whatever was printed without a
+    line end.
+    """
+    return (
+        part.startswith(_TRACEBACK)
+        or part.rstrip().endswith(_TRACEBACK)
+        or _BLOCK.match(part) is not None
+    )
+
+
+def _actor(prefix: bytes) -> str:
+    """Return who printed a line: a Ray actor's class, `rank 3`, nothing for the driver."""
+    found = _WORKER.match(prefix)
+    if found is None:
+        return ""
+    if found["rank"]:
+        return f"rank {found['rank'][4:].decode()}"
+    return one_line((found["actor"] or b"worker").decode("utf-8", "replace"), 60)
+
+
+def _event(
+    kind: EventKind, text: bytes, number: int, step: bytes | None = None, *, actor: str = ""
+) -> Event:
+    said = one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
+    return Event(kind, said, number, int(step) if step else None, actor)

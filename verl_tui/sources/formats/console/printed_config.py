@@ -1,0 +1,265 @@
+"""The configuration that a trainer prints with `pprint` at its start (verl:
+`verl/trainer/main_ppo.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.records import CONSOLE, Settings, Unreadable
+from verl_tui.sources.fields.setting_values import flatten_settings, is_training
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from verl_tui.records import Record
+
+_LONGEST = 3000
+"""Lines after which a block that did not end is given up."""
+_OTHER_LINES = 50
+"""Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
+_QUOTED = re.compile(rb"'[^']*'|\"[^\"]*\"")
+_LITERAL = re.compile(rb"^(?: (?:'[^']+'|\"[^\"]+\"): |  +['\"{(\[\-\d]| +$)")
+"""A line of a dict: of the outermost keys, which stand behind one space, or further in."""
+_LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
+"""With one of them `pprint` ends each line."""
+_OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
+"""Values that are no literals, as `repr` writes them."""
+_REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
+_KEY = re.compile(r"'((?:[^'\\]|\\.)*)': ")
+_SCALAR = re.compile(
+    r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[-+]?[\d.][\w.+-]*|None|True|False|nan|-?inf|\{\}|<[^<>]*>)(?=[,})\]]|$)"
+)
+_SEPARATORS = re.compile(r"[,}\])\s]*")
+_BRACKET = re.compile(r"[\])}]")
+_LONGEST_VALUE = 10_000
+"""Characters of a list over several lines after which it is given up."""
+
+
+class PrintedConfig:
+    """Collects the lines of a printed dict, also where other processes print between and into
+    them.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._numbers: list[int] = []
+        self._prefix = b""
+        self._depth = 0
+        """Braces still open."""
+        self._others = 0
+        """Lines of the same actor since the last one of the block."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether lines are awaited."""
+        return bool(self._lines)
+
+    def holds(self, prefix: bytes, part: bytes) -> bool:
+        """Tell whether a line belongs to the block: same actor, indented, a literal. Bars and
+        warnings come between.
+        """
+        if not self._lines or prefix != self._prefix:
+            return False
+        return _LITERAL.match(part) is not None or self._is_rest(part)
+
+    def _is_rest(self, part: bytes) -> bool:
+        """Tell whether a line is the rest of the last one: Ray passes on what is there, be it half
+        a line.
+        """
+        last = self._lines[-1]
+        if last.rstrip().endswith(_LINE_ENDS):
+            return False
+        if not last.strip():
+            return _LITERAL.match(last + part) is not None and part.rstrip().endswith(_LINE_ENDS)
+        columns = _Columns()
+        columns.read((last + part).decode("utf-8", "replace"), 0)
+        return columns.is_understood
+
+    def feed(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
+        """Take a line; return the settings with the block's last one."""
+        if b"[repeated " in part:
+            part = _REPEATED.sub(b"", part)
+        if self._lines and not self.holds(prefix, part):
+            self._others += prefix == self._prefix
+            return self.close() if self._others > _OTHER_LINES else ()
+        if not self._lines and not (
+            part.startswith(b"{'") and part.rstrip().endswith((b",", b"}"))
+        ):
+            return ()
+        self._prefix = prefix
+        if self._lines and _LITERAL.match(part) is None:
+            torn = self._lines.pop()
+            self._depth -= _opened(torn)
+            part = torn + part
+        else:
+            self._numbers.append(number)
+        self._lines.append(part)
+        self._depth += _opened(part)
+        if self._depth <= 0 and (config := self._whole()) is not None:
+            self._forget()
+            return _settings(config)
+        if (self._depth <= 0 and len(self._lines) == 1) or len(self._lines) > _LONGEST:
+            return self.close()
+        return ()
+
+    def close(self) -> Sequence[Record]:
+        """Return what a block without its end, or with other text in it, tells; and where it was
+        cut.
+        """
+        lines = [line.decode("utf-8", "replace") for line in self._lines]
+        numbers = self._numbers
+        self._forget()
+        if len(lines) < 2:
+            return ()
+        config, cut = _by_columns(lines)
+        told = _settings(config)
+        if not told:
+            return ()
+        reason = "other output cuts into the printed configuration; a setting of this line may be missing"
+        return (*told, *(Unreadable(numbers[at], reason, one_line(lines[at][:400])) for at in cut))
+
+    def _whole(self) -> dict[Any, Any] | None:
+        text = b"\n".join(self._lines).decode("utf-8", "replace")
+        found = literal(_OBJECT.sub("None", text))
+        return found if isinstance(found, dict) else None
+
+    def _forget(self) -> None:
+        self._lines, self._numbers, self._depth, self._others = [], [], 0, 0
+
+
+def _opened(line: bytes) -> int:
+    """Return how many braces more a line opens than it closes."""
+    bare = _QUOTED.sub(b"", line)
+    return bare.count(b"{") - bare.count(b"}")
+
+
+def _settings(config: dict[Any, Any]) -> tuple[Settings, ...]:
+    """Return the settings of a dict that is a configuration: nested, or with names that only
+    trainings have.
+    """
+    if not any(isinstance(value, dict) for value in config.values()) and not is_training(config):
+        return ()
+    return (Settings(flatten_settings(config), CONSOLE),)
+
+
+def literal(text: str) -> Any:
+    """Return the value of a Python literal, None where it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in text that others wrote
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+class _Unfinished(NamedTuple):
+    """A list, or text in several pieces, that goes on in the next line."""
+
+    line: int
+    """Index of the line it began in."""
+    column: int
+    key: str
+    text: str
+
+
+class _Columns:
+    """Puts keys in their places by the column they stand in: `pprint` aligns the keys of one
+    dict.
+    """
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {}
+        self.cut: list[int] = []
+        """Indices of lines that were not understood to their end."""
+        self._unfinished: _Unfinished | None = None
+        self._open: list[tuple[int, dict[str, Any]]] = []
+        """Column of its keys and dict, the outermost first."""
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether there is something in the lines, and nothing but what was understood."""
+        return not self.cut and (bool(self.config) or self._unfinished is not None)
+
+    def read(self, line: str, index: int) -> None:
+        """Take a line."""
+        at = len(line) - len(line.lstrip(" "))
+        if self._unfinished is not None and _KEY.match(line, at) is None:
+            self._go_on(self._unfinished, line.strip())
+            return
+        self._give_up()
+        at += line.startswith("{", at)
+        while found := _KEY.match(line, at):
+            at = self._value(line, index, found)
+        if self._unfinished is None and line[at:].strip(" ,}])"):
+            self.cut.append(index)
+
+    def _value(self, line: str, index: int, found: re.Match[str]) -> int:
+        """Take the value of a key; return where the next key may stand."""
+        column, key, at = found.start(), found[1], found.end()
+        if (scalar := _SCALAR.match(line, at)) is not None:
+            self._put(column, key, literal(scalar[0]))
+            return _past_separators(line, scalar.end())
+        if line[at : at + 1] not in ("[", "(", "{"):
+            return at
+        for end in _ends(line, at):
+            if (value := literal(line[at:end])) is not None:
+                self._put(column, key, value)
+                return _past_separators(line, end)
+        if line.startswith("{'", at):
+            inner: dict[str, Any] = {}
+            self._put(column, key, inner)
+            self._open.append((at + 1, inner))
+            return at + 1
+        self._unfinished = _Unfinished(index, column, key, line[at:].strip())
+        return len(line)
+
+    def _go_on(self, value: _Unfinished, text: str) -> None:
+        """Take a further line of a value; give it up where it does not end."""
+        whole = f"{value.text} {text}"
+        for end in _ends(whole, max(0, len(value.text) - 1)):
+            if (found := literal(whole[:end])) is not None:
+                self._put(value.column, value.key, found)
+                self._unfinished = None
+                return
+        self._unfinished = value._replace(text=whole)
+        if len(whole) > _LONGEST_VALUE:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        if self._unfinished is not None:
+            self.cut.append(self._unfinished.line)
+        self._unfinished = None
+
+    def _put(self, column: int, key: str, value: Any) -> None:
+        while self._open and self._open[-1][0] > column:
+            self._open.pop()
+        if not self._open or self._open[-1][0] < column:
+            # The line that opened this dict was lost: its keys are taken as those of the dict
+            # around it.
+            self._open.append((column, self._open[-1][1] if self._open else self.config))
+        self._open[-1][1][key] = value
+
+
+def _by_columns(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
+    """Return what can be understood of a printed dict, and the indices of lines that other text
+    cuts into.
+    """
+    columns = _Columns()
+    for index, line in enumerate(lines):
+        columns.read(line, index)
+    return columns.config, columns.cut
+
+
+def _ends(text: str, at: int) -> Iterator[int]:
+    """Yield where a bracket that opened at a place may close again."""
+    yield from (found.end() for found in _BRACKET.finditer(text, at, at + _LONGEST_VALUE))
+
+
+def _past_separators(line: str, at: int) -> int:
+    found = _SEPARATORS.match(line, at)
+    return found.end() if found is not None else at

@@ -1,0 +1,172 @@
+"""Samples as verl's reward managers print them on the console, over several lines each.
+
+`[prompt] … [response] … [ground_truth] … [score] …`, and a line for every further value where the
+reward function gives several (verl/workers/reward_manager/naive.py). `num_examine` is 0 in training
+unless users change it: what follows `validation generation end` is a validation's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Sample
+from verl_tui.sources.fields.sample import LONGEST_TEXT
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LONGEST_SAMPLE = 2000
+"""Lines after which a block that did not end is given up."""
+_FIELD = re.compile(rb"^\[(prompt|response|ground_truth|score)\] ?")
+_VALUE = re.compile(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
+"""A further value of the reward function."""
+_VALIDATED = b"validation generation end"
+WORDS = ("validation generation end", "Setting global step")
+"""One of them stands in every line that tells which samples follow."""
+_RESUMED = re.compile(rb"Setting global step to (\d{1,15})(?!\d)")
+
+
+class SampleBlock:
+    """Collects samples; one that is whole waits for the values that may follow its score."""
+
+    def __init__(self) -> None:
+        self._prefix = b""
+        self._fields: dict[str, list[bytes]] = {}
+        self._field: str | None = None
+        self._count = 0
+        self._values: dict[str, Any] = {}
+        """Further values of the sample that waits."""
+        self._waiting: Sample | None = None
+        self._validating = False
+        """Whether a validation has been generated since the last step."""
+        self._resumed: int | None = None
+        """The step from which the run goes on, until a step line follows."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether a sample has begun and not ended."""
+        return self._field is not None
+
+    def holds(self, prefix: bytes) -> bool:
+        """Tell whether a line of this actor is part of a sample: a model wrote it."""
+        return self._field is not None and prefix == self._prefix
+
+    def leave(self) -> None:
+        """Give the block up: a step line shows that it is over."""
+        self._fields, self._field, self._count = {}, None, 0
+
+    def trained(self) -> None:
+        """Note that a step has ended: what is printed next is of another one."""
+        self._validating, self._resumed = False, None
+
+    def notice(self, part: bytes) -> None:
+        """Take a line that is no part of a sample but may tell which samples follow."""
+        if _VALIDATED in part:
+            self._validating = True
+        elif b"Setting global step" in part and (found := _RESUMED.search(part)):
+            self._resumed = int(found[1])
+
+    def held(self) -> Sequence[Sample]:
+        """Return the sample that waits for further values."""
+        if self._waiting is None:
+            return ()
+        sample, values = self._waiting, self._values
+        self._waiting, self._values = None, {}
+        if not values:
+            return (sample,)
+        return (Sample(sample.step, sample.prompt, sample.response, sample.score, sample.ground_truth,
+                       extras=values, validation=sample.validation),)  # fmt: skip
+
+    def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
+        """Take a line; return the samples that are whole.
+
+        Args:
+            prefix: Names the actor that printed the line.
+            part: The line.
+            step: Last step seen; the sample belongs to the one after it.
+        """
+        found = _FIELD.match(part) if part.startswith(b"[") else None
+        told: Sequence[Sample] = ()
+        if self._waiting is not None and prefix == self._prefix:
+            if found is None and self._value(part):
+                return ()
+            told = self.held()
+        if found is not None:
+            field = found.group(1).decode()
+            if field == "prompt":
+                self.leave()
+                self._prefix = prefix
+            elif self._field is None or prefix != self._prefix:
+                return told
+            self._field = field
+            part = part[found.end() :]
+        elif not self.holds(prefix):
+            return told
+        elif self._field == "ground_truth" and self._value(part):
+            self._complete(step)  # a reward function that gives no score
+            return told
+        self._add(part, step)
+        return told
+
+    def _add(self, part: bytes, step: int | None) -> None:
+        assert self._field is not None
+        self._count += 1
+        if self._count > _LONGEST_SAMPLE:
+            self.leave()
+            return
+        self._fields.setdefault(self._field, []).append(part)
+        if self._field == "score":
+            self._complete(step)
+
+    def _value(self, part: bytes) -> bool:
+        """Take a further value of the reward function; false where a line is none."""
+        found = _VALUE.match(part) if part.startswith(b"[") else None
+        if found is None:
+            return False
+        text = safe(found[2].decode("utf-8", "replace"))
+        number = _float(text)
+        self._values[safe(found[1].decode(), 60)] = text if number is None else number
+        return True
+
+    def _complete(self, step: int | None) -> None:
+        """Have the sample wait for further values."""
+        prompt, response, truth, score = (
+            self._text(name) for name in ("prompt", "response", "ground_truth", "score")
+        )
+        has_response = "response" in self._fields
+        self.leave()
+        if not has_response:
+            self._values = {}
+            return
+        self._waiting = Sample(
+            self._step(step),
+            prompt,
+            response,
+            _float(score),
+            truth or None,
+            validation=self._validating,
+        )
+
+    def _step(self, step: int | None) -> int | None:
+        """Return the step of a sample: a validation before training is of the step from which the
+        run goes on.
+        """
+        if self._validating and self._resumed is not None:
+            return self._resumed
+        if step is None:
+            return 0 if self._validating else None
+        return step + 1
+
+    def _text(self, field: str) -> str:
+        return safe(
+            b"\n".join(self._fields.get(field, ())).decode("utf-8", "replace"), LONGEST_TEXT
+        )
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return {"True": 1.0, "False": 0.0}.get(text.strip())

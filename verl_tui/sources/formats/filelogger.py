@@ -1,0 +1,64 @@
+"""verl's FileLogger: one JSON object a step, `{"step": N, "data": {...}}` (verl/utils/tracking.py,
+v0.6 and later).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
+from verl_tui.sources.fields.lists import histograms, split
+from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.formats.lines import LineReader
+from verl_tui.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "verl file logger"
+rank = 6
+anchor = True
+
+_PLAIN = {int, float}
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the first object is a step with its data."""
+    first = first_object(head)
+    return first is not None and "step" in first and isinstance(first.get("data"), dict)
+
+
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(FileLoggerDecoder())
+
+
+class FileLoggerDecoder(JsonDecoder):
+    """Decodes the file logger's lines; keeps the schemas seen, since a run has only two or
+    three.
+    """
+
+    def __init__(self) -> None:
+        self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+        """Return the row of one object."""
+        step, data = integer(record.get("step")), record.get("data")
+        if step is None or not isinstance(data, dict):
+            raise ValueError('no "step" with "data"')
+        keys, values = tuple(data), tuple(data.values())
+        known = self._schemas.get(keys)
+        if known is not None and set(map(type, values)) <= _PLAIN:
+            return (Row(step, known, values),)
+        parts = split(flatten(data))
+        kept = {safe(key): value for key, value in parts.numbers().items()}
+        if len(kept) == len(data) == len(parts.rest):
+            self._schemas[keys] = tuple(kept)
+        return (
+            Row(step, tuple(kept), tuple(kept.values())),
+            *histograms(parts.found, step),
+            *parts.flaws,
+        )

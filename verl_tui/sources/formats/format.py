@@ -1,0 +1,126 @@
+"""What a log format is: a name, a look at the first bytes, and a reader of all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.row_batcher import Row
+
+
+class Reader(Protocol):
+    """Turns the bytes of one file into records, the same however they are cut. Raises for no bytes
+    whatever.
+    """
+
+    @property
+    def note(self) -> str | None:
+        """One sentence on how its figures came about that people should know, None where nothing is
+        to be said.
+        """
+        ...
+
+    def feed(self, data: bytes) -> Sequence[Record]:
+        """Return the records that these next bytes complete; what is not complete waits for
+        more.
+        """
+        ...
+
+    def finish(self) -> Sequence[Record]:
+        """Return what only waits for its end, where it is whole without one: nobody may look at
+        this file again.
+        """
+        ...
+
+    def restart(self, reason: str) -> Sequence[Record]:
+        """Forget everything: the file starts anew. Return what is to be told of that, mostly a
+        `Restart`.
+        """
+        ...
+
+
+class Decoder(Protocol):
+    """Turns the lines of one file into records; remembers what lines before have said."""
+
+    @property
+    def note(self) -> str | None:
+        """As of a `Reader`."""
+        ...
+
+    def decode(self, line: bytes, number: int) -> Iterable[Row | Record]:
+        """Return the records of one complete line.
+
+        Args:
+            line: The line without its end; any bytes.
+            number: Its number in the file, from 1.
+        """
+        ...
+
+    def last(self, line: bytes, number: int) -> Iterable[Row | Record] | None:
+        """Return the records of a last line that has no end, None where only its end would tell
+        what it says.
+        """
+        ...
+
+    def restart(self) -> Iterable[Row | Record]:
+        """Forget everything: the file starts anew. Return what is to be told instead of a new
+        segment, if anything.
+        """
+        ...
+
+
+@runtime_checkable
+class PatientDecoder(Decoder, Protocol):
+    """A decoder of which some records wait for later lines, and which need not wait for the ends of
+    all lines.
+    """
+
+    @property
+    def program(self) -> str | None:
+        """What wrote the file, where the format is that of several programs."""
+        ...
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Where the engines can be asked that it names."""
+        ...
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The ids of the runs at W&B that it says it reports to, in their order."""
+        ...
+
+    def early(self, line: bytes) -> int:
+        """Return how many bytes of a line that has no end yet mean the same whatever follows."""
+        ...
+
+    def held(self) -> Iterable[Row | Record]:
+        """Return the records that only wait for lines that may never come."""
+        ...
+
+
+class Format(Protocol):
+    """One way of writing a log: one module in this folder, one line in
+    `verl_tui.sources.FORMATS`.
+    """
+
+    name: str
+    """As shown to the user, e.g. `verl console`."""
+    rank: int
+    """Trust, 0..15: see `verl_tui.records.SourceStatus.rank`."""
+    anchor: bool
+    """Whether a file of this format is a run by itself; samples and settings only belong to one."""
+
+    def matches(self, path: Path, head: bytes) -> bool:
+        """Tell from its path and first bytes whether a file is of this format."""
+        ...
+
+    def reader(self, path: Path) -> Reader:
+        """Return a fresh reader for a file of this format; of lines, a
+        `verl_tui.sources.formats.lines.LineReader`.
+        """
+        ...

@@ -1,0 +1,116 @@
+"""Cuts the bytes of a text file into lines, has them decoded and gathers what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.fields.row_batcher import Gather, joined
+from verl_tui.sources.formats.format import PatientDecoder
+
+if TYPE_CHECKING:
+    from verl_tui.sources.formats.format import Decoder
+
+LONGEST_LINE = 32 * 2**20
+"""Bytes after which a line without an end is given up: no format writes such, a broken file
+might.
+"""
+
+
+class LineReader:
+    """Reads a text file line by line; half a line waits for its end."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self._patient = decoder if isinstance(decoder, PatientDecoder) else None
+        self._gather = Gather()
+        self._line = 0
+        """Complete lines so far."""
+        self._partial: list[bytes] = []
+        self._partial_size = 0
+        self._skipping = False
+        """Whether the line that is being read has been given up."""
+
+    @property
+    def note(self) -> str | None:
+        """Return the decoder's note, and what is to be said of replaced records."""
+        return joined(self._decoder.note, self._gather.note)
+
+    @property
+    def program(self) -> str | None:
+        """What wrote the file, where its format is that of several programs."""
+        return self._patient.program if self._patient is not None else None
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Where the engines can be asked that it names."""
+        return self._patient.engines if self._patient is not None else ()
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The ids of the runs at W&B that it says it reports to, in their order."""
+        return self._patient.reported if self._patient is not None else ()
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records of the lines that these bytes complete."""
+        first = self._line + 1
+        *lines, rest = data.split(b"\n")
+        if lines:
+            self._partial.append(lines[0])
+            lines[0] = b"".join(self._partial)
+            self._drop_partial()
+            self._line += len(lines)
+            if self._skipping:
+                self._skipping = False
+                del lines[0]
+                first += 1
+        decode, add = self._decoder.decode, self._gather.add
+        for number, line in enumerate(lines, first):
+            add(decode(line, number))
+        if rest and not self._skipping:
+            self._keep(rest)
+            if self._patient is not None and b"]" in rest:
+                self._decode_early(self._patient)
+        return self._gather.take()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return the records of a last line without an end, where it is complete by itself."""
+        partial = b"".join(self._partial)
+        records = self._decoder.last(partial, self._line + 1) if partial.strip() else None
+        if records is not None:
+            # Its content has been taken as it stood, only what comes after it counts.
+            self._drop_partial()
+            self._gather.add(records)
+        if self._patient is not None:
+            self._gather.add(self._patient.held())
+        return self._gather.take()
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew; return what is to be told of that."""
+        self._line = 0
+        self._drop_partial()
+        self._skipping = False
+        self._gather.add(self._decoder.restart() or (Restart(reason),))
+        return self._gather.take()
+
+    def _decode_early(self, decoder: PatientDecoder) -> None:
+        """Take as much of a line without an end as is certain: a bar may be the last thing on it
+        for hours.
+        """
+        line = b"".join(self._partial)
+        if sure := decoder.early(line):
+            self._gather.add(decoder.decode(line[:sure], self._line + 1))
+            self._partial, self._partial_size = [line[sure:]], len(line) - sure
+
+    def _keep(self, rest: bytes) -> None:
+        self._partial.append(rest)
+        self._partial_size += len(rest)
+        if self._partial_size > LONGEST_LINE:
+            self._skipping = True
+            self._drop_partial()
+            self._gather.add(
+                (Unreadable(self._line + 1, f"no line end within {LONGEST_LINE >> 20} MiB", ""),)
+            )
+
+    def _drop_partial(self) -> None:
+        self._partial, self._partial_size = [], 0

@@ -1,0 +1,129 @@
+"""TRL's `completions/completions_00010.parquet`: the samples of one step in a file, for which
+pyarrow is needed.
+
+`log_completions` writes the columns `step, prompt, completion`, one a reward function, and
+`advantage` (trl/trainer/grpo_trainer.py). A Parquet file is complete when its last four bytes are
+`PAR1`.
+
+How directories of them are read says `verl_tui.sources.folders.completion_tables`.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Restart, Unreadable
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.formats.completions import samples_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "TRL completions"
+rank = 7  # the figures of all samples go before those of the few that trainers show
+anchor = False
+
+LARGEST = 256 * 2**20
+"""Bytes; a larger file holds no samples of one step."""
+MISSING = "needs pyarrow to be read: pip install 'verl-tui[parquet]'"
+_NAME = re.compile(r"completions_(\d{1,15})\.parquet")
+_MAGIC = b"PAR1"
+_NOT_WHOLE = "not complete: still being written, or cut off"
+
+
+def table_step(name: str) -> int | None:
+    """Return the step in the name of a table of completions, None if it is none."""
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file is called as TRL calls it and begins as Parquet does; data sets are left
+    alone.
+    """
+    return table_step(path.name) is not None and _MAGIC.startswith(head[:4])
+
+
+def reader(path: Path) -> ParquetReader:
+    """Return a reader for one file."""
+    return ParquetReader(path)
+
+
+def is_readable() -> bool:
+    """Tell whether there is a library that reads Parquet."""
+    try:
+        return find_spec("pyarrow") is not None
+    except ValueError:
+        return False
+
+
+class ParquetReader:
+    """Waits for the whole file, since what is in it stands at its end."""
+
+    def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
+        """Begin with nothing.
+
+        Args:
+            path: The file, whose name holds the step.
+            rewards: Adds up the rewards of each sample.
+        """
+        self._step = table_step(path.name)
+        self._rewards = rewards or RewardSum(path=path)
+        self._data = bytearray()
+        self._done = False
+        """Whether the file has been read or given up."""
+        self._missing = False
+        self._damage: str | None = None
+        """Why bytes that end as a whole file does could not be read."""
+
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were added, or what is missing to read the file."""
+        return MISSING if self._missing else self._rewards.note
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the samples, once the file is whole."""
+        if self._done or not data:
+            return ()
+        self._data += data
+        self._damage = None
+        if len(self._data) > LARGEST:
+            self._data.clear()
+            self._done = True
+            return (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
+        if len(self._data) <= 2 * len(_MAGIC) or not self._data.endswith(_MAGIC):
+            return ()
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            self._missing = self._done = True
+            self._data.clear()
+            return ()
+        try:
+            columns = pq.read_table(pa.BufferReader(bytes(self._data))).to_pydict()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            self._damage = f"damaged: {one_line(str(error), 120)}"
+            return ()  # these bytes stand within, too
+        self._data.clear()
+        self._done = True
+        return tuple(samples_of(columns, self._rewards, self._step))
+
+    def finish(self) -> tuple[Record, ...]:
+        """Tell that a file is not whole where nobody may look again."""
+        if self._done or not self._data:
+            return ()
+        begin = one_line(self._data[:4].decode("latin-1"))
+        return (Unreadable(1, self._damage or _NOT_WHOLE, begin),)
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew."""
+        self._data.clear()
+        self._done = self._missing = False
+        self._damage = None
+        return (Restart(reason, self._step),)

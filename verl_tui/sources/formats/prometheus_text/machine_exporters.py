@@ -1,0 +1,190 @@
+"""What exporters of machines say, under keys like those of W&B's system figures.
+
+Names and units: DCGM's `default-counters.csv` (memory in MiB), Ray's `reporter_agent.py` (memory in
+MiB, though its text says bytes), MindCluster's "Prometheus Metrics" for Ascend's npu-exporter
+(memory in MB, power in W), and node_exporter. Keys are as W&B's for several nodes, but of the
+cluster: `cluster/gpu.3.gpu/l:node-07`, since nobody says which machines a run uses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui import prometheus_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_MIB = 2.0**20
+_MOST = 1e15
+"""DCGM writes 2^63 and a little less for what a board does not tell (`DCGM_INT64_BLANK`)."""
+
+_DCGM, _NPU, _RAY, _OWN = range(4)
+"""Of several exporters the first one tells of the devices: they name the same nodes differently."""
+
+
+class _Figure(NamedTuple):
+    rank: int
+    field: str
+    factor: float = 1.0
+
+
+_DEVICES: Mapping[str, _Figure] = {
+    "DCGM_FI_DEV_GPU_UTIL": _Figure(_DCGM, "gpu"),
+    "DCGM_FI_DEV_FB_USED": _Figure(_DCGM, "memoryAllocatedBytes", _MIB),
+    "DCGM_FI_DEV_FB_FREE": _Figure(_DCGM, "free", _MIB),
+    "DCGM_FI_DEV_GPU_TEMP": _Figure(_DCGM, "temp"),
+    "DCGM_FI_DEV_POWER_USAGE": _Figure(_DCGM, "powerWatts"),
+    "DCGM_FI_DEV_XID_ERRORS": _Figure(_DCGM, "xid"),
+    "npu_chip_info_utilization": _Figure(_NPU, "gpu"),
+    "npu_chip_info_hbm_used_memory": _Figure(_NPU, "memoryAllocatedBytes", _MIB),
+    "npu_chip_info_hbm_total_memory": _Figure(_NPU, "total", _MIB),
+    "npu_chip_info_temperature": _Figure(_NPU, "temp"),
+    "npu_chip_info_power": _Figure(_NPU, "powerWatts"),
+    "ray_node_gpus_utilization": _Figure(_RAY, "gpu"),
+    "ray_node_gram_used": _Figure(_RAY, "memoryAllocatedBytes", _MIB),
+    "ray_node_gram_available": _Figure(_RAY, "free", _MIB),
+    "ray_node_gpu_temperature_celsius": _Figure(_RAY, "temp"),
+    "ray_node_gpu_power_milliwatts": _Figure(_RAY, "powerWatts", 1e-3),
+    prometheus_names.GPU_MEMORY: _Figure(_OWN, "memoryAllocatedBytes"),
+}
+DEVICES = tuple(_DEVICES)
+"""Names of figures of devices."""
+_INDEX = ("gpu", "GpuIndex", "id", "device", "minor_number")
+"""Labels that number a device; npu-exporter's is `id`, verl's tutorials' `device`."""
+_NODE = ("Hostname", "node", "nodename", "kubernetes_node", "host", "hostname", "ip", "instance")
+_NUMBER = re.compile(r"(?:(?:cuda|gpu|npu|nvidia|device)[:_-]?)?(\d{1,4})", re.IGNORECASE)
+
+HOSTS = (
+    *("node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes"),
+    *("ray_node_cpu_utilization", "ray_node_mem_used", "ray_node_mem_total"),
+)
+"""Names of figures of hosts."""
+_CLUSTER = "cluster"
+_CPU, _MEMORY = f"{_CLUSTER}/cpu", f"{_CLUSTER}/memory_percent"
+
+
+def node_of(labels: Mapping[str, str]) -> str:
+    """Return the name of the host that a sample is of, without its port; empty where no label
+    tells.
+    """
+    name = next((labels[label] for label in _NODE if labels.get(label)), "")
+    head, _, port = name.rpartition(":")
+    return head if head and port.isdecimal() and not head.endswith(":") else name
+
+
+def device_figures(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> dict[str, float]:
+    """Return the figures of devices by key.
+
+    Args:
+        samples: Name, labels and value of each.
+    """
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    best = len(_DEVICES)
+    for name, labels, value in samples:
+        figure = _DEVICES.get(name)
+        index = _index(labels) if figure is not None else None
+        if figure is None or index is None or not abs(value) < _MOST or figure.rank > best:
+            continue
+        if figure.rank < best:
+            best = figure.rank
+            found.clear()
+        node = node_of(labels)
+        found.setdefault((node, index), {})[figure.field] = value * figure.factor
+    several = len({node for node, _ in found}) > 1 or best != _OWN
+    whose = "system" if best == _OWN else _CLUSTER
+    return {
+        f"{whose}/gpu.{index}.{field}" + (f"/l:{node}" if node and several else ""): value
+        for (node, index), fields in sorted(found.items())
+        for field, value in _complete(fields)
+    }
+
+
+def _index(labels: Mapping[str, str]) -> str | None:
+    """Return the number of a device; of a part of one (MIG) none, since its figures are not the
+    board's.
+    """
+    if labels.get("GPU_I_ID"):
+        return None
+    found = next(
+        (_NUMBER.fullmatch(labels[label].strip()) for label in _INDEX if labels.get(label)), None
+    )
+    return str(int(found[1])) if found is not None else None
+
+
+def _complete(fields: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Yield a device's figures, with its share of memory in place of what is free."""
+    free, total, used = fields.get("free"), fields.get("total"), fields.get("memoryAllocatedBytes")
+    for field, value in fields.items():
+        if field not in ("free", "total"):
+            yield field, value
+    whole = (
+        total
+        if total is not None
+        else used + free
+        if used is not None and free is not None
+        else None
+    )
+    if used is not None and whole is not None and whole > 0:
+        yield "memoryAllocated", 100.0 * used / whole
+
+
+class HostFigures:
+    """Figures of hosts; remembers the seconds of their processors from one scrape to the next."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, tuple[float, float]] = {}
+        """By node: seconds without work and in all."""
+
+    def take(self, samples: Iterable[tuple[str, Mapping[str, str], float]]) -> dict[str, float]:
+        """Return figures by key.
+
+        Args:
+            samples: Name, labels and value of each.
+        """
+        seconds: dict[str, tuple[float, float]] = {}
+        amounts: dict[tuple[str, str], float] = {}
+        for name, labels, value in samples:
+            node = node_of(labels)
+            if name == "node_cpu_seconds_total":
+                idle, whole = seconds.get(node, (0.0, 0.0))
+                waits = labels.get("mode") in ("idle", "iowait")
+                seconds[node] = (idle + value if waits else idle, whole + value)
+            elif name in HOSTS:
+                amounts[node, name] = value
+        out = dict(self._loads(seconds))
+        for node in sorted({node for node, _ in amounts}):
+            out |= _of_host(
+                node, {name: value for (of, name), value in amounts.items() if of == node}, out
+            )
+        return out
+
+    def _loads(self, seconds: Mapping[str, tuple[float, float]]) -> Iterator[tuple[str, float]]:
+        before, self._seconds = self._seconds, {**self._seconds, **seconds}
+        for node, (idle, whole) in sorted(seconds.items()):
+            idle_before, whole_before = before.get(node, (0.0, 0.0))
+            if node in before and whole > whole_before and idle >= idle_before:
+                yield _on(_CPU, node), 100.0 * (1.0 - (idle - idle_before) / (whole - whole_before))
+
+
+def _of_host(
+    node: str, amounts: Mapping[str, float], known: Mapping[str, float]
+) -> dict[str, float]:
+    out: dict[str, float] = {}
+    total, free = (
+        amounts.get("node_memory_MemTotal_bytes"),
+        amounts.get("node_memory_MemAvailable_bytes"),
+    )
+    if total is None or free is None:
+        total, used = amounts.get("ray_node_mem_total"), amounts.get("ray_node_mem_used")
+        free = total - used if total is not None and used is not None else None
+    if total and free is not None:
+        out[_on(_MEMORY, node)] = 100.0 * (1.0 - free / total)
+    if "ray_node_cpu_utilization" in amounts and _on(_CPU, node) not in known:
+        out[_on(_CPU, node)] = amounts["ray_node_cpu_utilization"]
+    return out
+
+
+def _on(key: str, node: str) -> str:
+    return f"{key}/l:{node}" if node else key

@@ -1,0 +1,310 @@
+"""Prometheus's text format and OpenMetrics: what a `/metrics` page says, and files that such a page
+was saved in.
+
+https://prometheus.io/docs/instrumenting/exposition_formats and
+https://prometheus.io/docs/specs/om/open_metrics_spec. The lines are read by prometheus-client; one
+that it does not understand costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import Unreadable
+from verl_tui.sources.fields.row_batcher import Gather, joined
+from verl_tui.sources.files.paths import is_file
+from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
+from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, spelled
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "Prometheus metrics"
+rank = 1  # the newest value that somebody came by to see: any log of the run knows more
+anchor = True
+
+MISSING = "needs prometheus-client to be read: pip install 'verl-tui[prometheus]'"
+LARGEST = 32 * 2**20
+"""Bytes of a page; Prometheus itself takes what is given, exporters of large clusters write some
+MB.
+"""
+NOBODYS = "-"
+"""Stands for what a page of several runs says of none."""
+_MOST_TOLD = 100
+"""Lines of a page that are told one by one where they cannot be read."""
+_TYPE = re.compile(
+    rb"# TYPE [A-Za-z_:][\w:.]{0,300} (?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?"
+)
+_SAMPLE = re.compile(
+    rb"[A-Za-z_:][\w:]{0,300}(?:\{[^\n]{0,4000}\})?[ \t]+[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf)"
+    rb"(?:[ \t]+[-\d.]+)?\s*"
+)
+_TYPED = re.compile(r"#[ \t]+TYPE[ \t]+(\S{1,400})[ \t]+(\w{1,20})")
+_PLAIN = re.compile(
+    r'([A-Za-z_:][A-Za-z0-9_:]*)(?:\{((?:(?!__)[A-Za-z_][A-Za-z0-9_]*="[^"\\{}#]*"(?:,|(?=\})))*)\})?'
+    r"[ \t]+([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|NaN|Inf))[ \t]*"
+)
+_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="([^"]*)"')
+_EXEMPLAR = re.compile(r" # \{[^\n]*$")
+_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
+
+
+class Page(NamedTuple):
+    """What a page says."""
+
+    scrapes: Sequence[Scrape]
+    """Mostly one; more where pages were saved one behind the other."""
+    flaws: Sequence[Unreadable]
+    """Lines that nobody understands."""
+
+
+def is_readable() -> bool:
+    """Tell whether there is a library that reads the format."""
+    try:
+        return find_spec("prometheus_client") is not None
+    except ValueError:
+        return False
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file begins as a page of metrics: the type of a metric, and one of its
+    samples.
+    """
+    lines = [line for line in head.split(b"\n", 60)[:60] if line.strip()]
+    if not lines or not lines[0].startswith(b"#"):
+        return (
+            path.suffix.lower() == ".prom"
+            and bool(lines)
+            and _SAMPLE.fullmatch(lines[0]) is not None
+        )
+    others = [line for line in lines if not line.startswith(b"#")]
+    typed = any(_TYPE.fullmatch(line) for line in lines)
+    return typed and (not others or _SAMPLE.match(others[0]) is not None)
+
+
+def read_page(data: bytes) -> Page:
+    """Return what the bytes of a page say; raises nothing, whatever they are.
+
+    Raises:
+        ImportError: prometheus-client is not installed.
+    """
+    from prometheus_client.parser import text_string_to_metric_families
+
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    seconds = text.rstrip().endswith(
+        "# EOF"
+    )  # OpenMetrics: seconds where the text format has milliseconds
+    kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
+    samples: list[Sample] = []
+    flaws: deque[Unreadable] = deque(maxlen=_MOST_TOLD)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            samples += _plain(line) or _odd(
+                text_string_to_metric_families(_EXEMPLAR.sub("", line) + "\n"), seconds
+            )
+        except (
+            ValueError,
+            IndexError,
+            KeyError,
+            AttributeError,
+            OverflowError,
+            TypeError,
+        ) as error:
+            flaws.append(
+                Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80))
+            )
+    return Page([Scrape(tuple(part), kinds) for part in _apart(samples)], tuple(flaws))
+
+
+def _apart(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """Yield pages that were saved one behind the other apart: one has no series twice."""
+    page: list[Sample] = []
+    seen: set[object] = set()
+    for sample in samples:
+        if sample.series in seen:
+            yield page
+            page, seen = [], set()
+        seen.add(sample.series)
+        page.append(sample)
+    if page:
+        yield page
+
+
+def _plain(line: str) -> list[Sample]:
+    """Return the sample of a line without escapes, times and exemplars: nearly all are such.
+    Nothing of any other.
+
+    prometheus-client looks at every character by itself, and takes ten times as long.
+    """
+    found = _PLAIN.fullmatch(line)
+    if found is None:
+        return []
+    labels = _LABEL.findall(found[2] or "")
+    if len({name for name, _ in labels}) < len(labels):
+        return []
+    shown = sorted((_shown(name), _shown(value)) for name, value in labels)
+    return [Sample(spelled(_shown(found[1])), tuple(shown), float(found[3]))]
+
+
+def _odd(families: Iterable[object], seconds: bool) -> Iterator[Sample]:
+    """Yield the samples that prometheus-client reads."""
+    for family in families:
+        for sample in family.samples:  # type: ignore[attr-defined]
+            time = (
+                None
+                if sample.timestamp is None
+                else float(sample.timestamp) * (1000.0 if seconds else 1.0)
+            )
+            labels = tuple(
+                sorted((_shown(name), _shown(value)) for name, value in sample.labels.items())
+            )
+            yield Sample(spelled(_shown(sample.name)), labels, float(sample.value), time)
+
+
+@lru_cache(maxsize=16_384)
+def _shown(text: str) -> str:
+    return one_line(text, 300)
+
+
+def place_of(path: Path) -> tuple[Path, str | None]:
+    """Return the file in which a run lies, and the part of its page; the path itself where it names
+    no part.
+    """
+    above = path.parent
+    return (above, path.name) if above.name and is_file(above) else (path, None)
+
+
+@lru_cache(maxsize=2)
+def parts_of(data: bytes) -> tuple[Sequence[Mapping[str, Scrape]], Sequence[Unreadable]]:
+    """Return what a page says by the part: of each run, and of none; and the lines that nobody
+    understands.
+
+    All runs of a page are read from the same bytes, so that they are gone through once.
+
+    Args:
+        data: The page, or some that were saved one behind the other.
+
+    Raises:
+        ImportError: prometheus-client is not installed.
+    """
+    page = read_page(data)
+    return [_parts(scrape) for scrape in page.scrapes], page.flaws
+
+
+def _parts(scrape: Scrape) -> dict[str, Scrape]:
+    found = runs_in(scrape)
+    shared = found.pop(("", ""), None)
+    if len(found) < 2:
+        return {_part(*run, found): scrape for run in found} or {NOBODYS: scrape}
+    parts = {_part(*run, found): part for run, part in found.items()}
+    return parts if shared is None else {**parts, NOBODYS: shared}
+
+
+def _part(run: str, project: str, found: Iterable[tuple[str, str]]) -> str:
+    """Return the name of a run's part: with its project where another one has its name."""
+    alone = sum(run == other for other, _ in found) == 1
+    name = (run if alone or not project else f"{project}/{run}").translate(_ESCAPED)
+    return (
+        name
+        if name.strip(".") not in ("", NOBODYS)
+        else "".join(f"%{ord(sign):02X}" for sign in name)
+    )
+
+
+def reader(path: Path) -> PageReader:
+    """Return a reader for one file."""
+    return PageReader(path)
+
+
+class PageReader:
+    """Waits for the whole page; each page that takes the place of the one before is one more
+    scrape.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._part = place_of(path)
+        self._data = bytearray()
+        self._lines = 0
+        """Lines of the pages before."""
+        self._others = 0
+        """Runs besides the one shown, where nothing tells which is meant."""
+        self._scrapes = Scrapes(totals=True)
+        self._rows = ScrapedRows()
+        self._gather = Gather()
+        self._missing = self._too_large = False
+
+    @property
+    def note(self) -> str | None:
+        """Return what a page cannot tell, or what is missing to read it."""
+        others = (
+            f"tells of {self._others + 1} runs, of which the first is shown"
+            if self._others > 0
+            else None
+        )
+        return MISSING if self._missing else joined(self._scrapes.note, others)
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Take bytes; only their end tells that the page is whole."""
+        self._data += data
+        if len(self._data) > LARGEST:
+            self._data.clear()
+            told, self._too_large = self._too_large, True
+            return () if told else (Unreadable(1, f"larger than {LARGEST >> 20} MiB", ""),)
+        return ()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return what the page says: whether it is whole only its end tells."""
+        if not self._data or self._missing or self._too_large:
+            return ()
+        data = bytes(self._data)
+        self._data.clear()
+        try:
+            pages, flaws = parts_of(data)
+        except ImportError:
+            self._missing = True
+            return (Unreadable(1, MISSING, ""),)
+        before, self._lines = self._lines, self._lines + data.count(b"\n")
+        time = self._time() if len(pages) == 1 else None
+        for parts in pages:
+            if (scrape := self._own(parts)) is not None:
+                figures = self._scrapes.take({"": scrape}, {"": time} if time is not None else {})
+                self._gather.add(self._rows.take(figures, time))
+        told = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws]
+        return (*told, *self._gather.take())
+
+    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+        """Take what follows for a further page: node_exporter's textfiles are replaced as a
+        whole.
+        """
+        self._data.clear()
+        self._lines, self._too_large = 0, False
+        return ()
+
+    def _own(self, parts: Mapping[str, Scrape]) -> Scrape | None:
+        """Return what a page says of the run meant; where nothing tells which, of the first, and of
+        none.
+        """
+        if self._part is not None:
+            return parts.get(self._part)
+        self._others = len(parts.keys() - {NOBODYS}) - 1
+        wanted = dict.fromkeys((*list(parts)[:1], NOBODYS))
+        shown = [parts[part] for part in wanted if part in parts]
+        samples = tuple(chain.from_iterable(one.samples for one in shown))
+        return Scrape(samples, shown[0].kinds) if shown else None
+
+    def _time(self) -> float | None:
+        try:
+            return self._path.stat().st_mtime
+        except (OSError, ValueError):
+            return None

@@ -1,0 +1,144 @@
+"""From figures of moments to rows of steps.
+
+A page says what holds now, and goes on saying it: how a step came out is what holds last before the
+next one. What is measured by the clock is averaged over the step in which it was measured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui import prometheus_names
+from verl_tui.metrics import describe
+from verl_tui.records import Progress
+from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.prometheus_text.scrapes import Figures, Sample
+
+_TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
+"""Metrics besides those of validations that a trainer logs now and then: in between, pages hold the
+last value.
+"""
+
+
+Held = tuple[float, float | None]
+"""A value, and the step of the validation that it is of, see `held`."""
+
+
+class ScrapedRows:
+    """Makes rows of the figures of one run, in the order of time."""
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._since: float | None = None
+        """When its step was seen first."""
+        self._total: int | None = None
+        self._said: tuple[object, ...] = ()
+        """What the last row of metrics said: a page says it again and again."""
+        self._held: dict[str, Held] = {}
+        """What was said last of what is logged now and then."""
+        self._number = 0
+
+    @property
+    def stepless(self) -> bool:
+        """Whether nothing has told a step so far."""
+        return self._step is None
+
+    def take(self, figures: Figures, time: float | None) -> Iterator[Row | Record]:
+        """Yield what a moment says.
+
+        Args:
+            figures: Of one run.
+            time: Of the moment, in seconds since the epoch.
+        """
+        if figures.total is not None and figures.total != self._total:
+            self._total = figures.total
+            yield Progress(total=figures.total)
+        if figures.step is not None and figures.step != self._step:
+            if self._step is not None and figures.step < self._step:
+                self._held.clear()
+            self._step, self._since = figures.step, time
+        number, self._number = self._number, self._number + 1
+        stated = self._step is not None
+        step = self._step if self._step is not None else number
+        metrics = self._logged(figures)
+        reached = figures.stepped or self._since if stated else time
+        said = (step, reached, *metrics, *map(repr, metrics.values()))
+        if metrics and said != self._said:
+            self._said = said
+            yield Row(
+                step,
+                tuple(metrics),
+                tuple(metrics.values()),
+                reached,
+                progress=stated,
+                reckoned=not stated,
+            )
+        if figures.readings:
+            keys, values = tuple(figures.readings), tuple(figures.readings.values())
+            yield Row(step, keys, values, time, mean=True, progress=False, reckoned=not stated)
+
+    def _logged(self, figures: Figures) -> dict[str, float]:
+        """Return metrics without the values of validations long past."""
+        out = {}
+        for key, value in figures.metrics.items():
+            if is_now_and_then(key):
+                said = held(key, value, figures.validated)
+                if self._held.get(key) == said:
+                    continue
+                self._held[key] = said
+            out[key] = value
+        return out
+
+
+def is_now_and_then(key: str) -> bool:
+    """Tell whether a metric is logged with some steps only."""
+    return key == _SAVING or _is_validated(key)
+
+
+def held(key: str, value: float, validated: float | None) -> Held:
+    """Return what tells one value of what is logged now and then from the next.
+
+    Args:
+        key: Of the metric.
+        value: Which pages hold on to.
+        validated: The step of the newest validation, None where nothing tells: then two that came
+            out alike are one.
+    """
+    return value, validated if _is_validated(key) else None
+
+
+def _is_validated(key: str) -> bool:
+    return key == _TESTING or describe(key).group == "validation"
+
+
+def run_of(labels: Mapping[str, str]) -> tuple[str, str]:
+    """Return the run and the project that labels name: our exporter's `run`, RL-Insight's
+    `experiment_name`.
+    """
+    run = labels.get("run") or labels.get("experiment_name") or ""
+    return one_line(run, 120), one_line(labels.get("project", ""), 120)
+
+
+def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
+    """Return what a page says of each run, by run and project; under empty names what it says of
+    none.
+
+    What its names stand for it says once for all runs.
+    """
+    parts: dict[tuple[str, str], list[Sample]] = {}
+    keys = []
+    for sample in scrape.samples:
+        if sample.name == prometheus_names.INFO:
+            keys.append(sample)
+        else:
+            parts.setdefault(run_of(dict(sample.labels)), []).append(sample)
+    for samples in parts.values():
+        samples.extend(keys)
+    return {run: Scrape(tuple(samples), scrape.kinds) for run, samples in parts.items()}

@@ -1,0 +1,446 @@
+"""From scrapes of one run's workers to figures: counters as rates, histograms as quantiles, gauges
+as they stand.
+
+A series is a name with labels. Labels that say who tells (the engine, the replica, the process) do
+not tell metrics apart: counts of all of them are added, levels averaged. Labels that say of what
+stay in the key, behind a `/`. Which is which goes by their names, a heuristic.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui import prometheus_names
+from verl_tui.metrics import slashed
+from verl_tui.prometheus_names import named
+from verl_tui.sources.formats.prometheus_text.machine_exporters import (
+    DEVICES,
+    HOSTS,
+    HostFigures,
+    device_figures,
+)
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class Sample(NamedTuple):
+    """One line of a page."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    time: float | None = None
+    """Seconds since the epoch, where the line states it."""
+
+    @property
+    def series(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """What it is a sample of."""
+        return self.name, self.labels
+
+
+class Scrape(NamedTuple):
+    """What one process said of itself at one moment."""
+
+    samples: Sequence[Sample]
+    kinds: Mapping[str, str]
+    """Metric -> its type, as far as the page says."""
+
+
+class Figures(NamedTuple):
+    """What one moment comes to."""
+
+    step: int | None
+    """None where nothing tells."""
+    total: int | None
+    """Steps of the whole run, None where nothing tells."""
+    stepped: float | None
+    """When the step was reached, as the page states it."""
+    metrics: Mapping[str, float]
+    """What training says of its step."""
+    readings: Mapping[str, float]
+    """What is measured by the clock: engines, queues, machines, and all rates and quantiles."""
+    validated: float | None = None
+    """The step of the newest validation, as our exporter says it."""
+
+
+STEPS = re.compile(
+    r"(?!.*(?:total|max|num|per|planned)_(?:train|global|optim))(?:.+[_:])?(?:train(?:ing|er)?_(?:global_)?|global_|optimi[sz]er_)steps?(?:_total)?"
+)
+"""Names of counts of steps: verl's tutorials and RL-Insight's `…training_global_step` among
+them.
+"""
+_NO_METRIC = re.compile(
+    r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
+    r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
+)
+"""What processes say of themselves, and what our own exporter says of runs besides their
+metrics.
+"""
+_WHO = frozenset({
+    "run", "project", "experiment_name", "experiment", "job", "instance", "namespace", "pod", "container", "endpoint",
+    "service", "node", "ip", "host", "hostname", "Hostname", "replica", "engine", "engine_index", "engine_type", "pid",
+    "rank", "dp_rank", "tp_rank", "pp_rank", "local_rank", "worker", "worker_id", "WorkerId", "model_name", "model",
+    "process_id", "SessionName", "Version", "NodeAddress", "IsHeadNode", "RayNodeType", "moe_ep_rank", "priority",
+    "partition_id", "component", "exported_job", "exported_instance", "device", "Component", "Pid"
+})  # fmt: skip
+_ADDED = re.compile(
+    r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count|_total|_tokens|_keys)"
+)
+"""Gauges that are amounts: those of several workers are added."""
+_KEPT_TOTALS = re.compile(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
+"""Counters of which the sum tells more than the rate."""
+_BY_CLOCK = re.compile(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
+"""What engines, queues and machines say: their figures go on whether training does or not."""
+_SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
+"""What our exporter says once more under the tutorials' names."""
+_PROGRESS = {
+    prometheus_names.LAST_STEP,
+    prometheus_names.LAST_VALIDATION,
+    prometheus_names.TOTAL_STEPS,
+}
+_MOST_PARTS = 32
+_MOST_KEYS = 2000
+_MOST_READINGS = 20_000
+"""A thousand nodes of eight devices have more figures than anybody looks at."""
+_QUANTILES = {"p50": 0.5, "p95": 0.95}
+
+_UNDERSCORED = re.compile(r"(vllm|sglang)_")
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+def spelled(name: str) -> str:
+    """Return the name that an engine gave a metric: in OpenMetrics prometheus-client writes `_` for
+    its `:`.
+    """
+    return (
+        _UNDERSCORED.sub(r"\1:", name, count=1) if name.startswith(("vllm_", "sglang_")) else name
+    )
+
+
+class Scrapes:
+    """Takes scrapes in their order, and remembers what counters were at."""
+
+    def __init__(self, *, totals: bool = False) -> None:
+        """Begin with nothing.
+
+        Args:
+            totals: Whether a counter is told by what it stands at as long as there is no rate: of a
+                page that was saved there never is one.
+        """
+        self._totals = totals
+        self._before: dict[tuple[str, str, _Labels], tuple[float, float | None]] = {}
+        """By worker and series: the last value of a counter, and its time."""
+        self._hosts = HostFigures()
+        self._left_out = 0
+        self._since_start = False
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of the figures."""
+        notes = []
+        if self._since_start:
+            notes.append("counters and quantiles are of all the time since the process began")
+        if self._left_out:
+            notes.append(
+                f"{self._left_out:,} metrics are left out: there are more than anybody looks at"
+            )
+        return "; ".join(notes) or None
+
+    def take(self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+        """Return what workers have said, at about one moment.
+
+        Args:
+            scrapes: By worker.
+            times: When each was asked, in seconds since the epoch; those that are not known are
+                left out.
+        """
+        told = _Told(self._before, totals=self._totals)
+        rest = []
+        for worker, scrape in scrapes.items():
+            for sample in scrape.samples:
+                if sample.name in _MACHINES:
+                    rest.append((sample.name, {**_at(worker), **dict(sample.labels)}, sample.value))
+                else:
+                    told.add(worker, sample, scrape.kinds, times.get(worker, sample.time))
+        metrics, readings = told.figures(_keys(scrapes.values()))
+        readings |= {**device_figures(rest), **self._hosts.take(rest)}
+        self._left_out = max(
+            self._left_out, len(metrics) - _MOST_KEYS, len(readings) - _MOST_READINGS
+        )
+        self._since_start = self._totals and told.whole
+        metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
+        return Figures(told.step, told.total, told.stepped, metrics, readings, told.validated)
+
+
+_MACHINES = frozenset((*DEVICES, *HOSTS))
+
+
+def place_of(worker: str) -> str:
+    """Return host and port of a worker, whose name is its address."""
+    return worker.partition("://")[2].partition("/")[0] or worker
+
+
+def _at(worker: str) -> dict[str, str]:
+    """Return the label that says where a worker is, for samples that do not say."""
+    return {"instance": place_of(worker)} if worker else {}
+
+
+def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
+    """Return the log's own keys of names, where our exporter says them."""
+    tables = (
+        dict(sample.labels)
+        for one in scrapes
+        for sample in one.samples
+        if sample.name == prometheus_names.INFO
+    )
+    return {labels.get("name", ""): labels.get("key", "") for labels in tables}
+
+
+def key_of(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
+    """Return the log's own key of a name in Prometheus, and what its value there is to be
+    multiplied with.
+
+    Args:
+        name: As a series has it.
+        keys: Names of which our exporter has said the key.
+    """
+    key = keys.get(name)
+    if key:
+        return key, 1.0 / named(key).factor
+    plain = name.removeprefix(prometheus_names.PREFIX)
+    own = slashed(plain)
+    return (own if own != plain else slashed(name)), 1.0
+
+
+def is_metric(name: str, *, known: bool) -> bool:
+    """Tell whether a gauge is a metric of training.
+
+    Args:
+        name: Of its series.
+        known: Whether our exporter says the log's own keys, beside which the tutorials' names say
+            nothing new.
+    """
+    if (
+        _NO_METRIC.fullmatch(name)
+        or name in _MACHINES
+        or name in _PROGRESS
+        or _BY_CLOCK.fullmatch(name)
+    ):
+        return False
+    return not (name.endswith(("_bucket", "_sum", "_count")) or (known and name in _SUMMARIES))
+
+
+class _Told:
+    """What one moment's samples say, while they are gone through."""
+
+    def __init__(
+        self, before: dict[tuple[str, str, _Labels], tuple[float, float | None]], *, totals: bool
+    ) -> None:
+        self.step: int | None = None
+        self.total: int | None = None
+        self.stepped: float | None = None
+        self.validated: float | None = None
+        self.whole = False
+        """Whether something was told that is of all the time since a process began."""
+        self._before = before
+        self._all = totals
+        self._levels: dict[tuple[str, str], list[float]] = defaultdict(list)
+        """By name and what it is of."""
+        self._rates: dict[tuple[str, str], float] = defaultdict(float)
+        self._totals: dict[tuple[str, str], float] = defaultdict(float)
+        self._buckets: dict[tuple[str, str], dict[float, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        self._quantiles: dict[str, list[float]] = defaultdict(list)
+        self._sums: dict[tuple[str, str], dict[str, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+
+    def add(
+        self, worker: str, sample: Sample, kinds: Mapping[str, str], time: float | None
+    ) -> None:
+        """Take a sample."""
+        name = sample.name
+        if self._progress(name, sample.value) or _NO_METRIC.fullmatch(name):
+            return
+        family, part = _family(name, kinds)
+        kind, what = kinds.get(family, ""), _what(sample.labels)
+        if part == "bucket" or (kind == "histogram" and part):
+            self._histogram(worker, sample, family, part, what)
+        elif kind == "summary":
+            self._summary(worker, sample, family, part, what)
+        elif kind == "counter" or (not kind and name.endswith("_total")):
+            self._counter(worker, sample, what, time)
+        else:
+            self._levels[name, what].append(sample.value)
+
+    def _progress(self, name: str, value: float) -> bool:
+        """Take what tells how far training is; tell whether it was that."""
+        if name == prometheus_names.LAST_STEP:
+            self.stepped = max(self.stepped or 0.0, value)
+            return True
+        if name == prometheus_names.LAST_VALIDATION:
+            self.validated = value
+            return True
+        planned = name == prometheus_names.TOTAL_STEPS
+        if not planned and STEPS.fullmatch(name) is None:
+            return False
+        if 0 <= value < 2**53:
+            self.step = self.step if planned else max(self.step or 0, int(value))
+            self.total = int(value) if planned else self.total
+        return True
+
+    def _summary(self, worker: str, sample: Sample, family: str, part: str, what: str) -> None:
+        if part:
+            self._sums[family, what][part] += self._grown(worker, sample, None)[0]
+            return
+        stated = dict(sample.labels).get("quantile", "")
+        name = next((name for name, share in _QUANTILES.items() if stated == str(share)), None)
+        if name is not None:
+            self._quantiles[_joined(slashed(family), what) + f"/{name}"].append(sample.value)
+
+    def _histogram(self, worker: str, sample: Sample, family: str, part: str, what: str) -> None:
+        grown, _ = self._grown(worker, sample, None)
+        if part != "bucket":
+            self._sums[family, what][part] += grown
+            return
+        try:
+            bound = float(dict(sample.labels).get("le", "nan"))
+        except ValueError:
+            return
+        if not math.isnan(bound):
+            self._buckets[family, what][bound] += grown
+
+    def _counter(self, worker: str, sample: Sample, what: str, time: float | None) -> None:
+        name = sample.name
+        grown, seconds = self._grown(worker, sample, time)
+        if seconds is not None:
+            self._rates[name.removesuffix("_total"), what] += grown / seconds
+        if (self._all and seconds is None) or _KEPT_TOTALS.fullmatch(name):
+            self._totals[name, what] += sample.value
+            self.whole = True
+
+    def _grown(self, worker: str, sample: Sample, time: float | None) -> tuple[float, float | None]:
+        """Return by how much a counter has grown since the scrape before, and in how many seconds
+        if that is known.
+
+        Where there was none before it is all; a process that began anew counts from 0.
+        """
+        series = (worker, *sample.series)
+        before = self._before.get(series)
+        self._before[series] = sample.value, time
+        if before is None:
+            self.whole = True
+            return sample.value, None
+        grown = sample.value - before[0] if sample.value >= before[0] else sample.value
+        seconds = time - before[1] if time is not None and before[1] is not None else 0.0
+        return grown, seconds if seconds > 0 else None
+
+    def figures(self, keys: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
+        """Return what training says of its step, and what is measured by the clock, by key.
+
+        Args:
+            keys: Names of which our exporter says the log's key.
+        """
+        metrics: dict[str, float] = {}
+        readings: dict[str, float] = {}
+        parts: dict[str, int] = defaultdict(int)
+        for (name, what), values in self._levels.items():
+            parts[name] += 1
+            if parts[name] > _MOST_PARTS or (keys and name in _SUMMARIES):
+                continue
+            own, factor = key_of(name, keys)
+            level = (
+                math.fsum(values)
+                if _ADDED.fullmatch(name) and not keys.get(name)
+                else _mean(values)
+            )
+            (readings if _BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = (
+                level * factor
+            )
+        readings |= self._counted(keys)
+        return metrics, readings
+
+    def _counted(self, keys: Mapping[str, str]) -> dict[str, float]:
+        """Return what comes of counters, histograms and summaries."""
+        out = {
+            _joined(f"{slashed(name)}_per_second", what): rate
+            for (name, what), rate in self._rates.items()
+        }
+        out |= {_joined(slashed(name), what): total for (name, what), total in self._totals.items()}
+        out |= {key: _mean(values) for key, values in self._quantiles.items()}
+        for (name, what), sums in self._sums.items():
+            if sums["count"] > 0 and not (keys and name in _SUMMARIES):
+                out[_joined(slashed(name), what)] = sums["sum"] / sums["count"]
+        for (name, what), buckets in self._buckets.items():
+            for part, share in () if keys and name in _SUMMARIES else _QUANTILES.items():
+                if (value := quantile(buckets, share)) is not None:
+                    out[f"{_joined(slashed(name), what)}/{part}"] = value
+        return out
+
+
+def quantile(buckets: Mapping[float, float], share: float) -> float | None:
+    """Return a quantile of a histogram as Prometheus's `histogram_quantile` reckons it, None where
+    nothing is in it.
+
+    Args:
+        buckets: Upper bound -> how many values lie up to it; the greatest bound is infinite.
+        share: From 0 to 1.
+    """
+    bounds = sorted(buckets)
+    count = buckets[bounds[-1]] if bounds else 0.0
+    if len(bounds) < 2 or bounds[-1] != math.inf or not 0 < count < math.inf:
+        return None
+    wanted, below, lower = share * count, 0.0, min(0.0, bounds[0])
+    for bound in bounds[:-1]:
+        up_to = max(below, buckets[bound])
+        if up_to >= wanted:
+            return (
+                bound
+                if up_to == below
+                else lower + (bound - lower) * (wanted - below) / (up_to - below)
+            )
+        below, lower = up_to, bound
+    return lower
+
+
+def _family(name: str, kinds: Mapping[str, str]) -> tuple[str, str]:
+    """Return the metric that a sample belongs to, and which part of it it is."""
+    if name in kinds:
+        return name, ""
+    stem, _, part = name.rpartition("_")
+    if part == "bucket" or (part in ("sum", "count", "total") and stem in kinds):
+        return stem, "" if part == "total" else part
+    return name, ""
+
+
+def _what(labels: _Labels) -> str:
+    """Return of what a sample is, empty where its labels say only who tells it."""
+    return "/".join(
+        value
+        for label, value in labels
+        if label not in _WHO and label not in ("le", "quantile") and value
+    )
+
+
+def _joined(name: str, what: str) -> str:
+    return f"{name}/{one_line(what, 100)}" if what else name
+
+
+def _cut(figures: Mapping[str, float], most: int) -> dict[str, float]:
+    return {safe(key, 300): value for key, value in islice(figures.items(), most)}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return (
+        math.fsum(values) / len(values)
+        if all(map(math.isfinite, values))
+        else sum(values) / len(values)
+    )

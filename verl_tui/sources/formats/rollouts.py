@@ -1,0 +1,81 @@
+"""Rollout and validation dumps: `{step}.jsonl`, one sample a line (verl
+`trainer.rollout_data_dir`).
+
+How directories of them are read says `verl_tui.sources.folders.dumps`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Restart
+from verl_tui.sources.fields.jsonl import JsonDecoder, first_object
+from verl_tui.sources.fields.sample import is_padding, read_sample
+from verl_tui.sources.formats.lines import LineReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.row_batcher import Row
+
+name = "rollout dump"
+rank = 7  # the figures of all samples go before those of the few that trainers show
+anchor = False
+_NAME = re.compile(r"([0-9]{1,15})\.jsonl")
+_VALIDATION = re.compile(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
+"""At the beginning of a word: `latest` is no test, `interval` no validation."""
+
+
+def dump_step(name: str) -> int | None:
+    """Return the step of a dump's file name, None if it is none."""
+    found = _NAME.fullmatch(name)
+    return int(found.group(1)) if found else None
+
+
+def is_dump(path: Path) -> bool:
+    """Tell from its name whether a file is a dump of one step."""
+    return dump_step(path.name) is not None
+
+
+def is_validation(directory: Path) -> bool:
+    """Tell from its name whether a directory holds the dumps of validations."""
+    return _VALIDATION.search(directory.name) is not None
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file is named by its step and holds samples."""
+    if not is_dump(path):
+        return False
+    first = first_object(head)
+    return first is None or read_sample(first) is not None
+
+
+def reader(path: Path) -> LineReader:
+    """Return a reader for a dump that is read from end to end, as only compressed ones are: see
+    `DumpSource`.
+    """
+    return LineReader(RolloutDecoder(int(path.stem), validation=is_validation(path.parent)))
+
+
+class RolloutDecoder(JsonDecoder):
+    """Decodes the samples of one step."""
+
+    def __init__(self, step: int, *, validation: bool) -> None:
+        self.step = step
+        self.validation = validation
+
+    def restart(self) -> Sequence[Row | Record]:
+        """The dump is written again: its samples replace the earlier ones."""
+        return (Restart("dump written again", self.step, self.validation),)
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+        """Return the sample of one object; rows that only pad the batch are left out."""
+        if is_padding(record):
+            return ()
+        sample = read_sample(record, self.step, validation=self.validation)
+        if sample is None:
+            raise ValueError("no prompt and response")
+        return (sample,)

@@ -1,0 +1,191 @@
+"""Sample records in a file of their own: prompts with responses, conversations, and above all
+evaluations.
+
+JSON lines, or one JSON document with a list of such records. A record without a step is of no
+training: the file is an evaluation, shown as a validation at step 0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import SAMPLES, Restart, Unreadable
+from verl_tui.sources.fields.jsonl import JsonDecoder, first_object, loads
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.formats.lines import LineReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from verl_tui.records import Record, Sample
+    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.formats.format import Reader
+
+name = SAMPLES
+rank = 7  # the figures of all samples go before those of the few that trainers show
+anchor = False
+
+_LIST = re.compile(
+    r'\s*(?:\{.{0,4000}?"(?:results|samples|data|predictions|responses|outputs|records|examples|logs)"\s*:\s*)?\[\s*(?=\{)',
+    re.DOTALL,
+)
+"""The beginning of a document with a list of records, at its top or below what it says of the
+evaluation.
+"""
+_LARGEST = 256 * 2**20
+"""Bytes; a larger document is given up."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the first object is a sample that somebody answered; a document's has to have a
+    score as well.
+
+    Prompts alone, and documents without scores, are what a training is fed with.
+    """
+    first = first_object(head)
+    sample = read_sample(first) if first is not None and "scope" not in first else None
+    if sample is not None and (sample.response or sample.score is not None):
+        return True
+    return path.suffix.lower() == ".json" and _begins_document(head)
+
+
+def reader(path: Path) -> Reader:
+    """Return a reader for one file."""
+    return SamplesReader(path)
+
+
+class SamplesReader:
+    """Reads lines, or a document as a whole: its first bytes tell which it is."""
+
+    def __init__(self, path: Path) -> None:
+        self._decoder = SampleDecoder(path)
+        self._lines = LineReader(self._decoder)
+        self._document = path.suffix.lower() == ".json"
+        """Whether it may be a document."""
+        self._held = bytearray()
+
+    @property
+    def note(self) -> str | None:
+        """Return that it is an evaluation, and how rewards were added."""
+        return self._decoder.note
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the samples that these bytes complete."""
+        if not self._document:
+            return self._lines.feed(data)
+        self._held += data
+        if len(self._held) > _LARGEST:
+            return self._give_up(f"larger than {_LARGEST >> 20} MiB")
+        if not data or not self._held[-64:].rstrip().endswith((b"]", b"}")):
+            return ()
+        try:
+            found = _records(loads(bytes(self._held)))
+        except ValueError:
+            return ()  # the end of a record, or lines of JSON: `finish` tells
+        self._held.clear()
+        return tuple(
+            sample for record in found if (sample := self._decoder.sample(record)) is not None
+        )
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return what only waits for its end."""
+        if not self._document or not self._held.strip():
+            return self._lines.finish()
+        data, self._document = bytes(self._held), False
+        self._held.clear()
+        if _begins_document(data):
+            return (Unreadable(1, "not complete, or no JSON", ""),)
+        return (*self._lines.feed(data), *self._lines.finish())
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew."""
+        self._held.clear()
+        self._decoder.restart()
+        return self._lines.restart(reason) or (Restart(reason),)
+
+    def _give_up(self, reason: str) -> tuple[Record, ...]:
+        self._held.clear()
+        self._document = False
+        return (Unreadable(1, reason, ""),)
+
+
+class SampleDecoder(JsonDecoder):
+    """Decodes one sample a line."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._rewards = RewardSum(path=path)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._count = self._scored = 0
+        """Samples without a step, and those of them that have a score."""
+        self._total = 0.0
+
+    @property
+    def note(self) -> str | None:
+        """Return that it is an evaluation with its mean, and how rewards were added."""
+        said = []
+        if self._count:
+            many = "1 sample" if self._count == 1 else f"{self._count:,} samples"
+            mean = f", mean score {self._total / self._scored:.4g}" if self._scored else ""
+            said.append(f"an evaluation of {many}{mean}: they state no step")
+        return "; ".join(filter(None, [*said, self._rewards.note])) or None
+
+    def restart(self) -> Iterable[Row | Record]:  # type: ignore[override]
+        """Forget what was counted."""
+        self._begin()
+        return ()
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+        """Return the sample of one object."""
+        sample = self.sample(record)
+        if sample is None:
+            raise ValueError("no prompt and response")
+        return (sample,)
+
+    def sample(self, record: Mapping[str, Any]) -> Sample | None:
+        """Return the sample of a record; one without a step is an evaluation's."""
+        found = read_sample(self._rewards.complete(record))
+        if found is None or found.step is not None:
+            return found
+        self._count += 1
+        if found.score is not None and found.score == found.score:
+            self._scored += 1
+            self._total += found.score
+        return read_sample(self._rewards.complete(record), 0, validation=True)
+
+
+def _begins_document(data: bytes) -> bool:
+    """Tell whether a document begins with a list of samples that have scores."""
+    text = data.decode("utf-8", "replace").lstrip("\ufeff")
+    found = _LIST.match(text)
+    if found is None:
+        return False
+    try:
+        first, _ = json.JSONDecoder().raw_decode(text, found.end())
+    except (ValueError, RecursionError):
+        return False
+    sample = read_sample(RewardSum().complete(_plain(first)))
+    return sample is not None and sample.score is not None
+
+
+def _records(document: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of a document: of its list, or of the first list in it."""
+    if isinstance(document, dict):
+        lists = [
+            value
+            for value in document.values()
+            if isinstance(value, list) and value and isinstance(value[0], dict)
+        ]
+        document = lists[0] if lists else [document]
+    for record in document if isinstance(document, list) else ():
+        if isinstance(record, dict):
+            yield _plain(record)
+
+
+def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {plain_field(str(name)): value for name, value in record.items()}

@@ -1,0 +1,77 @@
+"""ms-swift's `logging.jsonl`: one record a logged step, written as the training goes on.
+
+The step stands in `"global_step/max_steps": "10/438"` (swift/plugin/callback.py,
+`add_train_message`). A resumed run appends. The last line is a summary with the whole history once
+more; it is written after a crash as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Event, EventKind
+from verl_tui.sources.fields.jsonl import Flaw, first_object
+from verl_tui.sources.files.checkpoint_names import checkpoint_step
+from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.tutorial import TutorialDecoder
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from verl_tui.records import Record
+    from verl_tui.sources.fields.row_batcher import Row
+
+name = "ms-swift log"
+rank = 4  # its values are rounded to eight digits
+anchor = True
+
+_STEP = "global_step/max_steps"
+_SUMMARY = "log_history"
+_OF_STEPS = ("epoch", "train_speed(s/it)", "train_speed(iter/s)", "memory(GiB)")
+"""What the record of each step and the closing one have in common, the speed under its name before
+version 4.
+"""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the first object states its step as ms-swift does."""
+    first = first_object(head)
+    return first is not None and (
+        _STEP in first or {_SUMMARY, "model_parameter_info"} <= first.keys()
+    )
+
+
+def reader(path: Path) -> LineReader:
+    """Return a reader for one file."""
+    return LineReader(SwiftDecoder())
+
+
+class SwiftDecoder(TutorialDecoder):
+    """Decodes the records of a training, its end and its summary."""
+
+    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+        """Return what one object says."""
+        if _SUMMARY in record:
+            yield from _best(record.get("best_model_checkpoint"))
+            return
+        closes = "train_runtime" in record
+        # Its last step has been told: what the closing record measures anew is of the whole
+        # training.
+        yield from super().read(
+            {name: record[name] for name in record if not (closes and name in _OF_STEPS)}
+        )
+        if closes:
+            yield Event(
+                EventKind.FINISHED,
+                f"trained for {one_line(str(record['train_runtime']), 40)} s",
+                1,
+                self.step,
+            )
+
+
+def _best(path: object) -> Iterable[Event]:
+    if isinstance(path, str) and path:
+        step = checkpoint_step(path.replace("\\", "/").rstrip("/").rpartition("/")[2])
+        yield Event(EventKind.BEST, one_line(path, 1000), 1, step)

@@ -1,0 +1,226 @@
+"""Cuts TensorBoard's files into records and checks their checksums.
+
+A file is a sequence of records, each the length of its data (8 bytes), a checksum of that (4), the
+data, a checksum of these (4): tensorflow/core/lib/io/record_writer.h. The checksum is CRC-32C (RFC
+3720, appendix B.4), turned and shifted so that a checksum of data with checksums in them is none of
+a kind.
+
+Python's standard library has no CRC-32C, and a loop over every byte is slow. But what a byte adds
+to a checksum depends on nothing but the byte and how many bytes follow it, so a table for each of
+these distances does it without a loop, and bytes that are known from a record before need not be
+looked at again.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import cache, reduce
+from itertools import chain
+from operator import getitem, xor
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REACH = 256
+"""Bytes for which there are tables."""
+LARGEST = 32 * 2**20
+"""Bytes of a record that are still held: what we read is far smaller, pictures and graphs may not
+be.
+"""
+_LARGEST_AFTER_LOSS = 4 * 2**20
+"""The same while the beginning of a record is sought among what may be anything."""
+
+_POLYNOMIAL = 0x82F63B78
+_ALL = 0xFFFFFFFF
+SHIFT = 0xA282EAD8
+"""Added to a checksum before it is written."""
+_PLAUSIBLE = re.compile(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
+"""Where the length of a record may stand that is neither empty nor too large."""
+
+
+@cache
+def tables() -> list[list[int]]:
+    """Return what each byte adds to the checksum, by the number of bytes that follow it and the
+    byte.
+    """
+    first = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
+        first.append(crc)
+    found = [first]
+    while len(found) < REACH:
+        found.append([first[crc & 0xFF] ^ crc >> 8 for crc in found[-1]])
+    return found
+
+
+def crc32c(data: bytes) -> int:
+    """Return the checksum of bytes."""
+    by_distance, crc = tables(), _ALL
+    for at in range(0, len(data), REACH):
+        block = data[at : at + REACH][::-1]
+        size = len(block)
+        carried = map(
+            getitem, by_distance[max(0, size - 4) : size][::-1], crc.to_bytes(4, "little")
+        )
+        crc = reduce(xor, chain(carried, map(getitem, by_distance, block)), crc >> 8 * size)
+    return crc ^ _ALL
+
+
+def turned(crc: int) -> int:
+    """Return a checksum as it is written, but for `SHIFT`."""
+    return crc >> 15 | crc << 17 & _ALL
+
+
+def sound(data: bytes) -> bool:
+    """Tell whether the checksum in the last four bytes is that of the bytes before."""
+    return turned(crc32c(data[:-4])) + SHIFT & _ALL == int.from_bytes(data[-4:], "little")
+
+
+def length(header: bytes) -> int | None:
+    """Return how long the data behind a header are, None where its checksum is wrong."""
+    return int.from_bytes(header[:8], "little") if len(header) == 12 and sound(header) else None
+
+
+class Frames:
+    """Cuts a growing file into records; half a record waits for its rest.
+
+    Where a checksum is wrong, that is told once, and the next place sought where a whole record
+    stands.
+    """
+
+    def __init__(self, hold: Callable[[bytes], bool], take: Callable[[bytes], bool]) -> None:
+        """Begin a file; what is called is given the data of a record with their checksum at the
+        end.
+
+        Args:
+            hold: Takes a record whose checksum it will check before more is fed; false where it
+                takes it not.
+            take: Takes a record; false where its checksum is wrong.
+        """
+        self._hold = hold
+        self._take = take
+        self._lengths: dict[bytes, int] = {}
+        """By header: a file has few that differ."""
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._wanted = 12
+        """Bytes from which on there is something to be done."""
+        self._skip = 0
+        self._next = 0
+        """Place in the file of what waits, or is skipped next."""
+        self._data = b""
+        """What is being cut, or was cut last."""
+        self._offset = 0
+        """Its place in the file."""
+        self._starts: list[int] = []
+        """Places in it of its records, and of what should have been one."""
+        self._before = 0
+        """Records before it."""
+        self._lost = False
+        self._out: list[Unreadable] = []
+
+    @property
+    def number(self) -> int:
+        """Number of the record that is being read, from 1."""
+        return self._before + len(self._starts)
+
+    def feed(self, data: bytes) -> list[Unreadable]:
+        """Cut these next bytes; return what was wrong with them."""
+        skipped = min(self._skip, len(data))
+        self._skip -= skipped
+        self._next += skipped
+        self._waiting.append(data[skipped:])
+        self._size += len(data) - skipped
+        if self._size < self._wanted:
+            return []
+        self._before += len(self._starts)
+        self._starts = []
+        self._data, self._offset = b"".join(self._waiting), self._next
+        at = self._cut(self._data)
+        rest = self._data[at:]
+        self._waiting, self._size = [rest], len(rest)
+        self._skip = max(0, at - len(self._data))
+        self._next = self._offset + at - self._skip
+        out, self._out = self._out, []
+        return out
+
+    def wrong(self, record: bytes) -> Unreadable:
+        """Return what is to be told of a record that was held and whose checksum is wrong."""
+        at = self._data.find(record) - 12
+        number = self._before + bisect_left(self._starts, at) + 1
+        return self._unreadable(number, at, "the checksum of a record is wrong")
+
+    def _cut(self, data: bytes) -> int:
+        """Take every whole record; return where what is left begins, beyond the data where more is
+        to be skipped.
+        """
+        at, size, lengths, starts, hold = 0, len(data), self._lengths, self._starts, self._hold
+        self._wanted = 12
+        while at < size:
+            if self._lost:
+                at = _next_plausible(data, at)
+            header = data[at : at + 12]
+            inside = lengths.get(header)
+            if inside is None:
+                if at + 12 > size:
+                    break
+                inside = self._length(header)
+                if inside is None:
+                    self._lose(at, "the checksum of a record's length is wrong")
+                    at += 1
+                    continue
+            stop = at + 16 + inside
+            if stop > size and inside <= (_LARGEST_AFTER_LOSS if self._lost else LARGEST):
+                self._wanted = stop - at
+                break
+            starts.append(at)
+            held = not self._lost and hold(data[at + 12 : stop])
+            at = stop if held else self._take_or_lose(data, at, stop)
+        return at
+
+    def _take_or_lose(self, data: bytes, at: int, stop: int) -> int:
+        """Take a record that is not held; return where to go on."""
+        if stop - at > LARGEST and not self._lost:
+            self._out.append(
+                self._unreadable(self.number, at, f"a record of {stop - at:,} bytes is not read")
+            )
+            return stop
+        if stop <= len(data) and self._take(data[at + 12 : stop]):
+            self._lost = False
+            return stop
+        self._starts.pop()
+        self._lose(at, "the checksum of a record is wrong")
+        return at + 1
+
+    def _length(self, header: bytes) -> int | None:
+        found = length(header)
+        if found is not None:
+            if len(self._lengths) > 4096:
+                self._lengths.clear()
+            self._lengths[header] = found
+        return found
+
+    def _lose(self, at: int, reason: str) -> None:
+        if not self._lost:
+            self._starts.append(at)
+            self._out.append(self._unreadable(self.number, at, reason))
+        self._lost = True
+
+    def _unreadable(self, number: int, at: int, reason: str) -> Unreadable:
+        return Unreadable(
+            number, f"{reason}, at byte {self._offset + at:,}", self._data[at : at + 12].hex(" ")
+        )
+
+
+def _next_plausible(data: bytes, at: int) -> int:
+    """Return the next place at which a header may begin; where there is none, one that more bytes
+    may show to be.
+    """
+    found = _PLAUSIBLE.search(data, at)
+    return found.start() if found else max(at, len(data) - 7)

@@ -1,0 +1,219 @@
+"""TensorBoard's event files (`events.out.tfevents.…`), as torch, tensorboardX and TensorFlow write
+them.
+
+Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes
+samples or settings. Pictures, sound and graphs are passed over.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import pairwise
+from operator import eq
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Histogram, Restart, Rows, Unreadable
+from verl_tui.sources.fields.row_batcher import replaced_note
+from verl_tui.sources.formats.tensorboard.frames import Frames, length, sound
+from verl_tui.sources.formats.tensorboard.scalars import STEPS, Gathering, Scalars
+from verl_tui.sources.formats.tensorboard.texts import read_texts
+from verl_tui.sources.formats.tensorboard.values import (
+    Event,
+    Tensor,
+    Value,
+    histogram_of,
+    read_event,
+    read_histogram,
+    read_simple,
+    read_tensor,
+    read_values,
+)
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from verl_tui.distributions import Distribution
+    from verl_tui.records import Record
+
+name = "tensorboard events"
+rank = 5
+anchor = True
+absolute = True  # its records state seconds since the epoch
+
+NAMED = "events.out.tfevents."
+"""What the name of every such file has in it."""
+
+_VERSION = "brain.Event:"
+_HUNDRED = 100.0
+_LATEST = 2.0**40 / 100 - 1
+"""Seconds since the epoch beyond which times make no order of rows any more."""
+_LONGEST_TAG = 1000
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file of that name begins with a record, or not at all yet."""
+    return NAMED in path.name and (not head or length(head[:12]) is not None)
+
+
+def reader(path: Path) -> EventsReader:
+    """Return a reader for one file."""
+    return EventsReader(str(path))
+
+
+class EventsReader:
+    """Reads an event file: its scalars, histograms and texts."""
+
+    def __init__(self, origin: str = "") -> None:
+        self._origin = origin
+        self._begin()
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of values that others of the same tag and step took the place
+        of.
+        """
+        return replaced_note(self._replaced)
+
+    def _begin(self) -> None:
+        self._gathering = Gathering()
+        self._frames = Frames(self._gathering.hold, self._take)
+        self._scalars: dict[str, Scalars] = {}
+        self._plugins: dict[str, str] = {}
+        """Plugin by tag, as the tag's first record names it: later ones need not."""
+        self._out: list[Record] = []
+        self._wrong: list[Unreadable] = []
+        self._replaced = 0
+        self._newest: dict[str, tuple[int, float]] = {}
+        """Step and value of each tag's last scalar."""
+
+    def feed(self, data: bytes) -> Sequence[Record]:
+        """Return what the records say that these bytes complete."""
+        self._wrong.extend(self._frames.feed(data))
+        for record in self._gathering.flush():
+            if not self._take(record):
+                self._wrong.append(self._frames.wrong(record))
+        told = [scalars for scalars in self._scalars.values() if scalars.steps]
+        self._replaced += sum(map(self._replacing, told))
+        rows = [_rows(scalars) for scalars in told]
+        out, wrong = self._out, sorted(self._wrong, key=lambda unreadable: unreadable.line)
+        self._out, self._wrong = [], []
+        return (*wrong, *rows, *out)
+
+    def finish(self) -> Sequence[Record]:
+        """Return nothing: a record that is not whole says nothing for certain."""
+        return ()
+
+    def restart(self, reason: str) -> Sequence[Record]:
+        """Forget everything; return that the file starts anew."""
+        self._begin()
+        return (Restart(reason),)
+
+    def _take(self, record: bytes) -> bool:
+        """Take in a record with its checksum; false where that is wrong."""
+        if not sound(record):
+            return False
+        try:
+            self._read(record)
+        except ValueError as error:
+            self._wrong.append(
+                Unreadable(self._frames.number, f"no event: {error}", record[:12].hex(" "))
+            )
+        return True
+
+    def _read(self, record: bytes) -> None:
+        data = record[:-4]
+        event = read_event(data)
+        if self._frames.number == 1 and not (event.version or "").startswith(_VERSION):
+            raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
+        if event.summary is None:
+            return
+        if abs(event.step) >= STEPS:
+            raise ValueError(f"the step is {event.step}")
+        values = list(read_values(data, event.summary))
+        if len(values) == 1 and self._gathering.learn(data, event, values[0], self._scalars_of):
+            self._gathering.hold(record)
+            return
+        for value in values:
+            try:
+                self._add(data, event, value)
+            except ValueError as error:  # noqa: PERF203 - one bad value must not cost its neighbours
+                self._wrong.append(
+                    Unreadable(self._frames.number, str(error), one_line(value.tag, 100))
+                )
+
+    def _add(self, record: bytes, event: Event, value: Value) -> None:
+        """Take in one value of an event."""
+        if value.plugin:
+            self._plugins.setdefault(value.tag, value.plugin)
+        if value.simple is not None:
+            self._scalars_of(value.tag).add(
+                event.step, event.time, read_simple(record, value.simple)
+            )
+        elif value.histogram is not None:
+            self._add_figures(event, value.tag, read_histogram(record, value.histogram))
+        elif value.tensor is not None:
+            plugin = self._plugins.get(value.tag, "")
+            if plugin in ("scalars", "histograms", "text"):
+                self._add_tensor(event, value.tag, plugin, read_tensor(record, value.tensor))
+
+    def _add_tensor(self, event: Event, tag: str, plugin: str, tensor: Tensor) -> None:
+        if plugin == "text":
+            self._out.extend(read_texts(tag, event.step, tensor.texts, self._origin))
+        elif plugin == "histograms":
+            self._add_figures(event, tag, histogram_of(tensor))
+        elif len(tensor.numbers) == 1:
+            self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
+
+    def _add_figures(self, event: Event, tag: str, found: Distribution | None) -> None:
+        if found is None:
+            raise ValueError("an empty histogram")
+        for figure, value in found.figures.items():
+            self._scalars_of(f"{tag}/{figure}").add(event.step, event.time, value)
+        order = _order(event.time)
+        key = safe(tag, _LONGEST_TAG)
+        self._out.append(Histogram(key, event.step, *found.bins, order))
+
+    def _replacing(self, scalars: Scalars) -> int:
+        """Return how many of a tag's new values have another value of the same step right before
+        them.
+        """
+        before = self._newest.get(scalars.key)
+        steps, values = scalars.steps, scalars.values
+        first = before is not None and before[0] == steps[0] and before[1] != values[0]
+        self._newest[scalars.key] = (steps[-1], values[-1])
+        if not any(map(eq, steps, steps[1:])):  # nearly always, and quickly found out
+            return int(first)
+        pairs = zip(pairwise(steps), pairwise(values), strict=True)
+        return first + sum(
+            step == after and value != other for (step, after), (value, other) in pairs
+        )
+
+    def _scalars_of(self, tag: str) -> Scalars:
+        found = self._scalars.get(tag)
+        if found is None:
+            found = self._scalars[tag] = Scalars(safe(tag, _LONGEST_TAG))
+        return found
+
+
+def _rows(scalars: Scalars) -> Rows:
+    """Return what there is of a tag as rows, and begin anew.
+
+    The hundredth of a second in which a row was written is its place among all rows of the run: a
+    run that is resumed writes a new file, and of two values for one step that written later holds.
+    """
+    try:
+        orders = array("q", map(int, map(_HUNDRED.__mul__, scalars.times)))
+        usual = min(orders) >= 0 and max(orders) < 2**40
+    except (ValueError, OverflowError):
+        usual = False
+    if not usual:
+        orders = array("q", map(_order, scalars.times))
+    rows = Rows((scalars.key,), scalars.steps[:], (scalars.values[:],), orders, scalars.times[:])
+    del scalars.steps[:], scalars.values[:], scalars.times[:]
+    return rows
+
+
+def _order(time: float) -> int:
+    return int(min(max(0.0, time), _LATEST) * 100)

@@ -1,0 +1,256 @@
+"""What the texts in event files are: samples in the ways that people write them, or settings.
+
+Hugging Face's trainers write their arguments and the model's as texts (`args`, `model_config`),
+others a table of hyperparameters; verl's `ValidationGenerationsLogger` (verl/utils/tracking.py,
+v0.9) many samples in one text. Scripts write `Prompt: … Response: …`, the same in Markdown, JSON,
+or a Markdown table with a sample a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Sample, Settings
+from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_field, read_sample
+from verl_tui.sources.fields.setting_values import flatten_settings
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_SUFFIX = "/text_summary"
+"""What torch and tensorboardX append to the tag of a text."""
+_GENERATIONS = "val/generations"
+"""Where verl writes samples of a validation."""
+_SAMPLE = re.compile(r"sample_?\d*$")
+"""Tags that say of a text what it is; any other is told with it."""
+_VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")
+_SETTINGS = re.compile(
+    r"(?:.*/)?(?:args|arguments|training_args|model_config|config(?:uration)?|hparams?|hyper_?parameters|hyperparams"
+    r"|settings|command(?:_line)?|cmd|cli|git(?:_.*)?|description)",
+    re.IGNORECASE,
+)
+"""Tags of texts that say how a run was started."""
+_ARGUMENTS = {"args", "training_args", "arguments"}
+"""Tags whose settings are the run's own, not those of a part of it."""
+_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
+_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*")
+"""The line below the header of a Markdown table."""
+_CELL = re.compile(r"(?<!\\)\|")
+_LABELS = (
+    ("prompt", "prompt|input|question|query|instruction"),
+    ("response", "response|output|completion|answer|generation"),
+    ("ground_truth", r"ground[ _]truth|reference|target|label|expected|solution"),
+    ("score", "score|reward|total reward"),
+    ("step", "(?:global[ _])?step"),
+)
+_LABEL = "|".join(f"(?P<{field}>{words})" for field, words in _LABELS)
+_LINE = re.compile(
+    rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:[*_]{{1,3}})?(?:{_LABEL})[ \t]*(?::[*_]{{1,3}}|[*_]{{1,3}}:?|:)",
+    re.I | re.M,
+)
+_HEADING = re.compile(rf"^#{{1,6}}[ \t]*(?:{_LABEL})[ \t]*$", re.I | re.M)
+_INLINE = re.compile(
+    rf"(?<!\w)(?:[*_]{{1,3}})?(?:{_LABEL})(?:[*_]{{1,3}})?:(?:[*_]{{1,3}})?(?=\s)", re.I
+)
+_NUMBER = re.compile(
+    r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf|none|null|n/a|-)", re.IGNORECASE
+)
+
+
+_SCORED = re.compile(rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE)
+"""A score in a line before the prompt."""
+
+
+def read_texts(
+    tag: str, step: int, texts: Iterable[str], origin: str
+) -> Iterator[Sample | Settings]:
+    """Yield what texts say.
+
+    Args:
+        tag: What they were logged as.
+        step: When.
+        texts: As they were written.
+        origin: The file, for settings.
+    """
+    tag = tag.removesuffix(_SUFFIX)
+    for text in texts:
+        if tag != _GENERATIONS and _SETTINGS.fullmatch(tag):
+            yield _settings(tag, text, origin)
+            continue
+        for part in _parts(text) if tag == _GENERATIONS else (text,):
+            yield from _samples(tag, step, part)
+
+
+def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
+    validation = _VALIDATION.match(tag) is not None
+    named = {} if tag == _GENERATIONS or _SAMPLE.search(tag) else {"tag": one_line(tag)}
+    rewards = RewardSum()
+    found = [
+        read_sample(rewards.complete({**record, **named}), step, validation=validation)
+        for record in records(text)
+    ]
+    samples = [sample for sample in found if sample is not None]
+    yield from samples or [
+        Sample(step, "", safe(text, LONGEST_TEXT), extras=named, validation=validation)
+    ]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the samples in a text of verl; their numbers tell them from what a model may have
+    written.
+    """
+    _, heading, rest = text.partition("### Sample 1\n")
+    if not heading:
+        yield text
+    for number in itertools.count(2):
+        if not heading:
+            return
+        part, heading, rest = rest.partition(f"---\n\n### Sample {number}\n")
+        yield part.removesuffix("---\n\n")
+
+
+def _settings(tag: str, text: str, origin: str) -> Settings:
+    """Return the settings in a text: JSON, a table of names and values, or the text itself."""
+    values: Mapping[str, Any] = {}
+    text = _unfenced(text)
+    try:
+        loaded = loads(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        rows = _table(text) or []
+        if rows and len(rows[0]) == 2:
+            values = {
+                name: value
+                for name, value, *_ in (tuple(row.values()) for row in rows if len(row) == 2)
+            }
+    else:
+        values = loaded if isinstance(loaded, dict) else {}
+    last = tag.rpartition("/")[2]
+    if not values:
+        return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
+    return Settings(
+        flatten_settings(
+            values, "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
+        ),
+        origin,
+    )
+
+
+# -- samples ---------------------------------------------------------------------------------------
+
+
+def records(text: str) -> list[dict[str, Any]]:
+    """Return the samples that a text holds as records with the usual fields, none where it has no
+    known form.
+    """
+    text = _unfenced(text)
+    if text.startswith(("{", "[")):
+        found = _of_json(text)
+    elif text.startswith("|"):
+        found = [
+            {plain_field(name): value for name, value in row.items()} for row in _table(text) or ()
+        ]
+        found = list(map(_numbered, found))
+    else:
+        labelled = _labelled(text)
+        found = [labelled] if labelled else []
+    return [record for record in found if read_sample(record) is not None]
+
+
+def _unfenced(text: str) -> str:
+    """Return a text without blanks and the fence of a block of code around it."""
+    text = text.strip()
+    fenced = _FENCE.match(text)
+    return fenced[1].strip() if fenced else text
+
+
+def _of_json(text: str) -> list[dict[str, Any]]:
+    try:
+        loaded = loads(text.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return []
+    found = loaded if isinstance(loaded, list) else [loaded]
+    return [
+        {plain_field(str(key)): value for key, value in one.items()}
+        for one in found
+        if isinstance(one, dict)
+    ]
+
+
+def _table(text: str) -> list[dict[str, str]] | None:
+    """Return the rows of a Markdown table by its header, None where a text is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) < 2 or not _RULE.fullmatch(lines[1]) or "|" not in lines[0]:
+        return None
+    header = _cells(lines[0])
+    return [dict(zip(header, _cells(line), strict=False)) for line in lines[2:]]
+
+
+def _cells(line: str) -> list[str]:
+    line = line.removeprefix("|")
+    line = line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
+    return [cell.strip().replace("\\|", "|").replace("<br>", "\n") for cell in _CELL.split(line)]
+
+
+def _labelled(text: str) -> dict[str, Any] | None:
+    """Return the record in a text whose parts are labelled, None where prompt and response are not
+    both.
+
+    A model may write labels as well. So the first prompt and the first response behind it are the
+    sample's, and what comes behind the response is another field only where it is at the end: a
+    score that is a number, a ground truth.
+    """
+    for pattern in (_LINE, _HEADING, _INLINE):
+        marks = [
+            (found.lastgroup or "", found.start(), found.end()) for found in pattern.finditer(text)
+        ]
+        record = _divided(text, marks)
+        if record is not None:
+            return record
+    return None
+
+
+def _divided(text: str, marks: Sequence[tuple[str, int, int]]) -> dict[str, Any] | None:
+    fields = [field for field, _, _ in marks]
+    if "prompt" not in fields or "response" not in fields[fields.index("prompt") :]:
+        return None
+    first = fields.index("prompt")
+    second = fields.index("response", first)
+    ends = [*(start for _, start, _ in marks[1:]), len(text)]
+    record: dict[str, Any] = {}
+    if before := _SCORED.search(text[: marks[first][1]]):
+        record["score"] = before[1]
+    between = next(
+        (at for at in range(first + 1, second) if fields[at] in ("ground_truth", "score")), second
+    )
+    record["prompt"] = text[marks[first][2] : marks[between][1]].strip()
+    for at in range(between, second):
+        record.setdefault(fields[at], text[marks[at][2] : ends[at]].strip())
+    stop = len(marks)
+    while stop > second + 1 and fields[stop - 1] in ("score", "ground_truth", "step"):
+        value = text[marks[stop - 1][2] : ends[stop - 1]].strip(" \t\n*_|,;")
+        if fields[stop - 1] != "ground_truth" and not _NUMBER.fullmatch(value):
+            break
+        record.setdefault(fields[stop - 1], value)
+        stop -= 1
+    record["response"] = text[
+        marks[second][2] : marks[stop][1] if stop < len(marks) else len(text)
+    ].strip()
+    record.pop("step", None)  # the event says it
+    return _numbered(record)
+
+
+def _numbered(record: dict[str, Any]) -> dict[str, Any]:
+    """Make scores that stand as text numbers."""
+    for field in ("score", "reward"):
+        value = record.get(field)
+        if isinstance(value, str):
+            try:
+                record[field] = float(value)
+            except ValueError:
+                record[field] = None
+    return record

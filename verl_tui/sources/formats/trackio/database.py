@@ -1,0 +1,106 @@
+"""trackio's databases: `<project>.db`, SQLite in WAL mode, with all runs of a project (Hugging
+Face's local tracker).
+
+They lie in `$TRACKIO_DIR`, else in `~/.cache/huggingface/trackio` (trackio/utils.py,
+`_get_trackio_dir`). A run within is named by a path below its database: `huggingface.db/tiny-grpo`.
+How a run is read: `verl_tui.sources.formats.trackio.run_follower`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from verl_tui.records import Unreadable
+from verl_tui.sources.files.paths import is_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "trackio database"
+rank = 4
+anchor = True
+
+SUFFIX = ".db"
+_MAGIC = b"SQLite format 3\0"
+_TABLES = {"metrics", "configs"}
+_BUSY = 0.2
+"""Seconds to wait for a writer that holds the database alone; in WAL mode none does."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a file is a database of trackio, as far as can be told while another program
+    holds it.
+    """
+    if path.suffix.lower() != SUFFIX or not head.startswith(_MAGIC):
+        return False
+    try:
+        with closing(connect(path)) as database:
+            found = {
+                row[0]
+                for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            }
+    except (sqlite3.Error, OSError, UnicodeDecodeError):
+        return b"run_name" in head and b"metrics" in head
+    return found >= _TABLES
+
+
+def reader(path: Path) -> NoReader:
+    """Return what reads no bytes: a database is asked, not read from end to end."""
+    return NoReader()
+
+
+class NoReader:
+    """Says that a database has to lie uncompressed on a disk."""
+
+    note: str | None = None
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return why there is nothing."""
+        return (Unreadable(1, "a database is read only where it lies as a file of its own", ""),)
+
+    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a database for reading.
+
+    Where no writer has left a log of changes beside it, SQLite is told that nothing changes: it
+    would create files.
+
+    Raises:
+        sqlite3.Error: It is none, or is locked.
+        OSError: It is gone.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
+    database = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=_BUSY
+    )
+    database.text_factory = _text
+    return database
+
+
+def _text(stored: bytes) -> str:
+    """Return a text of a database; a damaged one may hold bytes that are none."""
+    return stored.decode("utf-8", "replace")
+
+
+def database_of(path: Path) -> tuple[Path, str]:
+    """Return the database in which a run lies, and what the run is called; the path itself where it
+    names none.
+    """
+    for above in path.parents:
+        if above.suffix.lower() == SUFFIX and is_file(above):
+            return above, str(path.relative_to(above))
+    return path, ""

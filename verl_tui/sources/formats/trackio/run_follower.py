@@ -1,0 +1,310 @@
+"""Follows one run in a database of trackio: metrics, settings, system figures, and tables of
+samples.
+
+The step. trackio counts its own; the trainer's is `train/global_step` of the same row. A row
+without one is of the last step that a row has stated (TRL's `profiling/…`, several a step: their
+mean holds); trackio's own count holds for runs that never state another. System figures are of the
+step that had been reached at their time.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sqlite3
+from bisect import bisect_right
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
+from verl_tui.sources.fields.lists import histograms, split
+from verl_tui.sources.fields.rewards import RewardSum, weights_of
+from verl_tui.sources.fields.row_batcher import Gather, Row, joined
+from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.fields.sample_figures import Figures
+from verl_tui.sources.fields.setting_values import flatten_settings
+from verl_tui.sources.fields.steps import stated, step_fields
+from verl_tui.sources.formats.trackio import database as trackio
+from verl_tui.text import one_line, safe
+from verl_tui.times import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_ROWS = 1000
+"""Rows of one read."""
+_TABLE = "trackio.table"
+_VALIDATION = re.compile(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""How trackio writes numbers that JSON does not know (trackio/utils.py, `serialize_values`)."""
+_DEVICE = re.compile(
+    r"gpu/(\d+)/(utilization|memory_usage|allocated_memory|temp|power|power_limit)"
+)
+_WANDB: Mapping[str, tuple[str, float]] = {
+    "utilization": ("gpu", 1.0),
+    "memory_usage": ("memoryAllocated", 100.0),
+    "allocated_memory": ("memoryAllocatedBytes", 2.0**30),
+    "temp": ("temp", 1.0),
+    "power": ("powerWatts", 1.0),
+    "power_limit": ("enforcedPowerLimitWatts", 1.0),
+}
+"""Figures of a device under W&B's names and units, by trackio's (trackio/gpu.py): GiB become bytes,
+shares percent.
+"""
+
+
+class TrackioSource:
+    """One run of a database; asks for what has been added whenever the database has changed."""
+
+    def __init__(self, path: Path, ordinal: int = 0) -> None:
+        self.path = path
+        self.ordinal = ordinal
+        self._database, self._run = trackio.database_of(path)
+        self._gather = Gather()
+        self._figures = Figures()
+        self._rewards = RewardSum()
+        self._stamp: tuple[tuple[int, int], ...] = ()
+        """Sizes and times of the database and its log of changes, when all of it had been read."""
+        self._size = self._records = self._unreadable = 0
+        self._metric = self._system = self._config = 0
+        """Ids of the last rows read."""
+        self._step: int | None = None
+        self._stated = False
+        """Whether a row has stated the trainer's step."""
+        self._times: list[float] = []
+        self._steps: list[int] = []
+        """The steps reached, and when."""
+        self._tables: dict[str, list[Any]] = {}
+        """The last table of each name: one that grows is logged anew as a whole."""
+        self._modified: float | None = None
+        self._problem: str | None = None
+        self._more = False
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return what the next rows say, and whether more wait."""
+        stamp = self._looks()
+        if stamp == self._stamp or not stamp:
+            return (), False
+        try:
+            with closing(trackio.connect(self._database)) as database:
+                self._gather.add(self._read(database))
+            self._problem = None
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            self._problem = _why(error)
+            self._more = False
+        self._stamp = () if self._more or self._problem else stamp
+        records = self._gather.take()
+        self._unreadable += sum(isinstance(record, Unreadable) for record in records)
+        self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
+        return self._figures.complete(records), self._more
+
+    def finish(self) -> tuple[Record, ...]:
+        """Nothing waits: a row is there or is not."""
+        return ()
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing; its last change is the run's last row, as other runs
+        share the database.
+        """
+        return SourceStatus(
+            path=str(self.path),
+            format=trackio.name,
+            rank=trackio.rank,
+            ordinal=self.ordinal,
+            records=self._records,
+            unreadable=self._unreadable,
+            bytes_read=0 if self._more else self._size,
+            size=self._size,
+            modified=self._modified,
+            problem=self._problem,
+            note=joined(self._rewards.note, self._gather.note),
+            absolute=True,
+        )
+
+    def _looks(self) -> tuple[tuple[int, int], ...]:
+        """Return what the database looks like from outside, nothing where it is gone."""
+        stamps = []
+        for path in (self._database, self._database.with_name(f"{self._database.name}-wal")):
+            try:
+                stat = path.stat()
+            except OSError as error:
+                if path == self._database:
+                    self._problem = os.strerror(error.errno).lower() if error.errno else str(error)
+                    return ()
+                continue
+            stamps.append((stat.st_size, stat.st_mtime_ns))
+        self._size = sum(size for size, _ in stamps)
+        self._modified = self._modified or stamps[0][1] / 1e9
+        return tuple(stamps)
+
+    def _read(self, database: sqlite3.Connection) -> Iterator[Row | Record]:
+        yield from self._settings(database)
+        rows = self._rows(database, "metrics", "step, metrics", self._metric)
+        for id, time, step, metrics in rows:
+            self._metric = id
+            yield from self._metrics(id, parse_time(time), step, metrics)
+        self._more = len(rows) == _ROWS
+        if self._more or not self._has_system(database):
+            return
+        rows = self._rows(database, "system_metrics", "metrics", self._system)
+        for id, time, metrics in rows:
+            self._system = id
+            yield from self._figures_of(id, parse_time(time), metrics)
+        self._more = len(rows) == _ROWS
+
+    def _rows(
+        self, database: sqlite3.Connection, table: str, columns: str, last: int
+    ) -> list[tuple[Any, ...]]:
+        which, values = (
+            ("AND run_name = ?", (last, self._run, _ROWS)) if self._run else ("", (last, _ROWS))
+        )
+        sql = (
+            f"SELECT id, timestamp, {columns} FROM {table} WHERE id > ? {which} ORDER BY id LIMIT ?"
+        )
+        return database.execute(sql, values).fetchall()
+
+    def _has_system(self, database: sqlite3.Connection) -> bool:
+        """Tell whether there are system figures: early versions of trackio had none."""
+        found = database.execute(
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'system_metrics'"
+        )
+        return found.fetchone() is not None
+
+    def _settings(self, database: sqlite3.Connection) -> Iterator[Settings | Unreadable]:
+        sql = "SELECT id, config FROM configs WHERE id > ? AND run_name = ? ORDER BY id"
+        for id, config in database.execute(sql, (self._config, self._run)).fetchall():
+            self._config = id
+            found = _object(config)
+            if found is None:
+                yield Unreadable(id, "settings that are no JSON object", "")
+                continue
+            self._rewards = RewardSum(weights_of(found))
+            yield Settings(
+                flatten_settings({k: v for k, v in found.items() if not k.startswith("_")}),
+                str(self.path),
+            )
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _metrics(
+        self, id: int, time: float | None, own: object, metrics: object
+    ) -> Iterator[Row | Record]:
+        """Yield what a row of metrics says."""
+        found = _object(metrics)
+        if found is None:
+            yield Unreadable(id, "a row of metrics that is no JSON object", "")
+            return
+        tables = {
+            key: value
+            for key, value in found.items()
+            if isinstance(value, dict) and value.get("_type") == _TABLE
+        }
+        flat = flatten({key: value for key, value in found.items() if key not in tables})
+        measured = not self._reach(flat, own, time)
+        if self._step is None:
+            yield Unreadable(id, "a row of metrics without a step", "")
+            return
+        parts = split(
+            {
+                key: _WORDS.get(value, value) if isinstance(value, str) else value
+                for key, value in flat.items()
+            }
+        )
+        yield from histograms(parts.found, self._step, mean=measured)
+        yield from (Unreadable(id, one_line(str(flaw)), "") for flaw in parts.flaws)
+        if numbers := parts.numbers():
+            keys = tuple(safe(key, 300) for key in numbers)
+            yield Row(self._step, keys, tuple(numbers.values()), time, mean=measured)
+        for key, table in tables.items():
+            yield from self._samples(id, key, table.get("_value"))
+
+    def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
+        """Note the step of a row; tell whether it is stated or is trackio's own."""
+        try:
+            step, *_ = stated(flat, step_fields(key for key in flat if "global_step" in key))
+        except ValueError:
+            step = None
+        if step is None and self._stated:
+            return False
+        self._stated = self._stated or step is not None
+        self._step = step if step is not None else integer(own)
+        if time is not None:
+            self._modified = max(time, self._times[-1]) if self._times else time
+            if self._step is not None:
+                self._times.append(self._modified)
+                self._steps.append(self._step)
+        return True
+
+    def _figures_of(self, id: int, time: float | None, metrics: object) -> Iterator[Row | Record]:
+        """Yield figures of the machine, those of devices as W&B calls them."""
+        found = _object(metrics)
+        if found is None:
+            yield Unreadable(id, "a row of system figures that is no JSON object", "")
+            return
+        numbers = dict(
+            _system(key, value)
+            for key, raw in flatten(found).items()
+            if (value := number(raw)) is not None
+        )
+        at = bisect_right(self._times, time) - 1 if time is not None else len(self._times) - 1
+        if numbers and self._steps:
+            step = self._steps[max(at, 0)]
+            keys = tuple(safe(key, 300) for key in numbers)
+            yield Row(step, keys, tuple(numbers.values()), time, mean=True, progress=False)
+
+    def _samples(self, id: int, key: str, rows: object) -> Iterator[Sample | Unreadable]:
+        """Yield the samples of a table that the last one of its name did not hold."""
+        if not isinstance(rows, list):
+            yield Unreadable(id, one_line(f"the table {key} is no list of rows"), "")
+            return
+        known = self._tables.get(key, [])
+        news = rows[len(known) :] if known and rows[: len(known)] == known else rows
+        self._tables[key] = rows
+        for row in news:
+            if not isinstance(row, dict):
+                yield Unreadable(id, one_line(f"a row of the table {key} is no JSON object"), "")
+                continue
+            record = {plain_field(str(name)): value for name, value in row.items()}
+            step = integer(record.pop("step", None))
+            sample = read_sample(
+                self._rewards.complete(record),
+                self._step if step is None else step,
+                validation=_VALIDATION.search(key) is not None,
+            )
+            if sample is not None:
+                yield sample
+
+
+def _system(key: str, value: float) -> tuple[str, float]:
+    found = _DEVICE.fullmatch(key)
+    if found is None:
+        return f"system/{key}", value
+    name, factor = _WANDB[found[2]]
+    return f"system/gpu.{found[1]}.{name}", value * factor
+
+
+def _object(text: object) -> dict[str, Any] | None:
+    """Return the JSON object that a cell holds, None where it holds none."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if not isinstance(data, bytes):
+        return None
+    try:
+        found = loads(data)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _why(error: Exception) -> str:
+    """Return in a sentence why a database cannot be read."""
+    text = one_line(str(error), 200)
+    if "locked" in text or "busy" in text:
+        return "locked by another program: read as soon as it lets go"
+    if "malformed" in text or "not a database" in text or "disk I/O" in text:
+        return f"damaged, or copied while it was written: {text}"
+    if "no such" in text:
+        return f"a database of another program, or of an unknown version of trackio: {text}"
+    return text

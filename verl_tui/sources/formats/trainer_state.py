@@ -1,0 +1,211 @@
+"""Hugging Face's `trainer_state.json`: one JSON document with the whole history, written anew with
+every checkpoint.
+
+`transformers/trainer_callback.py` (`TrainerState`) writes it into `checkpoint-N/` and, at the end,
+beside them. A longer history of the same training is no restart: only what has been added is told.
+Old checkpoints are removed as new ones come, so `checkpoint-*` stands for the newest: see
+`verl_tui.sources.files.tail.NewestTail`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settings, Unreadable
+from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
+from verl_tui.sources.fields.row_batcher import Gather, Row, joined
+from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
+from verl_tui.sources.files.paths import is_file
+from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+name = "trainer state"
+rank = 5
+anchor = True
+
+FILE = "trainer_state.json"
+LARGEST = 64 * 2**20
+"""Bytes after which a document is given up: a history of a million steps is no larger."""
+FROM_ZERO = frozenset({"loss", "reward", "learning_rate", "epoch"})
+"""Metrics of an entry that LLaMA-Factory's PPO wrote: it counts from 0 here and on the console,
+from 1 in its `trainer_log.jsonl` and its event files (llamafactory/train/ppo/trainer.py,
+`ppo_train`).
+"""
+FROM_ZERO_NOTE = (
+    "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
+)
+_SETTINGS = (
+    "num_train_epochs",
+    "train_batch_size",
+    "logging_steps",
+    "eval_steps",
+    "save_steps",
+    "max_steps",
+)
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether the beginning is that of a JSON object with a trainer's fields."""
+    return (
+        path.suffix.lower() == ".json"
+        and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        and b'"log_history"' in head
+        and (b'"best_model_checkpoint"' in head or b'"global_step"' in head)
+    )
+
+
+def in_checkpoints(directory: Path, entries: Iterable[os.DirEntry[str]]) -> Path | None:
+    """Return the path of the newest state among a run's checkpoints; None where one lies in its own
+    directory.
+
+    Args:
+        directory: The run's.
+        entries: What lies in it.
+    """
+    names = {entry.name for entry in entries}
+    if FILE in names:
+        return None
+    homes = [directory] if any(map(is_checkpoint, names)) else []
+    homes += [directory / name for name in HOMES if name in names]
+    for home in homes:
+        if is_file(home / FILE):
+            return home / FILE
+        if is_file(newest(home / NEWEST / FILE)):
+            return home / NEWEST / FILE
+    return None
+
+
+def reader(path: Path) -> TrainerStateReader:
+    """Return a reader for one file."""
+    return TrainerStateReader(str(path))
+
+
+class TrainerStateReader:
+    """Holds the bytes of the document until they are whole; remembers what it has told of the ones
+    before.
+    """
+
+    def __init__(self, origin: str) -> None:
+        self._origin = one_line(origin, 1000)
+        self._gather = Gather()
+        self._held = bytearray()
+        self._told: list[int] = []
+        """A hash of each entry of the history told."""
+        self._best: object = None
+        self._complained = False
+        self._from_zero: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how its steps are counted, and what is to be said of replaced records."""
+        return joined(self._from_zero, self._gather.note)
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return what the document says once it is whole."""
+        self._held += data
+        if len(self._held) > LARGEST:
+            self._held.clear()
+            return self._complain(f"larger than {LARGEST >> 20} MiB: not a trainer's state", b"")
+        if not data or not self._held[-64:].rstrip().endswith(b"}"):
+            return ()
+        try:
+            document = objects(bytes(self._held))[-1]
+        except ValueError:
+            return ()  # a brace of an entry: more follows
+        self._gather.add(self._read(document))
+        return self._gather.take()
+
+    def finish(self) -> tuple[Record, ...]:
+        """Return a complaint where the document is not whole and nothing more comes."""
+        if not self._held.strip():
+            return ()
+        try:
+            objects(bytes(self._held))
+        except ValueError as error:
+            return self._complain(str(error), bytes(self._held[:400]))
+        return ()
+
+    def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
+        """Take the next document, which most likely continues this one."""
+        self._held.clear()
+        self._complained = False
+        return ()
+
+    def _complain(self, reason: str, excerpt: bytes) -> tuple[Record, ...]:
+        if self._complained:
+            return ()
+        self._complained = True
+        return (unreadable(excerpt, 1, reason),)
+
+    def _read(self, document: dict[str, Any]) -> Iterator[Row | Record]:
+        """Yield what a whole document adds to those before."""
+        history = document.get("log_history")
+        if not isinstance(history, list):
+            yield Unreadable(1, 'no list "log_history"', "")
+            return
+        first = int(
+            bool(history)
+            and isinstance(history[0], dict)
+            and history[0].keys() == FROM_ZERO | {"step"}
+        )
+        self._from_zero = FROM_ZERO_NOTE if first else None
+        entries = [tuple(_entry(entry, first)) for entry in history]
+        hashes = [hash(repr(entry)) for entry in entries]
+        if hashes[: len(self._told)] != self._told:
+            yield Restart("another history was written")
+            self._told = []
+        yield from self._about(document)
+        for entry in entries[len(self._told) :]:
+            yield from entry
+        self._told = hashes
+        yield from self._best_checkpoint(document)
+
+    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+        step, total = integer(document.get("global_step")), integer(document.get("max_steps"))
+        yield Progress(step, total if total is not None and total > 0 else None)
+        settings = {
+            key: document[key] for key in _SETTINGS if isinstance(document.get(key), int | float)
+        }
+        if settings and not self._told:
+            yield Settings(settings, self._origin)
+
+    def _best_checkpoint(self, document: dict[str, Any]) -> Iterator[Record]:
+        best = document.get("best_model_checkpoint")
+        if isinstance(best, str) and best and best != self._best:
+            self._best = best
+            step = checkpoint_step(best.replace("\\", "/").rstrip("/").rpartition("/")[2])
+            yield Event(EventKind.BEST, one_line(best, 1000), 1, step)
+
+
+def _entry(entry: object, first: int) -> Iterator[Row | Record]:
+    """Yield what one entry of the history says; one of training and one of evaluation may share a
+    step.
+
+    Args:
+        entry: As it stands in the document.
+        first: What the step written as 0 is called.
+    """
+    step = integer(entry.get("step")) if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or step is None:
+        yield Unreadable(1, 'no "step" in an entry of "log_history"', "")
+        return
+    step += first
+    numbers = {
+        safe(key, 300): value
+        for key, raw in entry.items()
+        if key != "step" and (value := number(raw)) is not None
+    }
+    if numbers:
+        yield Row(step, tuple(numbers), tuple(numbers.values()))
+    if "train_runtime" in entry:
+        yield Event(
+            EventKind.FINISHED,
+            f"trained for {one_line(str(entry['train_runtime']), 40)} s",
+            1,
+            step,
+        )

@@ -1,0 +1,1 @@
+"""W&B's transaction log and its tables."""

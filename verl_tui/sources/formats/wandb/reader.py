@@ -1,0 +1,178 @@
+"""W&B's transaction log, `wandb/{,offline-}run-<time>-<id>/run-<id>.wandb`, as it lies on disk,
+online or offline.
+
+Seven bytes of header, then a log as LevelDB writes it: blocks of 32 KiB, in them chunks of a
+checksum, a length, a type and data; a chunk is a whole record or the first, a middle or the last
+part of one (https://github.com/google/leveldb/blob/main/doc/log_format.md, wandb's
+core/pkg/leveldb/record.go). The checksum is not LevelDB's: it is the plain CRC-32 of type and data,
+as in zlib. What the records say: `verl_tui.sources.formats.wandb.records`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Restart, Settings, Unreadable
+from verl_tui.sources.fields.row_batcher import Gather
+from verl_tui.sources.files.tail import opened
+from verl_tui.sources.formats.wandb.records import RecordDecoder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verl_tui.records import Record
+
+name = "W&B run"
+rank = 4
+anchor = True
+absolute = True  # its records state seconds since the epoch
+
+HEADER = b":W&B\xe1\xbe\0"
+"""Name, magic number 0xBEE1 and version (wandb's core/pkg/leveldb/header.go)."""
+BLOCK = 32 * 1024
+CHUNK = Struct("<IHB")
+"""Checksum, length and type."""
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+_TITLED = 2 * BLOCK
+"""Bytes among which a run says what it is called."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a `.wandb` begins as W&B begins it; the header of a young run may still be on
+    its way.
+    """
+    return path.suffix == ".wandb" and HEADER.startswith(head[: len(HEADER)])
+
+
+def reader(path: Path) -> WandbReader:
+    """Return a reader for one file."""
+    return WandbReader(str(path))
+
+
+def title(path: Path) -> str | None:
+    """Return what a run is called at W&B, nothing where it has no name, None where its log does not
+    say yet.
+    """
+    try:
+        return _title(path, min(path.stat().st_size, _TITLED))
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _title(path: Path, size: int) -> str | None:
+    with opened(path) as file:
+        records = reader(path).feed(file.read(size))
+    told = [record.values for record in records if isinstance(record, Settings)]
+    names = (values.get("wandb.name") for values in told)
+    return next((name for name in names if isinstance(name, str) and name), "" if told else None)
+
+
+class WandbReader:
+    """Takes the log apart into records; what is damaged costs the rest of its block, which is
+    LevelDB's own rule.
+    """
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of replaced records."""
+        return self._gather.note
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._gather = Gather()
+        self._decoder = RecordDecoder(origin)
+        self._data = b""
+        """What has not been read yet, from `_at` on."""
+        self._base = 0
+        """Place in the file at which `_data` begins."""
+        self._at = 0
+        self._parts: list[bytes] | None = None
+        """What there is of a record whose last chunk is to come."""
+        self._number = 0
+        """Records so far."""
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the records that these bytes complete."""
+        done = min(self._at, len(self._data))
+        self._data = self._data[done:] + data
+        self._base += done
+        self._at -= done
+        if self._base + self._at or self._header():
+            while self._chunk():
+                pass
+        return self._gather.take()
+
+    def finish(self) -> tuple[Record, ...]:
+        """A record that is cut off stays so: the run was killed."""
+        return ()
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew."""
+        self._decoder = RecordDecoder(self._origin)
+        self._data, self._base, self._at = b"", 0, 0
+        self._parts, self._number = None, 0
+        self._gather.add((Restart(reason),))
+        return self._gather.take()
+
+    def _header(self) -> bool:
+        """Step over the header; false while it is not there."""
+        if len(self._data) < len(HEADER):
+            return False
+        if not self._data.startswith(HEADER):
+            self._odd("not the header of a W&B log, or of an unknown version")
+        self._at = len(HEADER)
+        return True
+
+    def _chunk(self) -> bool:
+        """Read the next chunk; false while it is not there."""
+        data, at = self._data, self._at
+        left = BLOCK - (self._base + at) % BLOCK
+        if left < CHUNK.size:  # too little for a chunk: filled with zeros
+            self._at += left
+            return True
+        begin = at + CHUNK.size
+        if begin > len(data):
+            return False
+        checksum, length, kind = CHUNK.unpack_from(data, at)
+        end = begin + length
+        if length <= left - CHUNK.size:
+            if end > len(data):
+                return False
+            body = data[begin - 1 : end]
+            if zlib.crc32(body) == checksum:
+                self._take(kind, body[1:])
+                self._at = end
+                return True
+        self._odd("a hole of zeros" if checksum == length == kind == 0 else "a damaged chunk")
+        # What follows may belong to another record and to a later step.
+        self._parts = None
+        self._decoder.lose()
+        self._at += left
+        return True
+
+    def _take(self, kind: int, part: bytes) -> None:
+        """Add a chunk to its record; a part whose beginning was lost is left out."""
+        if kind in (FULL, FIRST):
+            if self._parts is not None:
+                self._odd("a record without an end before this one")
+                self._decoder.lose()
+            self._parts = []
+        if self._parts is None:
+            return
+        self._parts.append(part)
+        if kind in (FULL, LAST):
+            record, self._parts = b"".join(self._parts), None
+            try:
+                self._gather.add(self._decoder.decode(record, self._number + 1))
+            except (ValueError, RecursionError) as error:
+                self._odd(str(error))
+                self._decoder.lose()
+            self._number += 1
+
+    def _odd(self, reason: str) -> None:
+        where = f"at byte {self._base + self._at:,}"
+        self._gather.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))

@@ -1,0 +1,239 @@
+"""W&B tables of samples on disk: `files/media/table/<name>_<W&B's step>_<hash>.table.json`,
+`{"columns", "data"}`.
+
+verl's `val/generations` has one row a validation, `step, input_1, output_1, score_1, input_2, …`,
+and is written anew with all rows at each (verl/utils/tracking.py, `ValidationGenerationsLogger`).
+Other trainers write one sample a row (TRL: `step, prompt, completion` and rewards), of one step or
+all so far. So of a table that begins with the rows of an earlier one of that name beside it only
+the further rows are news, and one logged twice counts once. Columns are known in any
+capitalisation. A row without a step is of W&B's step.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verl_tui.records import Restart, Unreadable
+from verl_tui.sources.fields.jsonl import integer, loads
+from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import plain_field, read_sample
+from verl_tui.sources.files.tail import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from verl_tui.records import Record, Sample
+
+name = "W&B table"
+rank = 4
+anchor = False
+_LARGEST = 256 * 2**20
+"""Bytes; a larger file is no table of samples."""
+_SAMPLES_A_TABLE = 4096
+"""Samples kept of one table."""
+_STEPS = ("step", "global_step")
+_NAME = re.compile(r"^(?P<key>.+)_(?P<step>\d+)_(?P<hash>[0-9a-f]+)\.table\.json$")
+_COLUMNS = re.compile(rb'"columns"\s*:\s*(\[[^\]]*\])')
+_NUMBERED = re.compile(r"^(?P<field>\w+?)_(?P<number>\d+)$")
+_VALIDATION = re.compile(r"val|eval|test", re.IGNORECASE)
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Tell whether a table's columns are those of samples; where they stand behind the data,
+    reading will tell.
+    """
+    if not path.name.endswith(".table.json") or not head.lstrip().startswith(b"{"):
+        return False
+    found = _COLUMNS.search(head)
+    if found is None:
+        return True
+    try:
+        columns = orjson.loads(found[1])
+    except orjson.JSONDecodeError:
+        return False
+    return any(
+        read_sample(record) is not None for _, record in _records(columns, [""] * len(columns))
+    )
+
+
+def reader(path: Path) -> TableReader:
+    """Return a reader for one table."""
+    return TableReader(path)
+
+
+class TableReader:
+    """Waits for the whole table: JSON is complete when it can be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rewards = RewardSum(path=path)
+        self._data: list[bytes] = []
+        self._size = 0
+        self._done = False
+        """Whether the table has been read or given up."""
+
+    @property
+    def note(self) -> str | None:
+        """Return how rewards were added."""
+        return self._rewards.note
+
+    def feed(self, data: bytes) -> tuple[Record, ...]:
+        """Return the samples, once the file is whole."""
+        if self._done or not data:
+            return ()
+        self._data.append(data)
+        self._size += len(data)
+        if self._size > _LARGEST:
+            self._data, self._done = [], True
+            return (Unreadable(1, f"larger than {_LARGEST >> 20} MiB", ""),)
+        if not data.rstrip().endswith(b"}"):
+            return ()
+        try:
+            table = loads(b"".join(self._data))
+        except ValueError:
+            return ()  # the end of an object within
+        self._data, self._done = [], True
+        return tuple(self._samples(table))
+
+    def finish(self) -> tuple[Record, ...]:
+        """Tell that a table is not whole where nobody may look again."""
+        return (
+            () if self._done or not self._size else (Unreadable(1, "not complete, or no JSON", ""),)
+        )
+
+    def restart(self, reason: str) -> tuple[Record, ...]:
+        """Forget everything, the file starts anew."""
+        self._data, self._size, self._done = [], 0, False
+        return (Restart(reason),)
+
+    def _samples(self, table: Any) -> Iterator[Record]:
+        """Yield the samples of a table that no earlier one holds."""
+        columns, rows = (
+            (table.get("columns"), table.get("data")) if isinstance(table, dict) else (None, None)
+        )
+        if not isinstance(columns, list) or not isinstance(rows, list):
+            yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
+            return
+        key, step = _told(self._path)
+        validation = _VALIDATION.search(key) is not None
+        found = [
+            sample
+            for row in _news(self._path, key, step, rows)
+            if isinstance(row, list)
+            for at, record in _records(columns, row)
+            if (sample := self._sample(record, step if at is None else at, validation=validation))
+            is not None
+        ]
+        yield from found[:_SAMPLES_A_TABLE]
+
+    def _sample(
+        self, record: dict[str, Any], step: int | None, *, validation: bool
+    ) -> Sample | None:
+        return read_sample(self._rewards.complete(record), step, validation=validation)
+
+
+def _records(columns: list[Any], row: list[Any]) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """Yield the records of a row with their step: one, or as many as its columns are numbered."""
+    plain: dict[str, Any] = {}
+    numbered: dict[str, dict[str, Any]] = {}
+    for column, value in zip(map(plain_field, map(str, columns)), row, strict=False):
+        found = _NUMBERED.match(column)
+        if found is None:
+            plain[column] = value
+        else:
+            numbered.setdefault(found["number"], {})[found["field"]] = value
+    step = next(
+        (known for name in _STEPS if (known := integer(plain.pop(name, None))) is not None), None
+    )
+    if read_sample(plain) is not None or not numbered:
+        numbered = {
+            "": {
+                f"{field}_{n}": value
+                for n, fields in numbered.items()
+                for field, value in fields.items()
+            }
+        }
+    for fields in numbered.values():
+        yield step, plain | fields
+
+
+def _told(path: Path) -> tuple[str, int | None]:
+    """Return name and step of a table, as its file's name and the folders below `media/table`
+    tell.
+    """
+    found = _NAME.match(path.name)
+    name, step = (
+        (found["key"], integer(found["step"])) if found else (path.name.partition(".")[0], None)
+    )
+    parts = path.parent.parts
+    if "table" in parts:
+        name = "/".join((*parts[len(parts) - parts[::-1].index("table") :], name))
+    return name, step
+
+
+def _news(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
+    """Return the rows of a table that no earlier one beside it holds: one that grows is written
+    anew as a whole.
+    """
+    earlier = _earlier(path, key, step)
+    if earlier is None:
+        return rows
+    if _content(earlier) == _content(path):
+        return []
+    try:
+        stat = earlier.stat()
+        known = _rows(earlier, stat.st_size, stat.st_mtime)
+    except (OSError, ValueError):
+        return rows
+    return rows[len(known) :] if known and rows[: len(known)] == known else rows
+
+
+def _earlier(path: Path, key: str, step: int | None) -> Path | None:
+    """Return the last table before one, of the same name or the same content."""
+    try:
+        others = [
+            (other, *_told(other))
+            for other in path.parent.iterdir()
+            if other.name.endswith(".table.json")
+        ]
+    except OSError:
+        return None
+    before = [
+        (at, other.name, other)
+        for other, name, at in others
+        if name == key and at is not None and step is not None and at < step
+    ]
+    twins = [
+        (at or 0, other.name, other)
+        for other, _, at in others
+        if _content(other) == _content(path) and (at or 0, other.name) < (step or 0, path.name)
+    ]
+    found = max(twins or before, default=None, key=lambda entry: entry[:2])
+    return found[2] if found is not None else None
+
+
+def _content(path: Path) -> str:
+    """Return what stands for a table's content: W&B ends its file's name with a hash of it."""
+    found = _NAME.match(path.name)
+    return found["hash"] if found else path.name
+
+
+@lru_cache(maxsize=2)
+def _rows(path: Path, size: int, modified: float) -> list[Any]:
+    """Return the rows of another table.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no JSON, or no table, or too large.
+    """
+    if size > _LARGEST:
+        raise ValueError("too large")
+    with opened(path) as file:
+        table = loads(file.read())
+    rows = table.get("data") if isinstance(table, dict) else None
+    return rows if isinstance(rows, list) else []

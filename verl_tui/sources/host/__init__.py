@@ -1,0 +1,1 @@
+"""What this host tells: its GPUs, and which processes write the logs."""

@@ -1,0 +1,141 @@
+"""Whether the process that began an event file is gone: the file's name holds the host and the
+process.
+
+TensorBoard calls a file `events.out.tfevents.TIME.HOST.PID.N`
+(tensorboard/summary/writer/event_file_writer.py) and does not keep it open, so that no look at open
+files tells who writes it. A name alone proves little: a container may have the host's name and
+numbers of its own. So a process that has such a number in any container here counts as the one;
+where only a container's own processes can be seen, the file has to be silent for longer than its
+writer keeps things back; and a file that grows after all is never judged so again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.records import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_NAME = re.compile(r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?")
+_WHOLE_HOST = "pid:[4026531836]"
+"""The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
+Linux).
+"""
+_KEPT_BACK = 150.0
+"""Seconds of silence in a container: TensorBoard keeps records back for up to 120."""
+_LATER = 5.0
+"""Seconds by which a process may seem to have begun after its own file: clocks are set right now
+and then.
+"""
+
+
+def sees_all(root: Path) -> bool:
+    """Tell whether all processes of the host can be seen, not only those of a container."""
+    try:
+        return str((root / "self" / "ns" / "pid").readlink()) == _WHOLE_HOST
+    except OSError:
+        return False
+
+
+class Author(NamedTuple):
+    """The process that began an event file."""
+
+    time: float
+    """When it did, seconds since the epoch."""
+    pid: int
+
+
+class Authors:
+    """Knows which processes that began event files live; looks only when asked.
+
+    Args:
+        root: Where the system tells of processes.
+        host: This host's name, as the writers of event files ask for it.
+    """
+
+    def __init__(self, root: Path = Path("/proc"), host: str | None = None) -> None:
+        self._root = root
+        self._host = socket.gethostname() if host is None else host
+        self._gone: dict[Path, float] = {}
+        """Files whose process is gone, with the time of their last change."""
+        self._elsewhere: set[Path] = set()
+        """Files that grew although no process of that number was to be seen."""
+
+    def look(self, paths: Iterable[Path], now: float) -> dict[Path, Writer]:
+        """Return what is known of the processes that began some files; those of other hosts are
+        left out.
+        """
+        told = {}
+        unseen = []
+        for path in paths:
+            author = self._of(path)
+            if author is None or (modified := self._settled(path, now)) is None:
+                continue
+            if self._lives(author.pid, author):
+                told[path] = Writer(author.pid, "", by_name=True)
+            elif self._gone.get(path) == modified:
+                told[path] = Writer(author.pid, "", gone=True, by_name=True)
+            else:
+                unseen.append((path, author, modified))
+        contained = set(self._contained()) if unseen else set()
+        for path, author, modified in unseen:
+            gone = author.pid not in contained
+            told[path] = Writer(author.pid, "", gone=gone, by_name=True)
+            if gone:
+                self._gone[path] = modified
+        return told
+
+    def _of(self, path: Path) -> Author | None:
+        found = _NAME.fullmatch(path.name)
+        if found is None or found[2] != self._host or path in self._elsewhere:
+            return None
+        return Author(float(found[1]), int(found[3]))
+
+    def _settled(self, path: Path, now: float) -> float | None:
+        """Return when a file last changed, None where nothing may be said of its process."""
+        try:
+            info = path.stat()
+        except OSError:
+            return None
+        if self._gone.get(path, info.st_mtime) != info.st_mtime:
+            self._elsewhere.add(path)
+            return None
+        # Others' processes may be hidden (`hidepid`); then the first of all is hidden, too.
+        seen = info.st_uid == os.geteuid() or (self._root / "1" / "stat").exists()
+        quiet = 0.0 if sees_all(self._root) else _KEPT_BACK
+        return info.st_mtime if seen and now - info.st_mtime >= quiet else None
+
+    def _lives(self, pid: int, author: Author) -> bool:
+        """Tell whether a process lives that may have begun a file: not one that began after it."""
+        try:
+            rest = (self._root / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            if rest[0] in (b"Z", b"X"):
+                return False
+            began = self._booted() + int(rest[19]) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return False
+        return began <= author.time + _LATER
+
+    def _booted(self) -> float:
+        """Return when the system was started, 0 where it does not say."""
+        try:
+            lines = (self._root / "stat").read_text().splitlines()
+        except OSError:
+            return 0.0
+        return next((float(line.split()[1]) for line in lines if line.startswith("btime ")), 0.0)
+
+    def _contained(self) -> Iterator[int]:
+        """Yield the numbers that processes of containers have in there."""
+        for folder in self._root.glob("[0-9]*"):
+            try:
+                status = (folder / "status").read_text(errors="replace")
+            except OSError:
+                continue
+            at = status.find("\nNSpid:")
+            yield from map(int, status[at + 7 :].partition("\n")[0].split()[1:]) if at >= 0 else ()

@@ -1,0 +1,1 @@
+"""Sources behind HTTP: Prometheus servers, bare endpoints, and engines that a console names."""

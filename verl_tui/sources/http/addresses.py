@@ -1,0 +1,122 @@
+"""Which of the things a user named are addresses of HTTP, and what is asked there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from time import localtime, strftime
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from verl_tui.text import one_line
+
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_PORTS = {"http": 80, "https": 443}
+
+
+class Unreached(NamedTuple):
+    """An address that nothing has come from so far."""
+
+    address: str
+    reason: str
+    since: float | None
+    """When it was asked first without an answer, None where it is still being asked for the first
+    time.
+    """
+
+    @property
+    def sentence(self) -> str:
+        """What headless commands say."""
+        return f"{self.address}: {self.reason}{asked_again(self.since)}"
+
+
+def asked_again(since: float | None) -> str:
+    """Return what is added to a reason for which nothing comes."""
+    return (
+        ""
+        if since is None
+        else f" (since {strftime('%H:%M:%S', localtime(since))}; it is asked again)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where something is asked."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """Begins with `/`; with the query, if there is one."""
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """What two addresses of one server have in common."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def place(self) -> str:
+        """Host and port, as people write them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def text(self) -> str:
+        """The whole, without what gives access: an address never holds that."""
+        return f"{self.scheme}://{self.place}{self.path}"
+
+    def below(self, path: str) -> Address:
+        """Return the address of something below this one."""
+        return Address(
+            self.scheme, self.host, self.port, f"{self.path.partition('?')[0].rstrip('/')}{path}"
+        )
+
+
+class NoAnswerError(Exception):
+    """A question without an answer; its text is a sentence for people without a subject: `refuses
+    the connection`.
+    """
+
+    def __init__(self, why: str, status: int | None = None, body: bytes = b"") -> None:
+        super().__init__(why)
+        self.status = status
+        """What the server said, None where it said nothing."""
+        self.body = body
+        """The beginning of what it said."""
+
+
+def is_meant(spec: str) -> bool:
+    """Tell whether what the user named is an address."""
+    return _SCHEME.match(spec) is not None
+
+
+def read(spec: str) -> Address:
+    """Return the address that a user named.
+
+    Raises:
+        ValueError: It is none that can be asked; the message says why, for people.
+    """
+    if not spec.isprintable() or " " in spec:
+        raise ValueError("an address has no spaces or control characters")
+    try:
+        parts = urlsplit(spec)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"is no address: {one_line(str(error), 100)}") from error
+    if "@" in parts.netloc:
+        raise ValueError(
+            "a login in an address is seen by everybody on this machine: "
+            "put it into ~/.netrc, or a header into VERL_TUI_HTTP_AUTHORIZATION"
+        )
+    if not parts.hostname:
+        raise ValueError("names no host")
+    scheme = parts.scheme.lower()
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not path.isascii():
+        raise ValueError("an address has only ASCII letters in its path")
+    return Address(scheme, parts.hostname, port or _PORTS[scheme], path)
+
+
+def shown(spec: str) -> str:
+    """Return what the user named as it may be shown, without a login."""
+    return one_line(re.sub(r"(?<=://)[^/]*@", "", spec), 200)

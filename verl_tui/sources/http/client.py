@@ -1,0 +1,260 @@
+"""Asks HTTP servers that may be slow, wrong, huge or hostile: every question ends in an answer or
+in one sentence.
+
+No question lasts longer than its deadline, no answer is larger than its limit, and no redirect
+leads to another server, so that a login goes only where the user pointed.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import netrc
+import os
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from verl_tui import __version__
+from verl_tui.sources.http import addresses
+from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.sources.http.addresses import Address
+
+AUTHORIZATION = "VERL_TUI_HTTP_AUTHORIZATION"
+"""Environment variable that holds a whole header, `Bearer …`, for every server that the user
+names.
+"""
+CA_FILE = "VERL_TUI_HTTP_CA_FILE"
+"""Environment variable that names certificates to be trusted besides those of this machine."""
+
+_DEADLINE = 20.0
+"""Seconds that a question may take in all: twice what Prometheus gives a scrape by default."""
+_LIMIT = 64 * 2**20
+"""Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
+_CHUNK = 64 * 1024
+_REDIRECTS = 3
+_MOVED = {
+    HTTPStatus.MOVED_PERMANENTLY,
+    HTTPStatus.FOUND,
+    HTTPStatus.TEMPORARY_REDIRECT,
+    HTTPStatus.PERMANENT_REDIRECT,
+}
+_REASONS = {
+    HTTPStatus.UNAUTHORIZED: f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
+    HTTPStatus.FORBIDDEN: "refuses access (HTTP 403)",
+    HTTPStatus.NOT_FOUND: "has nothing there (HTTP 404)",
+}
+
+
+class Client:
+    """Asks one server; a connection that stays open is used again. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        deadline: float = _DEADLINE,
+        limit: int = _LIMIT,
+        login: bool = True,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            address: Of the server.
+            deadline: Seconds that a question may take in all.
+            limit: Bytes of an answer at most.
+            login: Whether the user's login may go there.
+        """
+        self.address = address
+        self._login = login
+        self.received = 0
+        """Bytes of all answers."""
+        self._deadline = deadline
+        self._limit = limit
+        self._connection: http.client.HTTPConnection | None = None
+        self._late = False
+
+    def ask(self, address: Address, *, form: str | None = None) -> bytes:
+        """Return what a server answers.
+
+        Args:
+            address: Of the server that the client is for.
+            form: What to send, url-encoded; without it nothing is sent.
+
+        Raises:
+            NoAnswerError: There is none that can be used.
+        """
+        for _ in range(_REDIRECTS + 1):
+            status, headers, body = self._answer(address, form)
+            if status not in _MOVED:
+                break
+            address = self._onward(address, headers.get("location", ""))
+        else:
+            raise NoAnswerError("redirects without end")
+        if status == HTTPStatus.OK:
+            return body
+        reason = _REASONS.get(HTTPStatus(status)) if status in set(HTTPStatus) else None
+        raise NoAnswerError(reason or f"answers with HTTP {status}", status, body[:_CHUNK])
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _onward(self, address: Address, location: str) -> Address:
+        try:
+            onward = addresses.read(urljoin(address.text, location))
+        except ValueError as error:
+            raise NoAnswerError("redirects to nowhere") from error
+        if onward.origin != address.origin:
+            raise NoAnswerError(
+                f"redirects to another server, {onward.place}: name that one if it is meant"
+            )
+        return onward
+
+    def _answer(self, address: Address, form: str | None) -> tuple[int, Mapping[str, str], bytes]:
+        """Ask once; a connection that the server closed in between is opened again."""
+        again = self._connection is not None
+        self._late = False
+        try:
+            return self._attempt(address, form)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
+            self.close()
+            if not again or self._late:
+                raise NoAnswerError(self._why(error)) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            raise NoAnswerError(self._why(error)) from error
+        try:
+            return self._attempt(address, form)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            raise NoAnswerError(self._why(error)) from error
+
+    def _attempt(self, address: Address, form: str | None) -> tuple[int, Mapping[str, str], bytes]:
+        # A server that sends a byte now and then never runs into a socket's own time-out.
+        watchdog = threading.Timer(self._deadline, self._cut)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            connection = self._connected()
+            headers = {"User-Agent": f"verl-tui/{__version__}", "Accept": "*/*"}
+            if self._login:
+                headers |= _login(address.host)
+            if form is not None:
+                headers["Content-Type"] = "application/x-www-form-urlencoded"
+            connection.request("GET" if form is None else "POST", address.path, form, headers)
+            response = connection.getresponse()
+            try:
+                body = self._body(response)
+            finally:
+                response.close()  # read1 does not notice the end, and the connection would stay taken
+            if response.will_close:
+                self.close()
+            return (
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                body,
+            )
+        finally:
+            watchdog.cancel()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            host, port = self.address.host, self.address.port
+            if self.address.scheme == "https":
+                self._connection = http.client.HTTPSConnection(
+                    host, port, timeout=self._deadline, context=_trust()
+                )
+            else:
+                self._connection = http.client.HTTPConnection(host, port, timeout=self._deadline)
+            self._connection.connect()
+        return self._connection
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        parts, size = [], 0
+        while part := response.read1(_CHUNK):
+            size += len(part)
+            self.received += len(part)
+            if size > self._limit:
+                self.close()
+                raise NoAnswerError(f"answers with more than {self._limit / 2**20:,.0f} MiB")
+            if self._late:
+                break
+            parts.append(part)
+        if self._late:
+            raise TimeoutError
+        return b"".join(parts)
+
+    def _cut(self) -> None:
+        self._late = True
+        sock = self._connection.sock if self._connection is not None else None
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _why(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError) or self._late:
+            return f"gives no whole answer within {self._deadline:g} s"
+        return _sentence(error)
+
+
+def _sentence(error: Exception) -> str:
+    """Say in a few words what went wrong."""
+    if isinstance(error, ConnectionRefusedError):
+        return "refuses the connection: nothing listens there"
+    if isinstance(error, socket.gaierror):
+        return "is no host that is known here"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"has a certificate that is not trusted ({error.verify_message}): {CA_FILE} names others"
+    if isinstance(error, ssl.SSLError):
+        return f"speaks no TLS that works here: {one_line(error.reason or str(error), 80)}"
+    if isinstance(error, ConnectionError | http.client.RemoteDisconnected):
+        return "closes the connection without an answer"
+    if isinstance(error, OSError):
+        return (error.strerror or str(error) or "cannot be reached").lower()
+    return f"does not speak HTTP: {one_line(str(error), 80) or type(error).__name__}"
+
+
+def _trust() -> ssl.SSLContext:
+    """Return which certificates are trusted.
+
+    Raises:
+        OSError: The file with further ones cannot be read, or holds none.
+    """
+    context = ssl.create_default_context()
+    if further := os.environ.get(CA_FILE):
+        try:
+            context.load_verify_locations(further)
+        except (OSError, ssl.SSLError) as error:
+            raise OSError(
+                None, f"{CA_FILE}: {one_line(further)} holds no certificates that can be read"
+            ) from error
+    return context
+
+
+def _login(host: str) -> dict[str, str]:
+    """Return the header that lets one in: the environment's, else a login from `~/.netrc` for that
+    host.
+    """
+    stated = os.environ.get(AUTHORIZATION, "").strip()
+    if stated:
+        return {"Authorization": stated} if stated.isprintable() and stated.isascii() else {}
+    try:
+        known = netrc.netrc(os.environ.get("NETRC") or None).authenticators(host)
+    except (OSError, netrc.NetrcParseError, UnicodeError):
+        return {}
+    if known is None or not known[2]:
+        return {}
+    login = base64.b64encode(f"{known[0] or ''}:{known[2]}".encode()).decode()
+    return {"Authorization": f"Basic {login}"}

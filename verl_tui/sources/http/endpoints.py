@@ -1,0 +1,161 @@
+"""Bare `/metrics` endpoints: pages of one or several processes, which are taken together as
+runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.fields.row_batcher import Gather, joined
+from verl_tui.sources.formats.prometheus_text import reader as exposition
+from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
+from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, place_of
+from verl_tui.sources.http.addresses import NoAnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.prometheus_text.scrapes import Figures
+    from verl_tui.sources.http.addresses import Address
+    from verl_tui.sources.http.client import Client
+
+INTERVAL = 5.0
+"""Seconds between two pages: a training's steps take longer mostly, and a page costs its process
+some milliseconds.
+"""
+_KEPT = 16
+"""Pages that wait at most: who takes them too slowly loses the oldest."""
+
+
+class Endpoint:
+    """Asks one process for its page. `ask` is called by one thread, again and again; another takes
+    from `pages`.
+    """
+
+    def __init__(self, address: Address, client: Client) -> None:
+        self.address = address
+        self.interval = INTERVAL
+        self.pages: deque[tuple[float, Scrape]] = deque(maxlen=_KEPT)
+        """When each was asked for, and what it says."""
+        self.unreadable = 0
+        """Lines of the newest page that nobody understands."""
+        self._client = client
+
+    def ask(self, now: float) -> None:
+        """Ask for the page.
+
+        Args:
+            now: Seconds since the epoch.
+
+        Raises:
+            NoAnswerError: There is no answer that can be used.
+        """
+        try:
+            page = exposition.read_page(self._body())
+        except ImportError as error:
+            raise NoAnswerError(exposition.MISSING) from error
+        samples: dict[object, Sample] = {
+            one.series: one for scrape in page.scrapes for one in scrape.samples
+        }
+        if not samples:
+            raise NoAnswerError("answers with a page that holds no metrics")
+        self.unreadable = len(page.flaws)
+        self.pages.append((now, Scrape(tuple(samples.values()), page.scrapes[0].kinds)))
+
+    def _body(self) -> bytes:
+        body = self._client.ask(self.address)
+        if len(body) > exposition.LARGEST:
+            raise NoAnswerError(f"answers with more than {exposition.LARGEST >> 20} MiB")
+        return body
+
+
+class PageRun:
+    """One run that endpoints tell of; several of them are its workers."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.workers: dict[str, deque[tuple[float, Scrape]]] = {}
+        """By address: the pages of an endpoint that wait."""
+        self.modified: float | None = None
+        """When the newest page that said something was asked for."""
+        self._scrapes = Scrapes()
+        self._rows = ScrapedRows()
+        self._gather = Gather()
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of its figures."""
+        stepless = (
+            "no page tells a step: as steps pages are counted" if self._rows.stepless else None
+        )
+        return joined(self._scrapes.note, stepless)
+
+    def put(self, address: str, time: float, scrape: Scrape) -> None:
+        """Take a page, or the part of it that is of this run."""
+        self.workers.setdefault(address, deque(maxlen=_KEPT)).append((time, scrape))
+
+    def take(self, failing: Iterable[str]) -> tuple[Record, ...]:
+        """Return what the pages say, as soon as there is one of each worker that answers.
+
+        Args:
+            failing: Addresses that do not answer: nobody waits for them.
+        """
+        absent = set(failing)
+        while any(self.workers.values()):
+            late = max(map(len, self.workers.values())) > 1
+            if not late and any(
+                not pages for address, pages in self.workers.items() if address not in absent
+            ):
+                break
+            self._moment()
+        return self._gather.take()
+
+    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+        """Return what the pages of one moment come to.
+
+        Args:
+            pages: By address.
+            times: When each was asked for, in seconds since the epoch.
+        """
+        return self._scrapes.take(pages, times)
+
+    def _moment(self) -> None:
+        """Take the next page of each worker that has one."""
+        pages = {address: waiting.popleft() for address, waiting in self.workers.items() if waiting}
+        times = {address: time for address, (time, _) in pages.items()}
+        figures = self.figures({address: scrape for address, (_, scrape) in pages.items()}, times)
+        records = list(self._rows.take(figures, max(times.values())))
+        if records:
+            self.modified = max(times.values())
+        self._gather.add(records)
+
+
+class Endpoints:
+    """All endpoints that were named, as runs."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, PageRun] = {}
+        self._nameless: str | None = None
+        """The run of what names no run, once that is decided."""
+
+    def sort(self, endpoints: Iterable[Endpoint]) -> None:
+        """Give the pages that wait to the runs that they are of.
+
+        What names no run is of the only one that is named, if there is just one, else it is a run
+        of its own: several processes of one training seldom say its name.
+        """
+        waiting = [(one.address.text, *page) for one in endpoints for page in _drained(one.pages)]
+        parts = [(address, time, runs_in(scrape)) for address, time, scrape in waiting]
+        named = {run for _, _, found in parts for run, _ in found if run} | self.runs.keys()
+        for address, time, found in parts:
+            if self._nameless is None and ("", "") in found:
+                self._nameless = next(iter(named)) if len(named) == 1 else place_of(address)
+            for (run, _), scrape in found.items():
+                name = run or self._nameless or place_of(address)
+                self.runs.setdefault(name, PageRun(name)).put(address, time, scrape)
+
+
+def _drained(pages: deque[tuple[float, Scrape]]) -> list[tuple[float, Scrape]]:
+    return [pages.popleft() for _ in range(len(pages))]

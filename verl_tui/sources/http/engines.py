@@ -1,0 +1,172 @@
+"""Engines that consoles name, where the configuration wants them asked: their figures belong to the
+console's run.
+
+What a log says is not to be trusted: no login goes there, and of a page only what engines say is
+taken.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import replace
+from time import time
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.fields.row_batcher import joined
+from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
+from verl_tui.sources.http import addresses
+from verl_tui.sources.http.endpoints import Endpoint, PageRun
+from verl_tui.sources.http.served import PageSource, Poller, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from verl_tui.records import Batch, SourceStatus
+    from verl_tui.sources.formats.prometheus_text.scrapes import Figures
+
+MOST = 16
+"""Engines of one run that are asked."""
+_SILENT = 3600.0
+"""Seconds without growth after which a console's engines are taken for gone: heuristic, steps of
+large models take tens of minutes, and another program may get the port of an engine that has ended.
+"""
+_OF_ENGINES = re.compile(r"(?:vllm|sglang)[:_]")
+
+
+class EngineRun(PageRun):
+    """The engines of one run: their figures are of the step that its logs have reached."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.step = 0
+        self.left_out = 0
+        """Engines that are not asked, as there are too many."""
+        self._empty = False
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of the figures."""
+        empty = "the page holds no figures of an engine: verl has them with rollout.disable_log_stats=false"
+        left_out = f"{self.left_out:,} further engines are not asked"
+        return joined(
+            self._scrapes.note, empty if self._empty else None, left_out if self.left_out else None
+        )
+
+    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+        """Return what engines say at one moment; training is told of by the logs alone."""
+        own = {
+            address: Scrape(
+                tuple(one for one in page.samples if _OF_ENGINES.match(one.name)), page.kinds
+            )
+            for address, page in pages.items()
+        }
+        self._empty = not any(page.samples for page in own.values())
+        return (
+            super()
+            .figures(own, times)
+            ._replace(step=self.step, total=None, stepped=None, metrics={})
+        )
+
+
+class EngineSource(PageSource):
+    """One engine as a source of a run, until the log names it no longer."""
+
+    kind = "engines"
+
+    def __init__(
+        self, run: PageRun, poller: Poller, sort: Callable[[], Sequence[str]], *, leads: bool
+    ) -> None:
+        super().__init__(run, poller, sort, leads=leads)
+        self.stop = threading.Event()
+        """Set where it is not asked any more."""
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self.poller.start(self.stop)
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing: an engine answers whether training goes on or not."""
+        status = super().status()
+        status = replace(status, bytes_read=status.size, modified=None, absolute=False)
+        if self.stop.is_set():
+            gone = "not asked any more: the log names it no longer, or has fallen silent"
+            return replace(status, problem=None, note=gone)
+        if self.poller.rounds == 0:
+            return replace(status, note="no answer so far")
+        return (
+            replace(status, note=None) if self.poller.asked is None and not self.leads else status
+        )
+
+
+class Engines:
+    """The engines of all runs. Nothing is asked that no console names."""
+
+    def __init__(self, clock: Callable[[], float] = time, *, every: float | None = None) -> None:
+        self._clock = clock
+        self._every = every
+        self._runs: dict[str, EngineRun] = {}
+        self._sources: dict[str, dict[str, EngineSource]] = {}
+        """By run and address."""
+        self._stated: dict[str, dict[str, SourceStatus]] = {}
+        """By run and path: how the consoles are that name engines."""
+        self._reached: dict[str, tuple[float, int]] = {}
+        """By run: its newest step, and the time of the file that says so."""
+
+    def heed(self, batch: Batch) -> None:
+        """Take what a log says: the engines that it names, and the step."""
+        name, status = batch.run, batch.status
+        if status.engines or status.path in self._stated.get(name, ()):
+            self._stated.setdefault(name, {})[status.path] = status
+        step, written = batch.newest().get(True), status.modified or 0.0
+        if step is not None and written >= self._reached.get(name, (0.0, 0))[0]:
+            self._reached[name] = written, step
+            if name in self._runs:
+                self._runs[name].step = step
+
+    def found(self, now: float) -> Iterator[tuple[str, EngineSource]]:
+        """Yield the engines that have come since the last call, each with its run; let go of those
+        that are gone.
+        """
+        for name, consoles in self._stated.items():
+            fresh = [one for one in consoles.values() if now - (one.modified or now) < _SILENT]
+            wanted = list(dict.fromkeys(address for one in fresh for address in one.engines))
+            known = self._sources.setdefault(name, {})
+            for address, source in known.items():
+                if address not in wanted[:MOST]:
+                    source.stop.set()
+            for address in wanted[:MOST]:
+                before = known.get(address)
+                if before is None or before.stop.is_set():
+                    leads = before.leads if before is not None else not known
+                    known[address] = self._source(name, address, leads=leads)
+                    yield name, known[address]
+            if name in self._runs:
+                self._runs[name].left_out = max(0, len(wanted) - MOST)
+
+    def ask_once(self) -> None:
+        """Ask them all, and wait for the answers, but not for ever."""
+        settle([source.poller for known in self._sources.values() for source in known.values()])
+
+    def end(self) -> None:
+        """Ask nothing any more."""
+        for known in self._sources.values():
+            for source in known.values():
+                source.stop.set()
+
+    def _source(self, name: str, address: str, *, leads: bool) -> EngineSource:
+        run = self._runs.setdefault(name, EngineRun(name))
+        run.step = self._reached.get(name, (0.0, 0))[1]
+        poller = Poller(addresses.read(address), self._clock, login=False, every=self._every)
+        return EngineSource(run, poller, lambda: self._collect(name), leads=leads)
+
+    def _collect(self, name: str) -> list[str]:
+        """Give the pages that wait to their run; return the addresses that do not answer."""
+        silent = []
+        for address, source in self._sources[name].items():
+            asked = source.poller.asked
+            while isinstance(asked, Endpoint) and asked.pages:
+                self._runs[name].put(address, *asked.pages.popleft())
+            if source.poller.problem is not None or source.stop.is_set():
+                silent.append(address)
+        return silent

@@ -1,0 +1,366 @@
+"""What a Prometheus server answers: tables of points, and the rows that come of those of one
+run.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui import prometheus_names
+from verl_tui.records import Event, EventKind, Progress
+from verl_tui.sources.fields.jsonl import loads
+from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.formats.prometheus_text.machine_exporters import device_figures, node_of
+from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
+from verl_tui.sources.formats.prometheus_text.scrapes import is_metric, key_of
+from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.sources.http.prometheus_queries import STEP_NAMES
+from verl_tui.text import one_line, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.formats.prometheus_text.scraped_rows import Held
+
+Points = dict[float, str]
+"""Time -> value as it is written: most are never looked at."""
+
+
+class Line(NamedTuple):
+    """One series of an answer."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: Points
+
+
+def data_of(body: bytes) -> Any:
+    """Return what a server of Prometheus's API says.
+
+    Raises:
+        NoAnswerError: It says that something went wrong, or speaks otherwise.
+    """
+    try:
+        answer = loads(body)
+    except ValueError as error:
+        kind = "a web page" if b"<html" in body[:2000].lower() else "something else"
+        raise NoAnswerError(f"answers with {kind} in place of Prometheus's JSON") from error
+    if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
+        raise NoAnswerError("answers with JSON that is not Prometheus's")
+    if answer["status"] == "error":
+        raise NoAnswerError(f"cannot answer: {one_line(str(answer.get('error')), 160)}")
+    return answer.get("data")
+
+
+def lines_of(body: bytes) -> list[Line]:
+    """Return the series of an answer to a range query; what is none of one is left out."""
+    data = data_of(body)
+    result = data.get("result") if isinstance(data, dict) else None
+    if not isinstance(result, list):
+        raise NoAnswerError("answers with JSON that is not Prometheus's")
+    lines = []
+    for one in result:
+        metric, values = (
+            (one.get("metric"), one.get("values")) if isinstance(one, dict) else (None, None)
+        )
+        if not isinstance(metric, dict) or not isinstance(values, list):
+            continue
+        try:
+            points: Points = dict(values)
+        except (TypeError, ValueError):
+            continue
+        if not set(map(type, points)) <= {int, float}:
+            continue
+        labels = {str(name): str(value) for name, value in metric.items() if name != "__name__"}
+        lines.append(Line(str(metric.get("__name__", "")), labels, points))
+    return lines
+
+
+_ENDS = {"finished": EventKind.FINISHED, "crashed": EventKind.FATAL}
+"""What our exporter calls runs that have ended for certain."""
+
+
+class RunRows:
+    """Makes rows of the answers about one run, which come in the order of time."""
+
+    def __init__(self) -> None:
+        self._total: int | None = None
+        self._state: str | None = None
+        """The run's state, as our exporter says."""
+        self._held: dict[str, Held] = {}
+        """What was said last of what is logged now and then."""
+        self._said: set[tuple[int | None, float, tuple[str, ...], str]] = set()
+        """What the last rows said."""
+        self._times: list[float] = []
+        self._steps: list[int] = []
+        """The steps reached, and when."""
+        self._seen = -math.inf
+        self._read: dict[str, float] = {}
+        """Up to when metrics have been taken, and each group of readings: answers may overlap."""
+        self.told: float | None = None
+        """Time of the newest point that said something."""
+
+    def metrics(self, lines: Sequence[Line], keys: Mapping[str, str]) -> Iterator[Row | Record]:
+        """Yield what training said.
+
+        Args:
+            lines: All series of the run, all at the same times.
+            keys: The log's own keys of their names, as far as they are known.
+        """
+        steps = _highest(line.points for line in lines if line.name in STEP_NAMES)
+        columns = _columns(lines, keys)
+        times = sorted(
+            steps or {at for parts in columns.values() for points, _ in parts for at in points}
+        )
+        picked = list(_last_of_each(times[bisect_right(times, self._seen) :], steps))
+        if picked:
+            self._seen = self.told = picked[-1][0]
+            yield from self._planned(lines)
+            yield from self._rows(picked, steps, columns, lines)
+            yield from self._ended(lines)
+        yield from self._own_devices(lines)
+
+    def _planned(self, lines: Sequence[Line]) -> Iterator[Progress]:
+        """Yield how many steps the whole run will take, where that has become known or is another
+        number now.
+        """
+        planned = _highest(
+            line.points for line in lines if line.name == prometheus_names.TOTAL_STEPS
+        )
+        total = int(planned[max(planned)]) if planned else None
+        if total is not None and total != self._total:
+            self._total = total
+            yield Progress(total=total)
+
+    def _ended(self, lines: Sequence[Line]) -> Iterator[Event]:
+        """Yield that the run has ended, where our exporter says so and did not before."""
+        told = {
+            line.labels.get("state", ""): max(line.points.items())
+            for line in lines
+            if line.name == prometheus_names.STATE and line.points
+        }
+        state = next(
+            (state for state, (at, on) in told.items() if at >= self._seen and _number(on) == 1.0),
+            None,
+        )
+        if state is not None and state != self._state:
+            self._state = state
+            if (kind := _ENDS.get(state)) is not None:
+                yield Event(
+                    kind,
+                    f"the exporter of its log calls it {state}",
+                    0,
+                    bare=kind is EventKind.FATAL,
+                )
+
+    def _rows(
+        self,
+        picked: Sequence[tuple[float, float]],
+        steps: Mapping[float, float],
+        columns: Mapping[str, list[tuple[Points, float]]],
+        lines: Sequence[Line],
+    ) -> Iterator[Row]:
+        """Yield rows at the times picked, of each step one; those of metrics that came together
+        stand together.
+        """
+        stamps = _highest(line.points for line in lines if line.name == prometheus_names.LAST_STEP)
+        ats = [at for at, _ in picked]
+        back = {i for i, at in enumerate(ats[1:], 1) if steps and steps[at] < steps[ats[i - 1]]}
+        validated = _highest(
+            line.points for line in lines if line.name == prometheus_names.LAST_VALIDATION
+        )
+        tables = self._tables(columns, ats, back, [validated.get(at) for at in ats])
+        before, self._said = self._said, set()
+        for i, (at, seen) in enumerate(picked):
+            step = int(steps[at]) if at in steps else None
+            time = stamps.get(at, self._reach(step, seen))
+            for mask, keys, rows in tables:
+                if not mask[i]:
+                    continue
+                if i in (0, len(picked) - 1):  # the step of the last answer may go on
+                    said = step, time, keys, str(rows[i])
+                    self._said.add(said)
+                    if said in before:
+                        continue
+                number = step if step is not None else self._step_at(at)[0]
+                yield Row(
+                    number, keys, rows[i], time, progress=step is not None, reckoned=step is None
+                )
+
+    def _tables(
+        self,
+        columns: Mapping[str, list[tuple[Points, float]]],
+        ats: Sequence[float],
+        back: set[int],
+        validated: Sequence[float | None],
+    ) -> list[tuple[bytes, tuple[str, ...], list[tuple[Any, ...]]]]:
+        """Return metrics that have values at the same times together: at which of them, their keys,
+        a row a time.
+        """
+        groups: dict[bytes, tuple[list[str], list[list[float | None]]]] = {}
+        for key, parts in columns.items():
+            column = _column(parts, ats)
+            column = self._unheld(key, column, back, validated) if is_now_and_then(key) else column
+            names, group = groups.setdefault(bytes(value is not None for value in column), ([], []))
+            names.append(key)
+            group.append(column)
+        return [
+            (mask, tuple(names), list(zip(*group, strict=True)))
+            for mask, (names, group) in groups.items()
+        ]
+
+    def _unheld(
+        self,
+        key: str,
+        column: Sequence[float | None],
+        back: set[int],
+        validated: Sequence[float | None],
+    ) -> list[float | None]:
+        """Return a column with what is said anew alone: pages hold on to the last value of a
+        validation.
+        """
+        out: list[float | None] = []
+        for i, value in enumerate(column):
+            if i in back:
+                self._held.pop(key, None)
+            said = held(key, value, validated[i]) if value is not None else None
+            out.append(value if self._held.get(key) != said else None)
+            if said is not None:
+                self._held[key] = said
+        return out
+
+    def readings(self, lines: Sequence[Line], group: str) -> Iterator[Row]:
+        """Yield what is measured by the clock.
+
+        Args:
+            group: What tells these lines from others that are asked for by themselves.
+            lines: Figures of devices under the exporters' names, and others that carry their key as
+                a label.
+        """
+        every: dict[float, dict[str, float]] = {}
+        by_time: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
+        for line in lines:
+            key = _key(line)
+            for at, written in line.points.items():
+                value = _number(written)
+                if key is None:
+                    by_time.setdefault(at, []).append((line.name, line.labels, value))
+                elif not math.isnan(value):  # a rate or quantile of nothing
+                    every.setdefault(at, {})[key] = value
+        for at, samples in by_time.items():
+            every.setdefault(at, {}).update(device_figures(samples))
+        since = self._read.get(group, -math.inf)
+        for at in sorted(at for at in every if at > since):
+            self._read[group] = at
+            figures = {safe(key, 300): value for key, value in every[at].items()}
+            if figures:
+                step, stated = self._step_at(at)
+                self.told = max(at, self.told or at)
+                keys, values = tuple(figures), tuple(figures.values())
+                yield Row(step, keys, values, at, mean=True, progress=False, reckoned=not stated)
+
+    def _own_devices(self, lines: Sequence[Line]) -> Iterator[Row]:
+        own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
+        yield from self.readings(own, "own") if own else ()
+
+    def _reach(self, step: int | None, at: float) -> float:
+        """Note that a step was seen; return when it was seen first."""
+        if step is None:
+            return at
+        if not self._steps or step != self._steps[-1]:
+            self._times.append(at)
+            self._steps.append(step)
+        return self._times[-1]
+
+    def _step_at(self, time: float) -> tuple[int, bool]:
+        """Return the step of a moment, and whether anything tells; else moments are counted by the
+        minute.
+        """
+        if self._steps:
+            return self._steps[max(0, bisect_right(self._times, time) - 1)], True
+        if not self._times:
+            self._times.append(time)
+        return max(0, int((time - self._times[0]) / _MINUTE)), False
+
+
+_MINUTE = 60.0
+
+
+def _columns(
+    lines: Iterable[Line], keys: Mapping[str, str]
+) -> dict[str, list[tuple[Points, float]]]:
+    """Return by key the points of its series, with what each is to be multiplied with."""
+    columns: dict[str, list[tuple[Points, float]]] = {}
+    for line in lines:
+        ours = bool(keys) and line.name.startswith(prometheus_names.PREFIX)
+        if line.name in STEP_NAMES or (
+            ours and line.name not in keys
+        ):  # its key will be known within a minute
+            continue
+        if line.name in keys or is_metric(line.name, known=bool(keys)):
+            key, factor = key_of(line.name, keys)
+            columns.setdefault(safe(key, 300), []).append((line.points, factor))
+    return columns
+
+
+def _highest(series: Iterable[Points]) -> dict[float, float]:
+    """Return the highest value at each time: of several workers the one that is furthest."""
+    found: dict[float, float] = {}
+    for points in series:
+        for at, written in points.items():
+            value = _number(written)
+            if math.isfinite(value) and value >= found.get(at, 0.0):
+                found[at] = value
+    return found
+
+
+def _last_of_each(
+    times: Sequence[float], steps: Mapping[float, float]
+) -> Iterator[tuple[float, float]]:
+    """Yield the last time of each step, with the first one; all times where there are no steps."""
+    since = times[0] if times else 0.0
+    for i, at in enumerate(times):
+        after = times[i + 1] if i + 1 < len(times) else None
+        if steps and after is not None and steps[at] == steps[after]:
+            continue
+        yield at, since if steps else at
+        since = after if after is not None else at
+
+
+def _column(parts: Sequence[tuple[Points, float]], ats: Sequence[float]) -> list[float | None]:
+    """Return the values at some times, None where there is none: of several workers their mean."""
+    if len(parts) == 1:
+        points, factor = parts[0]
+        written = list(map(points.get, ats))
+        try:
+            column = list(map(float, written))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return [None if one is None else _number(one) * factor for one in written]
+        return [*column] if factor == 1.0 else [value * factor for value in column]
+    known = [
+        [_number(points[at]) * factor for points, factor in parts if at in points] for at in ats
+    ]
+    return [sum(values) / len(values) if values else None for values in known]
+
+
+def _number(written: object) -> float:
+    try:
+        return float(written)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _key(line: Line) -> str | None:
+    """Return the key of a figure that carries it as a label; behind it of what and of which host it
+    is.
+    """
+    key = line.labels.get("key")
+    if key is None:
+        return None
+    if key.startswith("cluster/"):
+        node = node_of(line.labels)
+        return f"{key}/l:{node}" if node else key
+    return "/".join((key, *(line.labels[name] for name in ("task_name",) if line.labels.get(name))))

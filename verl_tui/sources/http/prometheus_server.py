@@ -1,0 +1,396 @@
+"""A Prometheus server as a source: finds the runs it has series of, loads their past, and follows
+them.
+
+It is asked three things an interval at most: the metrics of all runs, the figures of devices, those
+of engines and hosts (https://prometheus.io/docs/prometheus/latest/querying/api).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from time import localtime, strftime
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from verl_tui import prometheus_names
+from verl_tui.sources.fields.row_batcher import Gather
+from verl_tui.sources.http import prometheus_queries as queries
+from verl_tui.sources.http.addresses import NoAnswerError
+from verl_tui.sources.http.prometheus_answers import Line, RunRows, data_of, lines_of
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from verl_tui.records import Record
+    from verl_tui.sources.http.addresses import Address
+    from verl_tui.sources.http.client import Client
+
+name = "Prometheus server"
+rank = 1
+
+_PAST = 15 * 86_400.0
+"""Seconds that are looked back: what Prometheus keeps by default."""
+_SCRAPE = 15.0
+"""Seconds between two scrapes where the server does not say: a usual choice; 60 is Prometheus's
+default.
+"""
+_SHORTEST, _LONGEST = 1.0, 120.0
+_MOST_POINTS = 10_000
+"""Points of one series in one answer; Prometheus refuses more than 11,000."""
+_BUDGET = 400_000
+"""Points of all series in one answer: some 12 MB."""
+_TOGETHER = 3_000_000
+"""Points of all runs that are loaded."""
+_LEAST_POINTS = 100
+_TOO_MUCH = re.compile(
+    r"answers with more than|gives no whole answer|cannot answer|answers with HTTP [45]"
+)
+_READING_POINTS = 120
+"""Points of the past of each figure that is measured by the clock: as many as the GPU panel
+shows.
+"""
+_STALE = 300.0
+"""Seconds for which Prometheus takes a series for alive after its last sample."""
+_LATE = 1.0
+"""Seconds that a scrape takes to be found."""
+_HOUR = 3600.0
+"""Seconds that are looked back where no step says since when."""
+_REDISCOVER = 60.0
+_MOST_RUNS = 100
+
+
+@dataclass(slots=True)
+class ServedRun:
+    """One run that a server has series of."""
+
+    name: str
+    labels: dict[str, str]
+    """What tells its series from those of others; empty for what belongs to no run."""
+    names: set[str] = field(default_factory=set)
+    series: int = 0
+    span: tuple[float, float] | None = None
+    """When its steps were seen first and last."""
+    rows: RunRows = field(default_factory=RunRows)
+    gather: Gather = field(default_factory=Gather)
+    waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
+    """What is to be taken."""
+    loaded: bool = False
+    coarse: float | None = None
+    """Seconds between two points of its past, where that is more than between two scrapes."""
+    received: int = 0
+    """Bytes of the answers that told of it; of those that told of several runs its share."""
+    absent: float | None = None
+    """Since when the server has had nothing new of it."""
+
+    def goes_on(self, now: float) -> bool:
+        """Tell whether the server still has something new of it."""
+        if self.loaded:
+            return self.absent is None
+        return self.span is not None and now - self.span[1] <= _STALE
+
+    def hand_on(self) -> None:
+        """Put what has been gathered where it is taken from."""
+        if records := self.gather.take():
+            self.waiting.append(records)
+
+    def note(self, server: Server) -> str | None:
+        """Say how exact its past is."""
+        parts = [] if self.labels else ["what no run is named for: as steps minutes are counted"]
+        if self.coarse is not None and self.coarse > server.interval:
+            parts.append(
+                f"its past is shown by a point every {self.coarse:,.0f} s, of a scrape every {server.interval:g} s"
+            )
+        if self.absent is not None:
+            parts.append(f"nothing new since {strftime('%H:%M:%S', localtime(self.absent))}")
+        return "; ".join(parts) or None
+
+
+class Server:
+    """Asks one server. Its `ask` is called by one thread, again and again; others only take from
+    `runs`.
+    """
+
+    def __init__(self, address: Address, client: Client) -> None:
+        self.address = address
+        self.interval = _SCRAPE
+        self.runs: dict[str, ServedRun] = {}
+        """By name, in the order of finding; new ones are put in whole."""
+        self.left_out = 0
+        """Runs beyond those that are shown."""
+        self.asked = 0
+        """Questions so far."""
+        self._client = client
+        self._names: set[str] = set()
+        self._keys: dict[str, str] = {}
+        """The log's own keys, by the names that our exporter gives them."""
+        self._shared: ServedRun | None = None
+        """Whose the figures of devices, engines and hosts are."""
+        self._followed: float | None = None
+        """Up to when it has been asked."""
+        self._discovered = -math.inf
+
+    def ask(self, now: float) -> None:
+        """Ask for what is new.
+
+        Args:
+            now: Seconds since the epoch.
+
+        Raises:
+            NoAnswerError: There is no answer that can be used.
+        """
+        if now - self._discovered >= _REDISCOVER:
+            self._discover(now)
+            self._discovered = now
+        for run in sorted(self.runs.values(), key=lambda run: -(run.span[1] if run.span else now)):
+            if not run.loaded:
+                self._load(run, now)
+        if self._followed is not None:
+            self._follow(self._followed, now)
+        self._followed = self._until(now)
+
+    # -- finding -----------------------------------------------------------------------------------
+
+    def _discover(self, now: float) -> None:
+        since = max(now - _PAST, self._discovered - _REDISCOVER)
+        self.interval = self._scrape_interval()
+        data = data_of(
+            self._ask(self.address.below("/api/v1/label/__name__/values?" + _range(since, now)))
+        )
+        self._names |= {str(one) for one in data} if isinstance(data, list) else set()
+        form = urlencode([("match[]", one) for one in queries.RUNS]) + "&" + _range(since, now)
+        data = data_of(self._ask(self.address.below("/api/v1/series"), form=form))
+        found: dict[tuple[tuple[str, str], ...], ServedRun] = {}
+        for labels in data if isinstance(data, list) else ():
+            if not isinstance(labels, dict):
+                continue
+            series = {str(key): str(value) for key, value in labels.items()}
+            if series.get("__name__") == prometheus_names.INFO:
+                self._keys[series.get("name", "")] = series.get("key", "")
+                continue
+            own = queries.belongs(series)
+            run = found.setdefault(tuple(own.items()), ServedRun("", own))
+            run.names.add(series.get("__name__", ""))
+            run.series += 1
+        self._add(found.values(), now)
+
+    def _add(self, found: Collection[ServedRun], now: float) -> None:
+        known = {tuple(run.labels.items()): run for run in self.runs.values()}
+        for run in found:
+            if (before := known.get(tuple(run.labels.items()))) is not None:
+                before.names |= run.names
+                before.series = max(before.series, run.series)
+        new = [run for run in found if tuple(run.labels.items()) not in known]
+        if new:
+            spans = self._spans(now)
+            for run in new:
+                run.span = spans.get(tuple(run.labels.items()))
+            new.sort(key=lambda run: -(run.span[1] if run.span else 0.0))
+            room = max(0, _MOST_RUNS - len(known))
+            self.left_out = max(0, len(new) - room)
+            for run in new[:room]:
+                run.name = self._name(run.labels)
+                self.runs[run.name] = run
+        if self._readings():
+            self._shared = self._owner(now)
+            self.runs.setdefault(self._shared.name, self._shared)
+
+    def _name(self, labels: Mapping[str, str]) -> str:
+        """Return what a run is called: as the logs call it; with its project where another one has
+        its name.
+        """
+        own = (
+            labels.get("run")
+            or labels.get("experiment_name")
+            or labels.get("job")
+            or self.address.place
+        )
+        names = (
+            own,
+            f"{labels.get('project', '')}/{own}",
+            *(f"{own} ({at})" for at in range(2, _MOST_RUNS + 2)),
+        )
+        return next(
+            name
+            for name in (one_line(name, 120) or "run" for name in names)
+            if name not in self.runs
+        )
+
+    def _owner(self, now: float) -> ServedRun:
+        """Return whose the figures of machines are: the only run that goes on, or the only run;
+        else none's.
+        """
+        trained = [run for run in self.runs.values() if run.labels]
+        live = [run for run in trained if run.goes_on(now)]
+        owners = live or trained
+        if len(owners) == 1:
+            return owners[0]
+        nobodys = next((run for run in self.runs.values() if not run.labels), None)
+        return nobodys or ServedRun(self._name({}), {})
+
+    def _spans(self, now: float) -> dict[tuple[tuple[str, str], ...], tuple[float, float]]:
+        """Return from when to when the steps of each run were seen."""
+        every = max(self.interval, _PAST / _MOST_POINTS)
+        spans: dict[tuple[tuple[str, str], ...], tuple[float, float]] = {}
+        for line in self._range(queries.steps(), now - _PAST, self._until(now), every):
+            run = tuple(queries.belongs(line.labels).items())
+            if line.points:
+                first, last = min(line.points) - every, max(line.points) + every
+                before = spans.get(run, (first, last))
+                spans[run] = min(first, before[0]), max(last, before[1])
+        return spans
+
+    def _scrape_interval(self) -> float:
+        """Return the seconds between two scrapes, of the targets that are scraped most often."""
+        try:
+            data = data_of(self._ask(self.address.below("/api/v1/targets?state=active")))
+        except NoAnswerError:
+            return self.interval
+        targets = data.get("activeTargets") if isinstance(data, dict) else None
+        stated = [
+            duration(one.get("scrapeInterval")) for one in targets or () if isinstance(one, dict)
+        ]
+        known = [seconds for seconds in stated if seconds is not None]
+        return min(max(min(known), _SHORTEST), _LONGEST) if known else self.interval
+
+    # -- the past ----------------------------------------------------------------------------------
+
+    def _load(self, run: ServedRun, now: float) -> None:
+        """Load a run's past, at a distance of points at which it can be answered."""
+        before = self._client.received
+        first, last = run.span or (now - _HOUR, now)
+        last = min(last, self._until(now))
+        if run.labels:
+            share = min(_BUDGET, _TOGETHER // max(1, len(self.runs))) // max(1, run.series)
+            points = min(_MOST_POINTS, max(_LEAST_POINTS, share))
+            run.coarse, lines = self._past(queries.of_run(run.labels), first, last, points)
+            run.gather.add(run.rows.metrics(lines, self._keys_of(run)))
+        if run is self._shared:
+            for group, query in self._readings().items():
+                _, lines = self._past(query, first, last, _READING_POINTS)
+                run.gather.add(run.rows.readings(lines, group))
+        run.received += self._client.received - before
+        run.hand_on()
+        run.loaded = True
+
+    def _past(self, query: str, first: float, last: float, points: int) -> tuple[float, list[Line]]:
+        """Return the distance of points that could be had, and the series at that."""
+        while True:
+            every = self.interval * max(1, math.ceil((last - first) / (points * self.interval)))
+            try:
+                return every, self._range(query, first, last, every)
+            except NoAnswerError as error:
+                # Too much at once for the server or for us: a quarter of it.
+                points = int((last - first) / every) // 4
+                if points < _LEAST_POINTS // 4 or not _TOO_MUCH.match(str(error)):
+                    raise
+
+    # -- what comes --------------------------------------------------------------------------------
+
+    def _follow(self, since: float, now: float) -> None:
+        first, last = since + self.interval, self._until(now)
+        if last < first:
+            return
+        before = self._client.received
+        names = set().union(*(run.names for run in self.runs.values()))
+        if names:
+            share = _BUDGET // max(
+                1, sum(run.series for run in self.runs.values() if run.goes_on(now))
+            )
+            _, lines = self._past(
+                queries.of_all_runs(names), first, last, max(_LEAST_POINTS, share)
+            )
+            self._deal_out(lines, now)
+        if self._shared is not None:
+            for group, query in self._readings().items():
+                _, lines = self._past(query, first, last, _READING_POINTS)
+                self._shared.gather.add(self._shared.rows.readings(lines, group))
+        for run in self.runs.values():
+            run.received += (self._client.received - before) // len(self.runs)
+            run.hand_on()
+
+    def _deal_out(self, lines: Sequence[Line], now: float) -> None:
+        """Give each run its series."""
+        by_run: dict[tuple[tuple[str, str], ...], list[Line]] = {}
+        for line in lines:
+            by_run.setdefault(tuple(queries.belongs(line.labels).items()), []).append(line)
+        for run in self.runs.values():
+            own = by_run.get(tuple(run.labels.items())) if run.labels else None
+            if own:
+                run.absent = None
+                run.gather.add(run.rows.metrics(own, self._keys_of(run)))
+            elif run.labels and run.absent is None:
+                run.absent = run.rows.told or now
+
+    def _until(self, now: float) -> float:
+        """Return the last moment of which every scrape has arrived by now."""
+        return math.floor((now - min(_LATE, self.interval / 2)) / self.interval) * self.interval
+
+    def _keys_of(self, run: ServedRun) -> Mapping[str, str]:
+        """Return the log's own keys, if our exporter told of this run."""
+        return self._keys if run.names & self._keys.keys() else {}
+
+    def _readings(self) -> dict[str, str]:
+        """Return what asks for the readings of each group."""
+        window = max(60, int(4 * self.interval))
+        asked = {
+            "devices": queries.devices(self._names),
+            "engines": queries.engines(self._names, window),
+        }
+        return {group: query for group, query in asked.items() if query is not None}
+
+    def _ask(self, address: Address, *, form: str | None = None) -> bytes:
+        self.asked += 1
+        try:
+            return self._client.ask(address, form=form)
+        except NoAnswerError as error:
+            if error.body.startswith(b"{"):
+                data_of(error.body)  # says why in the server's own words
+            raise
+
+    def _range(self, query: str, first: float, last: float, every: float) -> list[Line]:
+        first = (
+            last - math.floor((last - first) / every) * every
+        )  # the newest moment is always among them
+        form = urlencode(
+            {"query": query, "start": f"{first:.3f}", "end": f"{last:.3f}", "step": f"{every:g}"}
+        )
+        return lines_of(self._ask(self.address.below("/api/v1/query_range"), form=form))
+
+
+def is_one(client: Client, address: Address) -> bool:
+    """Tell whether a server speaks Prometheus's API.
+
+    Raises:
+        NoAnswerError: It does not answer at all.
+    """
+    try:
+        data_of(client.ask(address.below("/api/v1/status/buildinfo")))
+    except NoAnswerError as error:
+        if error.status is None and not str(error).startswith("answers with"):
+            raise
+        return False
+    return True
+
+
+def _range(since: float, now: float) -> str:
+    return urlencode({"start": f"{since:.0f}", "end": f"{now:.0f}"})
+
+
+def duration(text: object) -> float | None:
+    """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
+    total, number = 0.0, ""
+    units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+    rest = text if isinstance(text, str) else ""
+    while rest:
+        digits = len(rest) - len(rest.lstrip("0123456789"))
+        number, rest = rest[:digits], rest[digits:]
+        unit = next((unit for unit in units if rest.startswith(unit)), None)
+        if not number or unit is None:
+            return None
+        total += int(number) * units[unit]
+        rest = rest[len(unit) :]
+    return total or None

@@ -1,0 +1,203 @@
+"""What the app is apart from what it shows: its colours, its commands by name, and how it gets on
+with the terminal.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.app import SystemCommand
+from textual.filter import Monochrome, NoColor
+
+from verl_tui.rendering.session.preferences import StateFile
+from verl_tui.text import one_line
+from verl_tui.tui.keys.commands import bindings, commands, keys_to, names
+from verl_tui.tui.keys.keymap import keymap
+from verl_tui.tui.keys.palette import ByName
+from verl_tui.tui.screens import palette
+from verl_tui.tui.terminal import themes
+from verl_tui.tui.terminal.ascii_filter import AsciiOnly
+from verl_tui.tui.terminal.cell_diff import Cells
+from verl_tui.tui.terminal.key_queue import KeyByKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+    from textual import events
+    from textual.driver import Driver
+    from textual.screen import Screen
+    from textual.timer import Timer
+
+    from verl_tui.config import Config
+    from verl_tui.tui.keys.commands import Command
+
+_TEXTUALS = {"Theme": "other colours, for this start and the next ones"}
+"""What is offered of Textual's own commands: help, zoom, pictures and the end are ours."""
+_SETTLED = 0.3
+"""Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
+
+
+class TerminalApp(KeyByKey[int]):
+    """An app in a user's terminal, with the user's colours, keys and habits."""
+
+    COMMANDS = {ByName}  # noqa: RUF012 - as Textual declares it
+    CSS = """
+    /* A line, not a box: it covers what is looked at. */
+    Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
+    """
+
+    def __init__(
+        self, config: Config, *, ascii_only: bool = False, state_file: StateFile | None = None
+    ) -> None:
+        """Make the app.
+
+        Args:
+            config: The user's configuration.
+            ascii_only: Whether to keep to ASCII.
+            state_file: What is remembered of the user; by default for this session only.
+        """
+        super().__init__()
+        self.config = config
+        self.state_file = state_file if state_file is not None else StateFile()
+        self.ascii_only = ascii_only
+        self._disable_tooltips = (
+            True  # there are none, and each screen would have a widget for them
+        )
+        # Without colours Textual draws in shades of grey; what asks for none means none at all
+        # (https://no-color.org).
+        self._filters = [NoColor() if isinstance(one, Monochrome) else one for one in self._filters]
+        if ascii_only:
+            self._filters.append(AsciiOnly())
+        for theme in themes.OURS:
+            self.register_theme(theme)
+        self._known_theme = ""
+        self._repaint: Timer | None = None
+        self._cells = Cells()
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return what gets on with the terminal: ours, but where there is another kind of terminal,
+        or a wish.
+        """
+        usual = super().get_driver_class()
+        if usual.__name__ != "LinuxDriver":
+            return usual
+        from verl_tui.tui.terminal.driver import SteadyDriver
+
+        return SteadyDriver
+
+    def on_mount(self) -> None:
+        """Take the user's colours and keys."""
+        theme = themes.in_force(self.config.theme, self.state_file.state, self.available_themes)
+        if theme not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            self.notify(f"no theme is called {one_line(theme)}: there are {known}", markup=False)
+        elif self._few_colours and not self.available_themes[theme].ansi:
+            self.theme = themes.PLAIN.name
+        else:
+            self.theme = theme
+        self._known_theme = self.theme
+        self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
+        self.app_resume_signal.subscribe(
+            self, lambda _: self.action_redraw()
+        )  # the shell had the terminal
+        if self.config.keys:
+            usual = {binding.id: binding.key for binding in bindings(type(self)) if binding.id}
+            found = keymap(self.config.keys, names(), usual)
+            self.set_keymap(found.keys)
+            for sentence in found.refused:
+                self.notify(sentence, severity="warning", timeout=15, markup=False)
+
+    def action_help_quit(self) -> None:
+        """Say how to leave: ctrl+c is pressed by habit, and here it may be by mistake."""
+        self.notify(f"{keys_to(self, type(self), 'quit')} quits", markup=False)
+
+    # -- colours -----------------------------------------------------------------------------------
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the theme's colours, each such that it can be read."""
+        self.theme_variables = themes.readable(super().get_css_variables())
+        return self.theme_variables
+
+    @property
+    def _few_colours(self) -> bool:
+        """Whether the terminal shows sixteen colours, or is to show none."""
+        return self.no_color or (not self.is_headless and self.console.color_system == "standard")
+
+    def _remember_theme(self) -> None:
+        if self.theme != self._known_theme:
+            self._known_theme = self.theme
+            problem = self.state_file.change(
+                partial(themes.chosen, name=self.theme, configured=self.config.theme)
+            )
+            if problem:
+                self.notify(problem, markup=False)
+
+    # -- the terminal ------------------------------------------------------------------------------
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Write the cells that have changed, and nothing else."""
+        super()._display(screen, self._cells.thinned(renderable))
+
+    def action_redraw(self) -> None:
+        """Write the whole screen again, for terminals that have lost some of it."""
+        self._cells.forget()
+        self.refresh(repaint=True, layout=True)
+
+    def on_app_blur(self, event: events.AppBlur) -> None:
+        """Leave everything as it is: Textual would take the focus away, which paints half of the
+        screen twice.
+        """
+        event.prevent_default()
+        self._stop_repaint()
+
+    def on_app_focus(self, event: events.AppFocus) -> None:
+        """Paint anew once the user has stayed: meanwhile others may have written to the
+        terminal.
+        """
+        event.prevent_default()
+        self._repaint_soon()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Paint anew where the screen has this size already: it was another for a moment.
+
+        The terminal has lost what stood beyond the least of its sizes; Textual sees no change.
+        """
+        if self._dom_ready and event.size == self.screen.outer_size:
+            self._repaint_soon()
+
+    def _repaint_soon(self) -> None:
+        self._stop_repaint()
+        self._repaint = self.set_timer(_SETTLED, self.action_redraw)
+
+    def _stop_repaint(self) -> None:
+        if self._repaint is not None:
+            self._repaint.stop()
+            self._repaint = None
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def action_command_palette(self) -> None:
+        """Ask what to do, in words that a narrow terminal has room for."""
+        if self.size.height < palette.ROWS:
+            self.notify(f"the palette needs {palette.ROWS} rows", markup=False)
+        elif not isinstance(self.screen, palette.Palette):
+            self.push_screen(palette.Palette())
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer everything that a key does, and what Textual brings that fits."""
+        for command in commands(self, screen):
+            yield SystemCommand(
+                command.title,
+                f"key {command.keys}",
+                partial(self.call_later, self._carry_out, command),
+            )
+        for offered in super().get_system_commands(screen):
+            if offered.title in _TEXTUALS:
+                yield SystemCommand(offered.title, _TEXTUALS[offered.title], offered.callback)
+
+    async def _carry_out(self, command: Command) -> None:
+        if command.panel:
+            await self.run_action(f"show_panel('{command.panel}')", command.node.screen)
+        await self.run_action(command.action, command.node)

@@ -1,0 +1,164 @@
+"""What is taken elsewhere: the screen as picture and text, what the cursor is at by the clipboard,
+numbers as CSV.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from verl_tui.exporters.csv import table
+from verl_tui.exporters.new_file import create, named
+from verl_tui.rendering.text.printable import middle, printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.tui.frame import screen_svg, screen_text
+from verl_tui.tui.widgets.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import App
+
+    from verl_tui.exporters.csv import Column
+
+PICTURES = (".svg", ".txt")
+"""What a screenshot can be."""
+_MOST = 74_000
+"""Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
+_SHORT = 200
+"""Characters of what is said again when it has been copied."""
+_BUDGET = 0.005
+"""Seconds of writing at a stretch."""
+
+
+class Clipping(NamedTuple):
+    """A text for the clipboard."""
+
+    text: str
+    says: str
+    """What the user is told."""
+
+
+def clipping(text: str) -> Clipping:
+    """Return as much of a text as a terminal takes."""
+    data = text.encode("utf-8", "replace")
+    copied = data[:_MOST].decode("utf-8", "ignore")
+    whole = "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
+    tmux = "; tmux needs set-clipboard on" if os.environ.get("TMUX") else ""
+    what = (
+        copied
+        if len(copied) <= _SHORT and "\n" not in copied
+        else f"{len(copied):,} characters{whole}"
+    )
+    return Clipping(copied, f"copied {what}{tmux}")
+
+
+def copy_text(app: App[Any], text: str) -> None:
+    """Copy a text to the clipboard of the terminal, and say so."""
+    clip = clipping(text)
+    app.copy_to_clipboard(clip.text)
+    _say(app, clip.says)
+
+
+def copy_here(app: App[Any]) -> None:
+    """Copy what the cursor is at.
+
+    The first panel or screen that has a `clip` says what that is, from what has the focus upwards;
+    where none has, it is the row of a list, or a whole list that is only read.
+    """
+    clips = (
+        getattr(node, "clip", None) for node in (app.focused or app.screen).ancestors_with_self
+    )
+    texts = [text for clip in clips if clip is not None and (text := clip())][:1]
+    texts += [rows.plain for rows in app.screen.query(Rows) if rows.has_focus]
+    if texts and texts[0]:
+        copy_text(app, texts[0])
+    else:
+        _say(app, "nothing to copy here")
+
+
+def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
+    """Write what is on the screen into the current directory: `.svg`, `.txt` or both.
+
+    What was said before does not belong there, so it goes first.
+    """
+
+    def take() -> None:
+        drawn = {".svg": lambda: screen_svg(app, "verl-tui"), ".txt": lambda: screen_text(app)}
+        texts = [drawn[ending]() for ending in endings]
+        where = type(app.screen).__name__.removesuffix("Screen").lower()
+        paths: tuple[Path, ...] = ()
+        try:
+            paths = create(Path.cwd(), named(run, where), *endings)
+            for path, text in zip(paths, texts, strict=True):
+                path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            _give_up(app, paths, error)
+        else:
+            _say(app, "written", paths[0], "".join(f" and {path.suffix}" for path in paths[1:]))
+
+    app.clear_notifications()
+    app.call_after_refresh(take)
+
+
+def take_table(app: App[Any], name: str, columns: Sequence[Column]) -> None:
+    """Write columns as CSV into the current directory."""
+    if any(column.steps for column in columns):
+        app.run_worker(_write_table(app, name, columns))
+    else:
+        _say(app, "nothing to write")
+
+
+async def _write_table(app: App[Any], name: str, columns: Sequence[Column]) -> None:
+    """Write columns as RFC 4180 has it, some rows at a time: keys are heard in between."""
+    paths: tuple[Path, ...] = ()
+    count = -1  # the header is no step
+    try:
+        paths = create(Path.cwd(), name, ".csv")
+        with paths[0].open("w", encoding="utf-8", newline="") as file:
+            writer, until = csv.writer(file), monotonic() + _BUDGET
+            for row in table(columns):
+                writer.writerow(row)
+                count += 1
+                if monotonic() > until:
+                    await asyncio.sleep(0)
+                    until = monotonic() + _BUDGET
+    except OSError as error:
+        _give_up(app, paths, error)
+    except asyncio.CancelledError:  # the app ends: half a table would be taken for a whole one
+        _remove(paths)
+        raise
+    else:
+        _say(app, f"{count:,} step{'s' * (count != 1)} in", paths[0])
+
+
+def folder() -> str:
+    """Name the directory that files are written into."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it is gone
+        return "the current directory"
+
+
+def _give_up(app: App[Any], paths: Sequence[Path], error: OSError) -> None:
+    _remove(paths)
+    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _say(app: App[Any], sentence: str, path: Path | str = "", end: str = "") -> None:
+    """Say something in one line, in place of what was said before; of a path both ends are kept."""
+    width = max(16, app.size.width - 8)
+    words = fit(printable(sentence), width)
+    if path:
+        words += f" {middle(str(path), max(8, width - len(words) - 1 - len(end)))}{end}"
+    app.clear_notifications()
+    app.notify(words, timeout=4, markup=False)

@@ -1,0 +1,131 @@
+"""The keys that change how charts are drawn, the same on the dashboard and over the full screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+
+from verl_tui.rendering.charts import zoom_window
+from verl_tui.rendering.charts.x_axes import on_axis
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.charts.plan import Look
+    from verl_tui.runs.run import Run
+
+SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
+"""Weights of the past that are offered, as in TensorBoard's slider."""
+_LEAST_POINTS = 8
+"""Nobody zooms in on fewer."""
+KEYS = (
+    Binding("x", "look('axis')", "X axis: step, time, relative", show=False, id="look.axis"),
+    Binding("y", "look('log')", "Log scale", show=False, id="look.log"),
+    Binding(
+        "Y", "look('usual')", "Y axis with or without outliers", show=False, id="look.outliers"
+    ),
+    Binding("s", "look('smoother')", "Smoother", show=False, id="look.smoother"),
+    Binding("S", "look('rougher')", "Less smooth", show=False, id="look.rougher"),
+    Binding(
+        "plus,equals_sign",
+        "look('in')",
+        "Zoom in on the cursor, or the end",
+        show=False,
+        id="look.in",
+    ),
+    Binding("minus,underscore", "look('out')", "Zoom out", show=False, id="look.out"),
+    Binding(
+        "H,shift+left",
+        "look('earlier')",
+        "Earlier steps, once zoomed in",
+        show=False,
+        id="look.earlier",
+    ),
+    Binding(
+        "L,shift+right", "look('later')", "Later steps, once zoomed in", show=False, id="look.later"
+    ),
+)
+TABLE = Binding(
+    "W", "write_table", "Write the points in sight to a CSV file", show=False, id="table"
+)
+
+
+def changed(look: Look, what: str, run: Run | None, cursor: int | None = None) -> Look:
+    """Return the look after a key.
+
+    Args:
+        look: The look before.
+        what: One of those in `KEYS`.
+        run: The run that is shown.
+        cursor: Step that is read.
+    """
+    match what:
+        case "axis":
+            return look.next_axis()
+        case "log":
+            return replace(look, log_y=not look.log_y)
+        case "usual":
+            return replace(look, usual_y=not look.usual_y)
+        case "smoother" | "rougher":
+            at = SMOOTHINGS.index(look.smoothing) + (1 if what == "smoother" else -1)
+            return replace(look, smoothing=SMOOTHINGS[max(0, min(at, len(SMOOTHINGS) - 1))])
+    whole = run.reach if run is not None else None
+    if run is None or whole is None:
+        return look
+    if what in ("in", "out"):
+        factor = 0.5 if what == "in" else 2.0
+        return replace(
+            look,
+            span=zoom_window.zoomed(look.span, whole, factor, at=cursor, least=_least(run, whole)),
+        )
+    return replace(look, span=zoom_window.panned(look.span, whole, -1 if what == "earlier" else 1))
+
+
+def said(look: Look, what: str, run: Run | None) -> str:
+    """Return why a key changes nothing that can be seen, empty where it does; `look` is the one
+    before.
+    """
+    if what in ("earlier", "later"):
+        return _still(look, what, run)
+    axis = on_axis(run, look.next_axis().axis) if run is not None and what == "axis" else None
+    return (
+        f"{axis.problem}: x stays at steps" if axis is not None and axis.problem is not None else ""
+    )
+
+
+def _still(look: Look, what: str, run: Run | None) -> str:
+    """Return why there is nothing earlier or later to be seen, empty where there is."""
+    if look.span is None:
+        return "all steps are in sight: + zooms in"
+    whole = run.reach if run is not None else None
+    if whole is None or changed(look, what, run) != look:
+        return ""
+    return (
+        f"step {whole[0]} is the first" if what == "earlier" else f"step {whole[1]} is the newest"
+    )
+
+
+def following(look: Look, run: Run | None, cursor: int | None) -> Look:
+    """Return the look that has a step in sight."""
+    whole = run.reach if run is not None else None
+    if look.span is None or whole is None or cursor is None:
+        return look
+    return replace(look, span=zoom_window.holding(look.span, whole, cursor))
+
+
+def step_at(run: Run | None, key: str, look: Look, position: int) -> int | None:
+    """Return the step of a position on the x axis, where a metric has its points; None where it is
+    not known.
+    """
+    series = run.series(key) if run is not None else None
+    return (
+        on_axis(run, look.axis).step(series, position)
+        if run is not None and series is not None
+        else None
+    )
+
+
+def _least(run: Run, whole: tuple[int, int]) -> int:
+    """Return the least steps worth a chart: a run may log only every hundredth."""
+    points = max(len(table) for state in run.sources.values() for table in state.tables.values())
+    return max(1, _LEAST_POINTS * (whole[1] - whole[0]) // max(1, points))

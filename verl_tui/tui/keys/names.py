@@ -1,0 +1,33 @@
+"""What people call keys: as they are typed, or as they are printed on a keyboard."""
+
+from __future__ import annotations
+
+from textual.keys import key_to_character
+
+_NAMES = {
+    "escape": "esc",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "underscore": "_",
+}
+"""Keys of which Textual knows another name, or no character."""
+_ARROWS = ("left", "right", "up", "down")
+
+
+def key_name(key: str, *, ascii_only: bool = False) -> str:
+    """Return what people call a key that Textual has a name for; in ASCII arrows are words, as `<`
+    is another key.
+    """
+    modifier, _, arrow = key.rpartition("+")
+    if ascii_only and arrow in _ARROWS:
+        return key
+    if modifier and arrow in _ARROWS:
+        return f"{modifier}+{_NAMES[arrow]}"
+    return _NAMES.get(key) or (key_to_character(key) or "").strip() or key

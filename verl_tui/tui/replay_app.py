@@ -1,0 +1,199 @@
+"""The app on a replay: the same screens on the recorded clock, with keys to pause, step and
+seek.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding
+
+from verl_tui.tui.app import VerlApp
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+    from verl_tui.config import Config
+    from verl_tui.reading import Supply
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.replay import Player, Tape
+
+_BEAT = 0.1
+"""Seconds between looks at whether something has happened."""
+_TENTH = 0.1
+
+_KEYS = (
+    Binding("p", "pause", "Pause the replay", id="pause"),
+    Binding("full_stop", "go_steps(1)", "Next step", key_display=".", id="replay.next"),
+    Binding("comma", "go_steps(-1)", "Previous step", key_display=",", id="replay.previous"),
+    Binding("greater_than_sign", "faster", "Faster", key_display=">", id="replay.faster"),
+    Binding("less_than_sign", "slower", "Slower", key_display="<", id="replay.slower"),
+    Binding(
+        "right_curly_bracket",
+        f"go_share({_TENTH})",
+        "Forward by a tenth",
+        show=False,
+        id="replay.forward",
+    ),
+    Binding(
+        "left_curly_bracket",
+        f"go_share(-{_TENTH})",
+        "Back by a tenth",
+        show=False,
+        id="replay.back",
+    ),
+    Binding(
+        "semicolon",
+        "go_cursor",
+        "Go to the step at the charts' cursor",
+        show=False,
+        id="replay.cursor",
+    ),
+    Binding("r", "reload", "Play from the beginning", show=False, id="reload"),
+    # Over every screen, whatever has the focus.
+    Binding(
+        "f7",
+        "go_steps(-1)",
+        "Previous step, over every screen",
+        show=False,
+        id="replay.f7",
+        priority=True,
+    ),
+    Binding(
+        "f8",
+        "pause",
+        "Pause the replay, over every screen",
+        show=False,
+        id="replay.f8",
+        priority=True,
+    ),
+    Binding(
+        "f9",
+        "go_steps(1)",
+        "Next step, over every screen",
+        show=False,
+        id="replay.f9",
+        priority=True,
+    ),
+)
+_OWN = {binding.id for binding in _KEYS}
+
+
+class ReplayApp(VerlApp):
+    """Shows a recorded run as it was at each moment. Nothing is read any more: the tape has it
+    all.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(one for one in VerlApp.BINDINGS if not (isinstance(one, Binding) and one.id in _OWN)),
+        *_KEYS,
+    ]
+
+    def __init__(self, player: Player, config: Config, **options: Any) -> None:
+        """Make the app.
+
+        Args:
+            player: What plays the tape.
+            config: The user's configuration.
+            options: As for the app that watches.
+        """
+        self._player = player
+        super().__init__((), config, clock=player.now, **options)
+
+    def on_mount(self) -> None:
+        """Look regularly whether something has happened."""
+        self.set_interval(_BEAT, self._beat)
+
+    def _new_reading(self) -> Supply:
+        self._player.notify = lambda: self.post_message(self.News())
+        return self._player
+
+    def _awake(self, now: float) -> None:
+        """Note nothing: on the recorded clock a look may come hours after the one before it."""
+
+    def _beat(self) -> None:
+        player = self._player
+        if player.waiting:
+            self.post_message(self.News())
+        elif not player.paused and monotonic() - self._painted >= self.config.refresh:
+            self._paint()  # the recorded time goes on
+
+    def _view(self, now: float) -> View:
+        picked = self._picked
+        view = super()._view(now)
+        if self._player.seeking:
+            self._picked = (
+                picked  # the run is on the tape, though nothing has been told of it again so far
+            )
+        return replace(view, replay=self._player.standing(self._picked))
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        """Stop the recorded clock, or let it go on."""
+        self._player.paused = not self._player.paused
+        self._paint()
+
+    def action_faster(self) -> None:
+        """Play faster."""
+        self._player.faster()
+        self._paint()
+
+    def action_slower(self) -> None:
+        """Play slower."""
+        self._player.slower()
+        self._paint()
+
+    def action_go_steps(self, count: int) -> None:
+        """Go to a further step of the shown run, or back; over any pause that the run made."""
+        player = self._player
+        moment = player.tape.next_step(player.now(), self._picked, count)
+        if moment is not None:
+            self._go(moment)
+        else:
+            self.notify("there is no further step" if count > 0 else "this is the first step")
+
+    def action_go_share(self, share: float) -> None:
+        """Go forward by a share of the whole replay, or back."""
+        tape = self._player.tape
+        self._go(tape.at_share(tape.share(self._player.now()) + share))
+
+    def action_go_cursor(self) -> None:
+        """Go to the step at which the charts are read, for example that of a finding."""
+        reel = self._player.tape.reels.get(self._picked or "")
+        moment = reel.when(self._cursor) if reel is not None and self._cursor is not None else None
+        if moment is not None:
+            self._go(moment)
+        else:
+            self.notify(
+                "the charts have no cursor: e goes to a finding, or focus a chart and press ←"
+            )
+
+    def action_reload(self) -> None:
+        """Play from the beginning."""
+        self._go(self._player.tape.start)
+
+    def _go(self, moment: float) -> None:
+        if self._player.go(moment):
+            self._forget()
+            self._painted = (
+                monotonic()
+            )  # what is told on the way there is not drawn, unless it takes its time
+        else:
+            self.call_later(self._paint)
+
+
+def at_moment(tape: Tape, config: Config, moment: float, **options: Any) -> VerlApp:
+    """Return the app as it was at a moment; it stands still, for pictures.
+
+    Args:
+        tape: What is shown.
+        config: The user's configuration.
+        moment: For example `tape.when(512)`.
+        options: As for the app that watches.
+    """
+    return VerlApp(
+        (), config, monitor=tape.monitor(config, moment), clock=lambda: moment, **options
+    )

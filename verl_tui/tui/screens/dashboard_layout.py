@@ -1,0 +1,330 @@
+"""How the panels share the main screen: which are in sight, which fills it, which has the focus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.css.scalar import Scalar, Unit
+from textual.layouts.vertical import VerticalLayout
+
+from verl_tui.rendering.status_line import status
+from verl_tui.tui.keys.commands import bindings, keys_of
+from verl_tui.tui.panels.charts import ChartsPanel
+from verl_tui.tui.panels.gpus import GpusPanel
+from verl_tui.tui.panels.health import HealthPanel
+from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.runs import RunsPanel
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.widgets.footer import Keys
+from verl_tui.tui.widgets.hint import Hint
+from verl_tui.tui.widgets.input_line import Box
+from verl_tui.tui.widgets.line import Line
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
+
+
+_FIRST = (
+    ("help", "help"),
+    ("panel.next", "next panel"),
+    ("chart.zoom", "zoom"),
+    ("run.previous", "previous run"),
+    ("run.next", "next run"),
+    ("metrics", "all metrics"),
+)
+"""Keys to know at the first start, by their names in the configuration."""
+_LEFT, _WHOLE = Scalar(1, Unit.FRACTION, Unit.HEIGHT), Scalar(100, Unit.WIDTH, Unit.WIDTH)
+"""Height and most width of a panel that fills the screen: the room that the lines around leave, and
+all of it.
+"""
+
+
+class Arranged(StillScreen[None]):
+    """The panels of one run, arranged by the space there is: which are in sight is decided by the
+    stylesheet alone.
+    """
+
+    AUTO_FOCUS = ""
+    ORDER = ("charts", "health", "samples", "gpus", "runs")
+    """Panels in the order of the tab key."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "next_panel(1)", "Next panel", id="panel.next"),
+        Binding("shift+tab", "next_panel(-1)", "Previous panel", show=False, id="panel.previous"),
+        Binding("z", "zoom", "Zoom panel", id="panel.zoom"),
+        Binding("f2", "show_panel('runs')", "Runs", show=False, id="panel.runs"),
+        Binding("f3", "show_panel('charts')", "Charts", show=False, id="panel.charts"),
+        Binding("f4", "show_panel('health')", "Health", show=False, id="panel.health"),
+        Binding("f5", "show_panel('gpus')", "GPUs", show=False, id="panel.gpus"),
+        Binding("f6", "show_panel('samples')", "Samples", show=False, id="panel.samples"),
+    ]
+    DEFAULT_CSS = """
+    Arranged {
+        overflow: hidden hidden;
+        layout: grid;
+        grid-gutter: 0;
+        & > #status { dock: top; background: $panel; padding: 0 1; }
+        & > #filter { dock: bottom; height: 1; border: none; padding: 0 1; display: none; }
+        &.-filtering > #filter { display: block; }
+        &.-filtering > Keys, &.-welcoming > Keys { display: none; }
+        & > #hint { dock: bottom; display: none; }
+        &.-welcoming > #hint { display: block; }
+        &.-filtering > #hint { display: none; }
+
+        &.-wide, &.-huge {
+            grid-size: 3 3;
+            grid-columns: auto 1fr 36;
+            grid-rows: 1fr 7 5;
+            &.-gpus { grid-rows: 5fr 2fr 5; }
+            &.-sampled { grid-rows: 7fr 7 3fr; }
+            &.-gpus.-sampled { grid-rows: 5fr 2fr 3fr; }
+            & > #runs { row-span: 2; min-width: 26; max-width: 40; }
+            & > #charts { row-span: 2; }
+            & > #samples { column-span: 3; }
+        }
+        &.-huge {
+            grid-columns: auto 1fr 48;
+            & > #runs { min-width: 34; max-width: 56; }
+        }
+        &.-wide.-low, &.-wide.-flat, &.-huge.-low, &.-huge.-flat {
+            grid-size: 3 2;
+            grid-rows: 1fr 5;
+            &.-flat { grid-rows: 1fr 3; }
+            &.-gpus { grid-rows: 2fr 1fr; }
+            & > #samples { display: none; }
+        }
+        &.-medium {
+            grid-size: 1 2;
+            grid-rows: 1fr 8;
+            & > #runs, & > #gpus, & > #samples { display: none; }
+        }
+        &.-medium.-tall {
+            grid-size: 1 3;
+            grid-rows: 1fr 9 5;
+            &.-sampled { grid-rows: 5fr 8 2fr; }
+            & > #samples { display: block; }
+        }
+        &.-medium.-low { grid-rows: 1fr 6; }
+        &.-medium.-flat { grid-rows: 1fr 3; }
+        &.-narrow {
+            grid-size: 1 2;
+            grid-rows: 1fr 2;
+            & > #status { padding: 0; }
+            & > Keys { display: none; }
+            & > #runs, & > #samples, & > #gpus { display: none; }
+            & > Panel { border: none; }
+        }
+        &.-narrow.-gpus {
+            grid-size: 1 3;
+            grid-rows: 1fr 2 3;
+            & > #gpus { display: block; }
+        }
+        &.-narrow.-flat.-gpus { grid-rows: 1fr 1 2; }
+        &.-tiny, &.-pair, &.-line {
+            layout: vertical;
+            & > #status { padding: 0; }
+            & > Panel { display: none; border: none; }
+            & > #charts { display: block; height: 1fr; }
+            & > Keys { display: none; }
+        }
+        &.-tiny.-narrow > #health { display: block; height: 1; }
+        &.-tiny.-narrow.-gpus > #gpus, &.-pair.-narrow.-gpus > #gpus, &.-line.-narrow.-gpus > #gpus { display: none; }
+        &.-line > #charts { display: none; }
+        &.-narrow > #hint, &.-tiny > #hint, &.-pair > #hint, &.-line > #hint { display: none !important; }
+        &.-line.-zoomed > #status, &.-line.-filtering > #status { display: none; }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="dashboard")
+        self._view: View | None = None
+        self._drawn: Run | None = None
+        """The run that was drawn last."""
+
+    def compose(self) -> ComposeResult:
+        """The order is the reading order of the wide layout; the stylesheet places it."""
+        yield Line(id="status")
+        yield RunsPanel(id="runs")
+        yield ChartsPanel(id="charts")
+        yield HealthPanel(id="health")
+        yield GpusPanel(id="gpus")
+        yield SamplesPanel(id="samples")
+        yield Box("filter runs and metrics · enter keeps, esc clears", id="filter")
+        yield Hint(id="hint")
+        yield Keys()
+
+    def show(self, view: View) -> None:
+        """Draw the newest state in every panel that is in sight; behind a screen when that closes.
+
+        Of another run the charts come a frame later: they take as long as all else, and whoever
+        goes from run to run sees at once where that leads.
+        """
+        switched = (
+            self._view is not None and self._view.run is not None and view.run is not self._view.run
+        )
+        self._view = view
+        if (
+            self.app.screen is self
+        ):  # a row that shines through costs all rows: Textual writes the one in front anew
+            self._draw(view, switched=switched)
+
+    def _draw(self, view: View, *, switched: bool = False) -> None:
+        if not self.query("#status"):
+            return  # the app is ending
+        self._drawn = view.run
+        alone = not self.query_one(HealthPanel).display and self.zoomed is None
+        line = self.query_one("#status", Line)
+        line.show(*status(view, line.size.width or self.size.width, alone=alone))
+        if self._suit(view):
+            return  # in panels as they were all would be drawn twice
+        for panel in self.query(Panel):
+            panel.set_class(view.ascii, "-ascii")
+            if panel.display and not (switched and isinstance(panel, ChartsPanel)):
+                panel.show(view)
+        if switched:
+            self.call_after_refresh(self._show_charts)
+
+    def _show_charts(self) -> None:
+        charts = self.query_one(ChartsPanel)
+        if charts.display and self._view is not None:
+            charts.show(self._view)
+
+    def show_samples(self, view: View) -> None:
+        """Draw the samples, and nothing else: more of them has been read."""
+        panel = self.query_one(SamplesPanel)
+        if panel.display:
+            panel.show(view)
+
+    def welcome(self) -> None:
+        """Say what the first keys to know are, until some have been pressed."""
+        named = {one.id: one for kind in (type(self.app), type(self)) for one in bindings(kind)}
+        known = ((keys_of(self.app, named[id]), does) for id, does in _FIRST)
+        self.query_one(Hint).say([*known, ("ctrl+p", "everything by name")])
+        self._arrange("-welcoming", on=True)
+
+    def on_key(self) -> None:
+        """Take the first keys to know away once some have been pressed."""
+        if self.has_class("-welcoming") and self.query_one(Hint).pressed():
+            self._arrange("-welcoming", on=False)
+
+    def _after_layout(self) -> None:
+        """Draw panels that come into sight: which do is known when the stylesheet has been
+        applied.
+        """
+        self.call_after_refresh(self.redraw)
+
+    def come_back(self) -> None:
+        """Be seen as it was left, unless with another run; what else is new is drawn when it is
+        there, see the app.
+        """
+        if self._view is not None and (self._view.run is not self._drawn or self._view.paused):
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw what was shown last, at another size also behind the screen in front."""
+        if self._view is not None:
+            self._draw(self._view)
+
+    @property
+    def zoomed(self) -> Panel | None:
+        """The panel that fills the screen, None where several share it."""
+        return next(iter(self.query("Panel.-zoomed").results(Panel)), None)
+
+    def _focused_panel(self) -> Panel | None:
+        return next(
+            (p for p in (self.focused.ancestors if self.focused else ()) if isinstance(p, Panel)),
+            None,
+        )
+
+    def action_next_panel(self, way: int) -> None:
+        """Focus the next panel; one that is out of sight fills the screen."""
+        current = self.zoomed or self._focused_panel()
+        at = (
+            self.ORDER.index(current.id)
+            if current is not None and current.id in self.ORDER
+            else (-1 if way > 0 else 0)
+        )
+        self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
+
+    def action_show_panel(self, name: str) -> None:
+        """Bring a panel to the front and give it the focus."""
+        panel = self.query_one(f"#{name}", Panel)
+        if self.zoomed is None and self._in_sight(panel):
+            self._focus_in(panel)
+            return
+        self._zoom(None)
+        self._zoom(panel)
+        self.call_after_refresh(self._focus_in, panel)
+
+    def _in_sight(self, panel: Panel) -> bool:
+        return bool(panel.display and panel.size.height > 2)
+
+    def _focus_in(self, panel: Panel) -> None:
+        inner = next((widget for widget in panel.query("*") if widget.focusable), None)
+        if inner is not None:
+            self.set_focus(inner, scroll_visible=False)
+
+    def action_zoom(self) -> None:
+        """Let the focused panel fill the screen, or give the others their room back."""
+        if self.zoomed is not None:
+            self._zoom(None)
+        else:
+            self._zoom(self._focused_panel() or self.query_one(ChartsPanel))
+
+    def _zoom(self, panel: Panel | None) -> None:
+        """Let a panel fill the screen, or none.
+
+        It is said of the widgets themselves, above what the stylesheet says: to have that worked
+        out anew for each panel takes longer than a key may.
+        """
+        if panel is self.zoomed:
+            return
+        self.set_class(panel is not None, "-zoomed", update=False)
+        # Rules, since each property would have its widget painted anew, and that of the layout all
+        # there is.
+        self.styles.set_rule("layout", None if panel is None else VerticalLayout())
+        for other in self.query(Panel):
+            alone = other is panel
+            other.set_class(alone, "-zoomed", update=False)
+            other.styles.set_rule(
+                "display", None if panel is None else "block" if alone else "none"
+            )
+            other.styles.set_rule("height", _LEFT if alone else None)
+            other.styles.set_rule("max_width", _WHOLE if alone else None)
+        self._nodes.updated()
+        self.refresh(layout=True, repaint=False)
+        if self.has_class("-line"):
+            self.app.stylesheet.apply(self.query_one("#status"))
+        self._after_layout()
+
+    def _suit(self, view: View) -> bool:
+        """Arrange the panels to suit what there is to show, and draw them then; tell whether they
+        were not yet.
+
+        Where nothing is known of GPUs, or there are no samples, little or no room is given to
+        saying so.
+        """
+        wanted = {
+            "-gpus": bool(view.monitor.gpus and view.monitor.gpus.gpus),
+            "-sampled": any(run.samples.places for run in view.monitor.runs.values()),
+        }
+        others = [name for name, on in wanted.items() if on != self.has_class(name)]
+        for name in others:
+            self._arrange(name, on=wanted[name])
+        roomier = self.query_one(RunsPanel).make_room(view)
+        if others or roomier:
+            self._after_layout()
+        return bool(others or roomier)
+
+    def _arrange(self, name: str, *, on: bool) -> None:
+        """Arrange the panels otherwise by a class: none looks different within, so nothing in them
+        is styled anew.
+        """
+        self.set_class(on, name, update=False)
+        for node in (self, *self.children):
+            self.app.stylesheet.apply(node)

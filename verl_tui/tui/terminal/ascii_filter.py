@@ -1,0 +1,45 @@
+"""Keeps the whole screen to ASCII, whoever drew it: frames, scroll bars and boxes of Textual's as
+well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.filter import LineFilter
+
+from verl_tui.rendering.text.ascii_table import LIKE
+
+if TYPE_CHECKING:
+    from textual.color import Color
+
+_FEW_GLYPHS = frozenset({"linux", "ansi", "pcansi", "cons25", "wsvt25", "sun", "hurd", "console"})
+"""First words of TERM of screens without a font of their own choice. Linux's console has 512 glyphs
+at most, and none of braille (console_codes(4), setfont(8)).
+"""
+
+
+def few_glyphs(term: str) -> bool:
+    """Tell whether a terminal of this name cannot show braille, whatever the locale says: consoles
+    and the old VTs.
+    """
+    first = term.partition("-")[0].lower()
+    return first in _FEW_GLYPHS or (first.startswith("vt") and first[2:].isdigit())
+
+
+class AsciiOnly(LineFilter):
+    """Replaces every other character by one that resembles it, or by a question mark a cell."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the line in ASCII, as wide as before."""
+        return [
+            s if s.text.isascii() else Segment(_ascii(s.text), s.style, s.control) for s in segments
+        ]
+
+
+def _ascii(text: str) -> str:
+    return "".join(
+        sign if sign.isascii() else LIKE.get(sign) or "?" * cell_len(sign) for sign in text
+    )

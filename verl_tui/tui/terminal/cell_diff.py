@@ -1,0 +1,298 @@
+"""What stands on the terminal, cell by cell, so that only cells that change are written.
+
+Textual writes whole rows of a widget, each piece with its colours before it and a reset behind it.
+Over a slow line the colours cost more than the text: here they are written once for all cells of a
+frame that share them.
+
+A row is two strings with a letter a cell: for what stands there, and for its colours. Strings are
+compared, searched and cut at once; of a list of cells the interpreter would take each in turn.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from operator import ne, or_
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import get_character_cell_size
+from rich.color import ColorSystem
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import Console
+    from rich.style import Style
+
+Row = tuple[str, str]
+"""Letters of what stands in cells side by side, and of their colours."""
+_Piece = tuple[str, int, int, str]
+"""The letter of colours, row, column, letters of what stands there."""
+_PLANES = chr(0x1F000)
+"""From here on terminals differ in how wide a character is."""
+_SURE = re.compile("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
+"""What joins no character before it: letters, punctuation, arrows, frames, blocks, braille."""
+_HALF = "\0"
+"""The letter of the right half of a character that takes two cells."""
+_JOINED = "\U000f0000"
+"""From here on letters stand for what is no single character; Unicode leaves these to private
+use.
+"""
+_MOST = 60_000
+"""Letters for those, and for colours, before all begin anew: a screen has a few dozen."""
+_CHANGED = b"\x01"
+_STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
+"""Cells that have changed, and up to four between them that have not: to pass over those takes as
+many bytes.
+"""
+_OF_ONE_COLOUR = re.compile(r"(.)\1*", re.DOTALL)
+
+
+class Letters:
+    """An alphabet: one letter for each text that has been asked for."""
+
+    def __init__(self, first: str) -> None:
+        """Begin with a letter."""
+        self._first = ord(first)
+        self._letters: dict[str, str] = {}
+        self._texts: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def letter(self, text: str) -> str:
+        """Return the letter that stands for a text."""
+        if text not in self._letters:
+            self._letters[text] = chr(self._first + len(self))
+            self._texts.append(text)
+        return self._letters[text]
+
+    def text(self, letter: str) -> str:
+        """Return what a letter stands for; one of no text for itself."""
+        at = ord(letter) - self._first
+        return self._texts[at] if 0 <= at < len(self) else letter
+
+
+class Cells:
+    """The cells of a terminal as they were written last."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._inks: dict[Style | None, str] = {}
+        """The letters of styles that have been met."""
+        self._colours = Letters("\0")
+        self._joined = Letters(_JOINED)
+        self._system = ColorSystem.TRUECOLOR
+
+    def thinned(self, update: Any) -> Any:
+        """Return an update that does the same with fewer bytes, where one is known."""
+        if isinstance(update, LayoutUpdate):
+            return _Frame(update, self)
+        if isinstance(update, ChopsUpdate):
+            return _Changes(update, self)
+        return update
+
+    def forget(self) -> None:
+        """Have all written anew: others may have written to the terminal, or it has lost what stood
+        there.
+        """
+        self._rows = []
+
+    def frame(self, update: LayoutUpdate, system: ColorSystem) -> str:
+        """Return what writes all that has changed in a whole frame; all of it where another size
+        was written last.
+        """
+        self._begin(system)
+        before, self._rows = self._rows, [self.row(strips) for strips in update.strips]
+        if [len(signs) for signs, _ in before] != [len(signs) for signs, _ in self._rows]:
+            before = [("", "")] * len(self._rows)
+        pairs = enumerate(zip(before, self._rows, strict=True))
+        return self._write(
+            piece for y, (old, new) in pairs if old != new for piece in _pieces(y, 0, old, new)
+        )
+
+    def changes(self, update: ChopsUpdate, system: ColorSystem) -> str:
+        """Return what writes all that has changed in some regions."""
+        self._begin(system)
+        return self._write(self._changed(update))
+
+    def _begin(self, system: ColorSystem) -> None:
+        """Begin a new alphabet where the old one does not do."""
+        if system is not self._system or len(self._joined) > _MOST or len(self._inks) > _MOST:
+            self._system = system
+            self._inks, self._colours, self._joined = {}, Letters("\0"), Letters(_JOINED)
+            self.forget()
+
+    def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:
+        for y, x1, x2 in update.spans:
+            signs, inks = self._rows[y] if y < len(self._rows) else ("", "")
+            for x, fresh in self._stretches(update, y, x1, x2):
+                end = x + len(fresh[0])
+                known = signs[x:end], inks[x:end]
+                if known != fresh:
+                    signs, inks = (
+                        signs[:x] + fresh[0] + signs[end:],
+                        inks[:x] + fresh[1] + inks[end:],
+                    )
+                    yield from _pieces(y, x, known, fresh)
+            if y < len(self._rows):
+                self._rows[y] = signs, inks
+
+    def _stretches(
+        self, update: ChopsUpdate, y: int, x1: int, x2: int
+    ) -> Iterator[tuple[int, Row]]:
+        """Yield what is to be written of a row: where each stretch of it begins, and its cells."""
+        stop, placed = 0, list[tuple[int, Strip]]()
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if strip is None or x > x2 or end <= x1:
+                continue
+            if x != stop and placed:
+                yield from self._side_by_side(placed, stop)
+                placed = []
+            stop = min(end, x2)
+            placed.append((x, strip if strip.cell_length <= stop - x else strip.crop(0, stop - x)))
+        if placed:
+            yield from self._side_by_side(placed, stop)
+
+    def _side_by_side(
+        self, placed: Sequence[tuple[int, Strip]], stop: int
+    ) -> Iterator[tuple[int, Row]]:
+        """Yield strips as one stretch, or each by itself where they do not fill their places."""
+        begin = placed[0][0]
+        whole = self.row([strip for _, strip in placed])
+        if len(whole[0]) == stop - begin:
+            yield begin, whole
+        else:
+            yield from ((x, self.row([strip])) for x, strip in placed)
+
+    def row(self, strips: Iterable[Strip]) -> Row:
+        """Return the cells of strips side by side."""
+        signs, inks, known = list[str](), list[str](), self._inks
+        for strip in strips:
+            for text, style, _ in strip:
+                ink = known.get(style) or self._ink(style)
+                letters = text
+                if not text.isascii():
+                    joined, found = _split(text)
+                    if joined and signs:
+                        signs[-1] = self._join(signs[-1], joined)
+                    letters = found if isinstance(found, str) else "".join(map(self._letter, found))
+                if letters:
+                    signs.append(letters)
+                    inks.append(ink * len(letters))
+        return "".join(signs), "".join(inks)
+
+    def _letter(self, text: str) -> str:
+        return text if len(text) == 1 and text < _JOINED else self._joined.letter(text)
+
+    def _join(self, signs: str, joined: str) -> str:
+        """Return letters of which the last sign has got more to it."""
+        at = len(signs) - (2 if signs.endswith(_HALF) else 1)
+        return (
+            signs[:at]
+            + self._joined.letter(self._joined.text(signs[at]) + joined)
+            + signs[at + 1 :]
+        )
+
+    def _ink(self, style: Style | None) -> str:
+        self._inks[style] = letter = self._colours.letter(_numbers(style, self._system))
+        return letter
+
+    def _write(self, pieces: Iterable[_Piece]) -> str:
+        """Return what writes pieces, all of one colour together, wherever they stand."""
+        written: list[str] = []
+        ink, at = "", (-1, 0)
+        for letter, y, x, signs in sorted(pieces):
+            if letter != ink:
+                numbers = self._colours.text(letter)
+                written.append(f"\x1b[0;{numbers}m" if numbers else "\x1b[0m")
+                ink = letter
+            if at[0] != y or at[1] > x:
+                written.append(f"\x1b[{y + 1};{x + 1}H")
+            elif at[1] < x:
+                written.append(f"\x1b[{x - at[1]}C")
+            certain = signs.isascii()
+            written.append(
+                signs if certain or _SURE.fullmatch(signs) else "".join(map(self._text, signs))
+            )
+            at = (y, x + len(signs)) if certain else (-1, 0)
+        return "".join([*written, "\x1b[0m"]) if written else ""
+
+    def _text(self, letter: str) -> str:
+        return "" if letter == _HALF else self._joined.text(letter)
+
+
+class _Frame(CompositorUpdate):
+    """A whole frame."""
+
+    def __init__(self, update: LayoutUpdate, written: Cells) -> None:
+        self._update, self._written = update, written
+
+    def render_segments(self, console: Console) -> str:
+        """Write what of it is new."""
+        return self._written.frame(self._update, _system(console))
+
+
+class _Changes(CompositorUpdate):
+    """Some regions of the screen."""
+
+    def __init__(self, update: ChopsUpdate, written: Cells) -> None:
+        self._update, self._written = update, written
+
+    def render_segments(self, console: Console) -> str:
+        """Write what of them is new."""
+        return self._written.changes(self._update, _system(console))
+
+
+def _system(console: Console) -> ColorSystem:
+    return console._color_system or ColorSystem.TRUECOLOR
+
+
+@lru_cache(maxsize=4096)
+def _split(text: str) -> tuple[str, str | tuple[str, ...]]:
+    """Return what of a text belongs to the cell before, and what stands in each of its own."""
+    if _SURE.fullmatch(text):
+        return "", text
+    joined, found = "", list[str]()
+    for sign in text:
+        wide = get_character_cell_size(sign)
+        if wide:
+            found += (sign, _HALF)[:wide]
+        elif found:
+            found[-2 if found[-1] == _HALF else -1] += sign
+        else:
+            joined += sign
+    return joined, tuple(found)
+
+
+def _pieces(y: int, x: int, known: Row, fresh: Row) -> Iterator[_Piece]:
+    """Yield the stretches of cells of one colour that have changed."""
+    signs, inks = fresh
+    if len(known[0]) < len(signs) or _uncertain(known[0]) or _uncertain(signs):
+        changed = _CHANGED * len(signs)
+    else:
+        changed = bytes(map(ne, known[0], signs))
+        if known[1] != inks:
+            changed = bytes(map(or_, changed, map(ne, known[1], inks)))
+    for run in _OF_ONE_COLOUR.finditer(inks):
+        for stretch in _STRETCH.finditer(changed, *run.span()):
+            begin, end = stretch.span()
+            yield run[1], y, x + begin, signs[begin:end]
+
+
+def _uncertain(signs: str) -> bool:
+    """Tell whether terminals differ in how wide a character is: all that stands behind it in its
+    row is then moved.
+    """
+    return not (signs.isascii() or _SURE.fullmatch(signs)) and max(signs) >= _PLANES
+
+
+@lru_cache(maxsize=4096)
+def _numbers(style: Style | None, system: ColorSystem) -> str:
+    """Return the numbers that set a style's colours."""
+    if style is None:
+        return ""
+    before, _, _ = Strip.render_style(style, "\x00", system).partition("\x00")
+    return before[2:-1]

@@ -1,0 +1,191 @@
+"""Textual's driver, for terminals that stand still or go away in the middle of a frame, and for any
+bytes as keys.
+
+What is said here of Textual is so in 8.2: `drivers/linux_driver.py`, `drivers/_writer_thread.py`,
+`_xterm_parser.py`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import select
+import signal
+import threading
+from contextlib import suppress
+from itertools import chain
+from time import sleep
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
+from textual.keys import Keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.app import App
+    from textual.message import Message
+
+_ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+"""Signals that end the app."""
+_AT_ONCE = 4096
+"""Bytes read together."""
+_GLANCE = 0.1
+"""Seconds without a key after which is looked whether the app ends."""
+_A_BIT = 0.001
+"""Seconds after which what has had its time is surely over."""
+_PATIENCE = 2.0
+"""Seconds that an end in good order may take: the terminal may stand still, and who writes to it
+with it.
+"""
+
+
+class SteadyDriver(LinuxDriver):
+    """Ends with its terminal, or when it is told to, whatever waits for what."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        *,
+        debug: bool = False,
+        mouse: bool = True,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        """Make the driver, and heed signals: else the terminal stays in the alternate screen with
+        mouse reports on.
+        """
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._file = cast("Any", _Outlet(cast("TextIO", self._file)))
+        self._ending = False
+        for number in _ENDS:
+            signal.signal(number, self._hear)
+        # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
+        # signals at once.
+        heard, told = os.pipe()
+        os.set_blocking(told, False)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        threading.Thread(target=self._end_when_told, args=(heard,), name="end", daemon=True).start()
+
+    def run_input_thread(self) -> None:
+        """Hear keys until the app ends, or the terminal does: Textual reads its end again and
+        again.
+        """
+        parser = Parser(self._debug)
+        # A strict decoder, as Textual's is, ends the app with the first byte that is no text.
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        text = ""
+        while not self.exit_event.is_set():
+            wait = ESCAPE_DELAY + _A_BIT if text.endswith("\x1b") else _GLANCE
+            text = ""
+            if select.select([self.fileno], [], [], wait)[0]:
+                data = self._read()
+                if data == b"":
+                    signal.raise_signal(signal.SIGHUP)
+                    return
+                text = decode(data or b"")
+            # An empty text would be the parser's end.
+            for message in chain(parser.feed(text) if text else (), parser.tick()):
+                self.process_message(message)
+
+    def _read(self) -> bytes | None:
+        """Return what has been typed, nothing at the end, None if somebody else has been
+        quicker.
+        """
+        try:
+            return os.read(self.fileno, _AT_ONCE)
+        except BlockingIOError:
+            return None
+        except OSError:  # how a terminal that is gone says so
+            return b""
+
+    # -- signals -----------------------------------------------------------------------------------
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Take the terminal back, but not to end: this signal also comes with those that end a
+        process.
+
+        Textual starts again even if it has not stopped, as after a SIGSTOP: then two threads read
+        keys, and the terminal is left in the mode that the app has put it in.
+        """
+        if self._ending:
+            return
+        if self._auto_restart and not self._must_signal_resume:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        super()._sigcont_application()
+
+    def _hear(self, number: int, _: object) -> None:
+        """Note in the main thread that the end is near: what is next there may be to go on."""
+        self._ending = True
+        if self._must_signal_resume:  # suspended: the terminal is somebody else's
+            os._exit(_status(number))
+
+    def _end_when_told(self, heard: int) -> None:
+        """End because of a signal, in good order if that is possible within some seconds."""
+        number = 0
+        while number not in _ENDS:
+            (number,) = os.read(heard, 1)
+        code = _status(number)
+        with suppress(RuntimeError):  # the loop has ended already
+            # In its turn, as a key would be heard: nothing is drawn any more, so no screen may be
+            # half made.
+            self._loop.call_soon_threadsafe(self._app.call_later, self._app.exit, code)
+        sleep(_PATIENCE)
+        with suppress(Exception):
+            self._leave()
+        os._exit(code)
+
+    def _leave(self) -> None:
+        """Leave the terminal as it was found, past the queue that everybody else waits for; do not
+        wait, either.
+        """
+        terminal = os.open(os.ttyname(self.fileno), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        with os.fdopen(terminal, "w") as file:
+            self._writer_thread = cast("Any", file)
+            self._disable_mouse_support()
+            self.stop_application_mode()
+
+
+def _status(number: int) -> int:
+    """Return what a shell calls the end by a signal."""
+    return 128 + number
+
+
+class Parser(XTermParser):
+    """Textual's, which ends the app where the numbers of a sequence mean nothing."""
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterator[Key]:
+        try:
+            yield from super()._sequence_to_key_events(sequence, alt)
+        except (ValueError, OverflowError):  # of several parts, or of no character
+            yield Key(Keys.Ignore, sequence)
+
+    def parse_mouse_code(self, code: str) -> Message | None:
+        """Return the event, in cells where the terminal says that it knows no pixels."""
+        try:
+            return super().parse_mouse_code(code)
+        except ZeroDivisionError:
+            self.mouse_pixels = False
+            return super().parse_mouse_code(code)
+
+
+class _Outlet:
+    """A file that takes everything, also when nobody reads it any more.
+
+    Textual's writer ends with the first error; whoever writes then waits for ever, and the process
+    outlives its terminal.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()

@@ -1,0 +1,230 @@
+"""Themes for people who do not see all colours and for terminals that have few; what every theme
+must keep to.
+
+The hues of the two are those of Okabe and Ito, "Color Universal Design", 2008
+(https://jfly.uni-koeln.de/color/), lighter or darker where the ground asks for it. That good,
+warning, critical, accent, the curves and plain text stay apart for each kind of colour blindness is
+reckoned by the tests with the matrices of Machado, Oliveira and Fernandes, "A Physiologically-based
+Model for Simulation of Color Vision Deficiency", IEEE TVCG 15, 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.color import BLACK, WHITE, Color, ColorParseError
+from textual.theme import Theme
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from verl_tui.rendering.session.preferences import UserState
+
+TEXT_ROLES = (
+    *(
+        "text-primary",
+        "text-secondary",
+        "text-success",
+        "text-warning",
+        "text-error",
+        "text-accent",
+    ),
+    *("text-muted", "text-disabled", "foreground", "accent", "success", "footer-key-foreground"),
+)
+"""Variables that colour something to be read: words, the edge of the focused panel, the healthy
+band.
+"""
+GROUNDS = ("background", "surface", "panel")
+"""Variables that lie below them."""
+LEAST = 3.0
+"""Contrast of all that to each ground: WCAG 2.2, 1.4.11 and 1.4.3 for large text, which terminals'
+bold cells are.
+"""
+FRAME = "panel-lighten-2"
+"""Variable that colours the edges of panels: lighter than a light ground they would be gone."""
+LEAST_OF_FRAMES = 1.3
+_CURSOR = ("block-cursor-foreground", "block-cursor-background")
+_STEP = 0.05
+
+
+def _theme(
+    name: str, *, dark: bool, good: str, warning: str, critical: str, accent: str, line: str
+) -> Theme:
+    """Return a theme whose texts have just these colours; Textual would mix them with white or
+    black.
+    """
+    return Theme(
+        name=name,
+        dark=dark,
+        primary=line,
+        secondary=line,
+        success=good,
+        warning=warning,
+        error=critical,
+        accent=accent,
+        foreground="#F0F0F0" if dark else "#000000",
+        background="#121212" if dark else "#FAFAFA",
+        surface="#1E1E1E" if dark else "#F5F5F5",
+        panel="#2A2A2A" if dark else "#E6E6E6",
+        variables={
+            "text-primary": line,
+            "text-secondary": line,
+            "text-success": good,
+            "text-warning": warning,
+            "text-error": critical,
+            "text-accent": accent,
+        },
+    )
+
+
+DARK = _theme(
+    "colour-blind-dark",
+    dark=True,
+    good="#009E73",
+    warning="#F0E442",
+    critical="#DD7E33",
+    accent="#D186B0",
+    line="#89CBF0",
+)
+"""Bluish green, yellow, vermillion, reddish purple, sky blue."""
+LIGHT = _theme(
+    "colour-blind-light",
+    dark=False,
+    good="#005C43",
+    warning="#5F4200",
+    critical="#C04B00",
+    accent="#9A4F7A",
+    line="#0072B2",
+)
+"""Bluish green, orange as dark as brown, vermillion, reddish purple, blue."""
+PLAIN = Theme(
+    name="sixteen-colours",
+    ansi=True,
+    primary="ansi_bright_cyan",
+    secondary="ansi_cyan",
+    success="ansi_bright_green",
+    warning="ansi_bright_yellow",
+    error="ansi_bright_red",
+    accent="ansi_bright_magenta",
+    foreground="ansi_white",
+    background="ansi_black",
+    variables={
+        "ansi-background": "ansi_black",
+        "ansi-foreground": "ansi_white",
+        "text": "ansi_white",
+        "text-muted": "ansi_white",
+        "text-disabled": "ansi_white",
+        "footer-foreground": "ansi_white",
+        "footer-background": "ansi_black",
+        "footer-key-foreground": "ansi_bright_cyan",
+        "footer-description-foreground": "ansi_white",
+        "footer-description-background": "ansi_black",
+        "footer-item-background": "ansi_black",
+        "scrollbar": "ansi_white",
+        "scrollbar-background": "ansi_black",
+    },
+)
+"""Colours that terminals of sixteen have; any other theme's would become those that happen to be
+nearest, white mostly. Without colours it does as well: what is chosen is reversed.
+"""
+OURS = (DARK, LIGHT, PLAIN)
+
+
+def in_force(configured: str, state: UserState, available: Collection[str]) -> str:
+    """Return the theme to begin with: the one chosen in the app last, until the configuration names
+    another.
+
+    Args:
+        configured: What the configuration says now.
+        state: What is remembered of the user.
+        available: Names of all themes there are.
+    """
+    remembered = state.theme if state.theme_instead_of == configured else ""
+    return remembered if remembered in available else configured
+
+
+def chosen(state: UserState, *, name: str, configured: str) -> UserState:
+    """Return the state with a theme chosen in the app, instead of what the configuration says
+    now.
+    """
+    return replace(state, theme=name, theme_instead_of=configured)
+
+
+def readable(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return a theme's variables with every role as far from its grounds as it takes to be read.
+
+    What a theme says is kept as far as that allows. The terminal's own colours are as they are.
+    """
+    changed = dict(variables)
+    grounds = _grounds(variables)
+    if not grounds:
+        return changed
+    for role in TEXT_ROLES:
+        changed[role] = _apart(variables[role], grounds)
+    changed[FRAME] = _apart(variables[FRAME], grounds[:1], LEAST_OF_FRAMES)
+    ink, ground = _CURSOR
+    below = _opaque(variables[ground], grounds[0])
+    if below is not None:
+        changed[ink] = _apart(variables[ink], [below])
+    return changed
+
+
+def contrast(one: Color, other: Color) -> float:
+    """Return the contrast ratio of two opaque colours: WCAG 2.2, definition of `contrast ratio`."""
+    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def seen(value: str, ground: Color) -> Color | None:
+    """Return what a variable looks like on an opaque ground, None for one of the terminal's own
+    colours.
+    """
+    if value.startswith("auto"):
+        share = value.partition(" ")[2].rstrip("%")
+        return ground + ground.get_contrast_text(float(share) / 100 if share else 1.0)
+    return _opaque(value, ground)
+
+
+def _grounds(variables: Mapping[str, str]) -> list[Color]:
+    base = _opaque(variables[GROUNDS[0]], BLACK)
+    if base is None:
+        return []
+    return [below for name in GROUNDS if (below := _opaque(variables[name], base)) is not None]
+
+
+def _opaque(value: str, ground: Color) -> Color | None:
+    try:
+        colour = Color.parse(value)
+    except ColorParseError:
+        return None
+    return None if colour.ansi is not None else ground + colour
+
+
+def _apart(value: str, grounds: list[Color], least: float = LEAST) -> str:
+    """Return a colour, moved towards white or black until each ground is far enough from it."""
+    looks = [seen(value, ground) for ground in grounds]
+    if any(
+        look is None or contrast(look, ground) < least
+        for look, ground in zip(looks, grounds, strict=True)
+    ):
+        first = looks[0]
+        if first is None:
+            return value
+        pole = max((WHITE, BLACK), key=lambda end: min(contrast(end, ground) for ground in grounds))
+        share = 0.0
+        while share < 1.0:
+            share += _STEP
+            moved = first.blend(pole, min(1.0, share), 1.0)
+            if all(contrast(moved, ground) >= least for ground in grounds):
+                return moved.hex
+    return value
+
+
+def _luminance(colour: Color) -> float:
+    """Return the relative luminance, as WCAG 2.2 defines it."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in colour.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

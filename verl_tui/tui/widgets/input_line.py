@@ -1,0 +1,38 @@
+"""A line to type in."""
+
+from __future__ import annotations
+
+from textual.widgets import Input
+
+from verl_tui.rendering.text.wrap import fit
+
+_APART = " · "
+
+
+class Box(Input):
+    """A line to type in; what may be typed stands there before, as far as there is room to say
+    it.
+    """
+
+    def __init__(self, hint: str, *, id: str | None = None) -> None:
+        """Make the box.
+
+        Args:
+            hint: What may be typed; parts of it after a dot are left out where there is no room.
+            id: As of every widget.
+        """
+        super().__init__(id=id, placeholder=hint, compact=True)
+        self._hints = hint.split(_APART)
+
+    def hint(self, words: str) -> None:
+        """Say that something else may be typed."""
+        self._hints = words.split(_APART)
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Say as much as there is room for."""
+        room = self.content_size.width
+        hints = (_APART.join(self._hints[:count]) for count in range(len(self._hints), 0, -1))
+        self.placeholder = next(
+            (hint for hint in hints if len(hint) <= room), fit(self._hints[0], room)
+        )
