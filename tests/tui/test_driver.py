@@ -25,7 +25,7 @@ DEADLINE = 20.0
 APP = """
 import time
 from textual.app import App
-from verl_tui.tui import driver
+from verl_tui.tui.terminal import driver
 
 class Echo(App):
     def on_ready(self):
