@@ -9,7 +9,7 @@ from pprint import pformat
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
@@ -296,6 +296,8 @@ VALUES = (
         KEYS, st.dictionaries(KEYS, st.dictionaries(KEYS, VALUES) | VALUES), min_size=2, max_size=6
     )
 )
+@example({"0": {}, "'\"{": {}})  # repr escapes the quote
+@example({"it's {": {"b": 1}, "a\\": {"'\"": "}"}})
 def test_any_printed_configuration_is_read_as_it_was(config):
     lines = pformat({"a": {"b": 1, "c": 2}, **config}, sort_dicts=False).split("\n")
     assert read(*lines, STEP)[0] == {CONSOLE: flatten_settings({"a": {"b": 1, "c": 2}, **config})}

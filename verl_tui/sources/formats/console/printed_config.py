@@ -22,17 +22,19 @@ _LONGEST = 3000
 """Lines after which a block that did not end is given up."""
 _OTHER_LINES = 50
 """Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
-_QUOTED = re.compile(rb"'[^']*'|\"[^\"]*\"")
-_LITERAL = re.compile(rb"^(?: (?:'[^']+'|\"[^\"]+\"): |  +['\"{(\[\-\d]| +$)")
+_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+"""Text as `repr` writes it: with a quote of its own kind escaped."""
+_QUOTED = re.compile(_TEXT.encode())
+_LITERAL = re.compile(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode())
 """A line of a dict: of the outermost keys, which stand behind one space, or further in."""
 _LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
 """With one of them `pprint` ends each line."""
 _OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
 """Values that are no literals, as `repr` writes them."""
 _REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
-_KEY = re.compile(r"'((?:[^'\\]|\\.)*)': ")
+_KEY = re.compile(rf"({_TEXT}): ")
 _SCALAR = re.compile(
-    r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[-+]?[\d.][\w.+-]*|None|True|False|nan|-?inf|\{\}|<[^<>]*>)(?=[,})\]]|$)"
+    rf"(?:{_TEXT}|[-+]?[\d.][\w.+-]*|None|True|False|nan|-?inf|\{{\}}|<[^<>]*>)(?=[,}})\]]|$)"
 )
 _SEPARATORS = re.compile(r"[,}\])\s]*")
 _BRACKET = re.compile(r"[\])}]")
@@ -200,7 +202,8 @@ class _Columns:
 
     def _value(self, line: str, index: int, found: re.Match[str]) -> int:
         """Take the value of a key; return where the next key may stand."""
-        column, key, at = found.start(), found[1], found.end()
+        column, at = found.start(), found.end()
+        key = literal(found[1]) or found[1][1:-1]  # an escape that Python does not know
         if (scalar := _SCALAR.match(line, at)) is not None:
             self._put(column, key, literal(scalar[0]))
             return _past_separators(line, scalar.end())
