@@ -25,7 +25,7 @@ from verl_tui.exporters.prometheus import Pages
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, Rows
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.fields.row_batcher import Gather
+from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, Client
@@ -440,12 +440,12 @@ def test_any_json_is_an_answer_or_a_sentence(answer: object) -> None:
 def test_any_series_make_rows_or_nothing(series: list[dict[str, object]]) -> None:
     body = json.dumps({"status": "success", "data": {"result": series}}).encode()
     rows = RunRows()
-    gather = Gather()
+    batcher = RowBatcher()
     lines = lines_of(body)
     for _ in range(2):
-        gather.add(rows.metrics(lines, {}))
-        gather.add(rows.readings(lines, "devices"))
-    for record in gather.take():
+        batcher.add(rows.metrics(lines, {}))
+        batcher.add(rows.readings(lines, "devices"))
+    for record in batcher.take():
         if isinstance(record, Rows):
             assert all(step >= 0 for step in record.steps)
 
@@ -468,7 +468,7 @@ def test_durations_are_read_as_prometheus_writes_them(text: object, seconds: flo
 
 
 def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
-    rows, gather = RunRows(), Gather()
+    rows, batcher = RunRows(), RowBatcher()
     for begin in (0, 4, 8):
         steps = {float(at): str(at // 6) for at in range(begin, begin + 4)}
         rewards = {float(at): str(at // 6 / 10) for at in range(begin, begin + 4)}
@@ -476,9 +476,9 @@ def test_a_step_that_goes_on_over_several_answers_is_said_once() -> None:
             Line("verl_training_steps_total", {}, steps),
             Line("verl_average_reward", {}, rewards),
         ]
-        gather.add(rows.metrics(lines, {}))
-        gather.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
-    (told,) = gather.take()
+        batcher.add(rows.metrics(lines, {}))
+        batcher.add(rows.metrics(lines, {}))  # an answer that overlaps brings nothing
+    (told,) = batcher.take()
     assert isinstance(told, Rows)
     assert (list(told.steps), list(told.columns[0]), list(told.times)) == (
         [0, 1],

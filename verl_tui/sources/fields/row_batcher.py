@@ -60,7 +60,7 @@ class _Pending:
     orders: list[int] = field(default_factory=list)
 
 
-class Gather:
+class RowBatcher:
     """Turns a stream of rows and other records into records, with rows in blocks and restarts in
     their place.
 

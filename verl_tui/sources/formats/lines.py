@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.row_batcher import Gather, joined
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined
 from verl_tui.sources.formats.format import PatientDecoder
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class LineReader:
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self._patient = decoder if isinstance(decoder, PatientDecoder) else None
-        self._gather = Gather()
+        self._batcher = RowBatcher()
         self._line = 0
         """Complete lines so far."""
         self._partial: list[bytes] = []
@@ -34,7 +34,7 @@ class LineReader:
     @property
     def note(self) -> str | None:
         """Return the decoder's note, and what is to be said of replaced records."""
-        return joined(self._decoder.note, self._gather.note)
+        return joined(self._decoder.note, self._batcher.note)
 
     @property
     def program(self) -> str | None:
@@ -64,14 +64,14 @@ class LineReader:
                 self._skipping = False
                 del lines[0]
                 first += 1
-        decode, add = self._decoder.decode, self._gather.add
+        decode, add = self._decoder.decode, self._batcher.add
         for number, line in enumerate(lines, first):
             add(decode(line, number))
         if rest and not self._skipping:
             self._keep(rest)
             if self._patient is not None and b"]" in rest:
                 self._decode_early(self._patient)
-        return self._gather.take()
+        return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
         """Return the records of a last line without an end, where it is complete by itself."""
@@ -80,18 +80,18 @@ class LineReader:
         if records is not None:
             # Its content has been taken as it stood, only what comes after it counts.
             self._drop_partial()
-            self._gather.add(records)
+            self._batcher.add(records)
         if self._patient is not None:
-            self._gather.add(self._patient.held())
-        return self._gather.take()
+            self._batcher.add(self._patient.held())
+        return self._batcher.take()
 
     def restart(self, reason: str) -> tuple[Record, ...]:
         """Forget everything, the file starts anew; return what is to be told of that."""
         self._line = 0
         self._drop_partial()
         self._skipping = False
-        self._gather.add(self._decoder.restart() or (Restart(reason),))
-        return self._gather.take()
+        self._batcher.add(self._decoder.restart() or (Restart(reason),))
+        return self._batcher.take()
 
     def _decode_early(self, decoder: PatientDecoder) -> None:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it
@@ -99,7 +99,7 @@ class LineReader:
         """
         line = b"".join(self._partial)
         if sure := decoder.early(line):
-            self._gather.add(decoder.decode(line[:sure], self._line + 1))
+            self._batcher.add(decoder.decode(line[:sure], self._line + 1))
             self._partial, self._partial_size = [line[sure:]], len(line) - sure
 
     def _keep(self, rest: bytes) -> None:
@@ -108,7 +108,7 @@ class LineReader:
         if self._partial_size > LONGEST_LINE:
             self._skipping = True
             self._drop_partial()
-            self._gather.add(
+            self._batcher.add(
                 (Unreadable(self._line + 1, f"no line end within {LONGEST_LINE >> 20} MiB", ""),)
             )
 

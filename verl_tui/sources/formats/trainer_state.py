@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
-from verl_tui.sources.fields.row_batcher import Gather, Row, joined
+from verl_tui.sources.fields.row_batcher import Row, RowBatcher, joined
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest
@@ -92,7 +92,7 @@ class TrainerStateReader:
 
     def __init__(self, origin: str) -> None:
         self._origin = one_line(origin, 1000)
-        self._gather = Gather()
+        self._batcher = RowBatcher()
         self._held = bytearray()
         self._told: list[int] = []
         """A hash of each entry of the history told."""
@@ -103,7 +103,7 @@ class TrainerStateReader:
     @property
     def note(self) -> str | None:
         """Return how its steps are counted, and what is to be said of replaced records."""
-        return joined(self._from_zero, self._gather.note)
+        return joined(self._from_zero, self._batcher.note)
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
         """Return what the document says once it is whole."""
@@ -117,8 +117,8 @@ class TrainerStateReader:
             document = objects(bytes(self._held))[-1]
         except ValueError:
             return ()  # a brace of an entry: more follows
-        self._gather.add(self._read(document))
-        return self._gather.take()
+        self._batcher.add(self._read(document))
+        return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
         """Return a complaint where the document is not whole and nothing more comes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.row_batcher import Gather, joined
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, place_of
@@ -82,7 +82,7 @@ class PageRun:
         """When the newest page that said something was asked for."""
         self._scrapes = Scrapes()
         self._rows = ScrapedRows()
-        self._gather = Gather()
+        self._batcher = RowBatcher()
 
     @property
     def note(self) -> str | None:
@@ -110,7 +110,7 @@ class PageRun:
             ):
                 break
             self._moment()
-        return self._gather.take()
+        return self._batcher.take()
 
     def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
         """Return what the pages of one moment come to.
@@ -129,7 +129,7 @@ class PageRun:
         records = list(self._rows.take(figures, max(times.values())))
         if records:
             self.modified = max(times.values())
-        self._gather.add(records)
+        self._batcher.add(records)
 
 
 class Endpoints:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from verl_tui import prometheus_names
-from verl_tui.sources.fields.row_batcher import Gather
+from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.http import prometheus_queries as queries
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.prometheus_answers import Line, RunRows, data_of, lines_of
@@ -75,7 +75,7 @@ class ServedRun:
     span: tuple[float, float] | None = None
     """When its steps were seen first and last."""
     rows: RunRows = field(default_factory=RunRows)
-    gather: Gather = field(default_factory=Gather)
+    batcher: RowBatcher = field(default_factory=RowBatcher)
     waiting: deque[tuple[Record, ...]] = field(default_factory=deque)
     """What is to be taken."""
     loaded: bool = False
@@ -94,7 +94,7 @@ class ServedRun:
 
     def hand_on(self) -> None:
         """Put what has been gathered where it is taken from."""
-        if records := self.gather.take():
+        if records := self.batcher.take():
             self.waiting.append(records)
 
     def note(self, server: Server) -> str | None:
@@ -267,11 +267,11 @@ class Server:
             share = min(_BUDGET, _TOGETHER // max(1, len(self.runs))) // max(1, run.series)
             points = min(_MOST_POINTS, max(_LEAST_POINTS, share))
             run.coarse, lines = self._past(queries.of_run(run.labels), first, last, points)
-            run.gather.add(run.rows.metrics(lines, self._keys_of(run)))
+            run.batcher.add(run.rows.metrics(lines, self._keys_of(run)))
         if run is self._shared:
             for group, query in self._readings().items():
                 _, lines = self._past(query, first, last, _READING_POINTS)
-                run.gather.add(run.rows.readings(lines, group))
+                run.batcher.add(run.rows.readings(lines, group))
         run.received += self._client.received - before
         run.hand_on()
         run.loaded = True
@@ -307,7 +307,7 @@ class Server:
         if self._shared is not None:
             for group, query in self._readings().items():
                 _, lines = self._past(query, first, last, _READING_POINTS)
-                self._shared.gather.add(self._shared.rows.readings(lines, group))
+                self._shared.batcher.add(self._shared.rows.readings(lines, group))
         for run in self.runs.values():
             run.received += (self._client.received - before) // len(self.runs)
             run.hand_on()
@@ -321,7 +321,7 @@ class Server:
             own = by_run.get(tuple(run.labels.items())) if run.labels else None
             if own:
                 run.absent = None
-                run.gather.add(run.rows.metrics(own, self._keys_of(run)))
+                run.batcher.add(run.rows.metrics(own, self._keys_of(run)))
             elif run.labels and run.absent is None:
                 run.absent = run.rows.told or now
 

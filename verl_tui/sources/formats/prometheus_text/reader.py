@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.fields.row_batcher import Gather, joined
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
 from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, spelled
@@ -241,7 +241,7 @@ class PageReader:
         """Runs besides the one shown, where nothing tells which is meant."""
         self._scrapes = Scrapes(totals=True)
         self._rows = ScrapedRows()
-        self._gather = Gather()
+        self._batcher = RowBatcher()
         self._missing = self._too_large = False
 
     @property
@@ -279,9 +279,9 @@ class PageReader:
         for parts in pages:
             if (scrape := self._own(parts)) is not None:
                 figures = self._scrapes.take({"": scrape}, {"": time} if time is not None else {})
-                self._gather.add(self._rows.take(figures, time))
+                self._batcher.add(self._rows.take(figures, time))
         told = [Unreadable(flaw.line + before, flaw.reason, flaw.excerpt) for flaw in flaws]
-        return (*told, *self._gather.take())
+        return (*told, *self._batcher.take())
 
     def restart(self, reason: str) -> tuple[Record, ...]:  # noqa: ARG002
         """Take what follows for a further page: node_exporter's textfiles are replaced as a

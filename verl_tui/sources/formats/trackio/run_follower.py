@@ -21,7 +21,7 @@ from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
-from verl_tui.sources.fields.row_batcher import Gather, Row, joined
+from verl_tui.sources.fields.row_batcher import Row, RowBatcher, joined
 from verl_tui.sources.fields.sample import plain_field, read_sample
 from verl_tui.sources.fields.sample_figures import Figures
 from verl_tui.sources.fields.setting_values import flatten_settings
@@ -63,7 +63,7 @@ class TrackioSource:
         self.path = path
         self.ordinal = ordinal
         self._database, self._run = trackio.database_of(path)
-        self._gather = Gather()
+        self._batcher = RowBatcher()
         self._figures = Figures()
         self._rewards = RewardSum()
         self._stamp: tuple[tuple[int, int], ...] = ()
@@ -90,13 +90,13 @@ class TrackioSource:
             return (), False
         try:
             with closing(trackio.connect(self._database)) as database:
-                self._gather.add(self._read(database))
+                self._batcher.add(self._read(database))
             self._problem = None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self._problem = _why(error)
             self._more = False
         self._stamp = () if self._more or self._problem else stamp
-        records = self._gather.take()
+        records = self._batcher.take()
         self._unreadable += sum(isinstance(record, Unreadable) for record in records)
         self._records += sum(len(getattr(record, "steps", (0,))) for record in records)
         return self._figures.complete(records), self._more
@@ -120,7 +120,7 @@ class TrackioSource:
             size=self._size,
             modified=self._modified,
             problem=self._problem,
-            note=joined(self._rewards.note, self._gather.note),
+            note=joined(self._rewards.note, self._batcher.note),
             absolute=True,
         )
 

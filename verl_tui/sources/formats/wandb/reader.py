@@ -16,7 +16,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Restart, Settings, Unreadable
-from verl_tui.sources.fields.row_batcher import Gather
+from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb.records import RecordDecoder
 
@@ -79,11 +79,11 @@ class WandbReader:
     @property
     def note(self) -> str | None:
         """Return what is to be said of replaced records."""
-        return self._gather.note
+        return self._batcher.note
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
-        self._gather = Gather()
+        self._batcher = RowBatcher()
         self._decoder = RecordDecoder(origin)
         self._data = b""
         """What has not been read yet, from `_at` on."""
@@ -104,7 +104,7 @@ class WandbReader:
         if self._base + self._at or self._header():
             while self._chunk():
                 pass
-        return self._gather.take()
+        return self._batcher.take()
 
     def finish(self) -> tuple[Record, ...]:
         """A record that is cut off stays so: the run was killed."""
@@ -115,8 +115,8 @@ class WandbReader:
         self._decoder = RecordDecoder(self._origin)
         self._data, self._base, self._at = b"", 0, 0
         self._parts, self._number = None, 0
-        self._gather.add((Restart(reason),))
-        return self._gather.take()
+        self._batcher.add((Restart(reason),))
+        return self._batcher.take()
 
     def _header(self) -> bool:
         """Step over the header; false while it is not there."""
@@ -167,7 +167,7 @@ class WandbReader:
         if kind in (FULL, LAST):
             record, self._parts = b"".join(self._parts), None
             try:
-                self._gather.add(self._decoder.decode(record, self._number + 1))
+                self._batcher.add(self._decoder.decode(record, self._number + 1))
             except (ValueError, RecursionError) as error:
                 self._odd(str(error))
                 self._decoder.lose()
@@ -175,4 +175,4 @@ class WandbReader:
 
     def _odd(self, reason: str) -> None:
         where = f"at byte {self._base + self._at:,}"
-        self._gather.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))
+        self._batcher.add((Unreadable(self._number + 1, f"{reason} {where}", ""),))

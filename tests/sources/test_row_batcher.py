@@ -9,7 +9,7 @@ import pytest
 from log_reading import read_run
 
 from verl_tui.records import Event, EventKind, Restart, Rows
-from verl_tui.sources.fields.row_batcher import Gather, Row
+from verl_tui.sources.fields.row_batcher import Row, RowBatcher
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,14 +31,14 @@ AB = ("a", "b")
     ids=["steps", "again", "more", "measurements", "other values", "another metric", "twice"],
 )
 def test_rows_that_later_ones_replace_are_counted(rows: list[Row], replaced: int) -> None:
-    gather = Gather()
-    gather.add(rows)
-    assert (gather.note or "0").split()[0] == str(replaced)
+    batcher = RowBatcher()
+    batcher.add(rows)
+    assert (batcher.note or "0").split()[0] == str(replaced)
 
 
 def test_a_restart_replaces_nothing() -> None:
-    gather = Gather()
-    gather.add(
+    batcher = RowBatcher()
+    batcher.add(
         [
             Row(1, AB, (1, 2)),
             Row(2, AB, (1, 2)),
@@ -47,7 +47,7 @@ def test_a_restart_replaces_nothing() -> None:
             Row(1, AB, (5, 6)),
         ]
     )
-    assert gather.note is None
+    assert batcher.note is None
 
 
 def test_what_was_replaced_is_said_of_the_source(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
 def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     items: list[Row | Event], reasons: list[str]
 ) -> None:
-    gather = Gather()
-    gather.add(items)
-    found = gather.take()
+    batcher = RowBatcher()
+    batcher.add(items)
+    found = batcher.take()
     assert [one.reason for one in found if isinstance(one, Restart)] == reasons
     assert sum(len(one.steps) for one in found if isinstance(one, Rows)) == sum(
         isinstance(one, Row) for one in items
