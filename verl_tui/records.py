@@ -46,7 +46,7 @@ class Rows:
     """False where the rows tell of steps without showing that training has reached them: figures of
     samples.
     """
-    reckoned: bool = False
+    estimated: bool = False
     """True where the log states no steps: they were found from what stands around the rows."""
 
 

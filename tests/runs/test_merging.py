@@ -75,7 +75,7 @@ def test_a_better_source_that_begins_anew_with_each_start_beats_a_console_that_g
 
 def reckoned(key, points, *, order=0):
     """Return rows whose steps their log does not state."""
-    return replace(rows(key, points, order=order), reckoned=True)
+    return replace(rows(key, points, order=order), estimated=True)
 
 
 @pytest.mark.parametrize("console_first", [True, False])

@@ -15,7 +15,7 @@ from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import Event, EventKind, Rows
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.source import FileSource
 
@@ -437,7 +437,9 @@ def test_openrlhf(tmp_path: Path) -> None:
 )
 def test_what_only_looks_like_metrics(line: str) -> None:
     assert not [
-        r for r in console.ConsoleDecoder().decode(line.encode(), 1) if isinstance(r, Row | Event)
+        r
+        for r in console.ConsoleDecoder().decode(line.encode(), 1)
+        if isinstance(r, MetricRow | Event)
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from log_reading import read_run
 
 from verl_tui.records import Event, EventKind, Restart, Rows
-from verl_tui.sources.fields.row_batcher import Row, RowBatcher
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,17 +20,25 @@ AB = ("a", "b")
 @pytest.mark.parametrize(
     ("rows", "replaced"),
     [
-        ([Row(1, AB, (1, 2)), Row(2, AB, (3, 4))], 0),
-        ([Row(1, AB, (1, math.nan)), Row(1, AB, (1, math.nan))], 0),
-        ([Row(1, AB, (1, 2)), Row(1, ("a", "c"), (1, 9))], 0),
-        ([Row(1, AB, (1, 2), mean=True), Row(1, AB, (3, 4), mean=True)], 0),
-        ([Row(1, AB, (1, 2)), Row(1, AB, (1, 3))], 1),
-        ([Row(1, AB, (1, 2)), Row(1, ("b", "c"), (3, 4))], 1),
-        ([Row(1, AB, (1, 2)), Row(1, ("c",), (5,)), Row(1, AB, (3, 4)), Row(1, AB, (5, 6))], 2),
+        ([MetricRow(1, AB, (1, 2)), MetricRow(2, AB, (3, 4))], 0),
+        ([MetricRow(1, AB, (1, math.nan)), MetricRow(1, AB, (1, math.nan))], 0),
+        ([MetricRow(1, AB, (1, 2)), MetricRow(1, ("a", "c"), (1, 9))], 0),
+        ([MetricRow(1, AB, (1, 2), mean=True), MetricRow(1, AB, (3, 4), mean=True)], 0),
+        ([MetricRow(1, AB, (1, 2)), MetricRow(1, AB, (1, 3))], 1),
+        ([MetricRow(1, AB, (1, 2)), MetricRow(1, ("b", "c"), (3, 4))], 1),
+        (
+            [
+                MetricRow(1, AB, (1, 2)),
+                MetricRow(1, ("c",), (5,)),
+                MetricRow(1, AB, (3, 4)),
+                MetricRow(1, AB, (5, 6)),
+            ],
+            2,
+        ),
     ],
     ids=["steps", "again", "more", "measurements", "other values", "another metric", "twice"],
 )
-def test_rows_that_later_ones_replace_are_counted(rows: list[Row], replaced: int) -> None:
+def test_rows_that_later_ones_replace_are_counted(rows: list[MetricRow], replaced: int) -> None:
     batcher = RowBatcher()
     batcher.add(rows)
     assert (batcher.note or "0").split()[0] == str(replaced)
@@ -40,11 +48,11 @@ def test_a_restart_replaces_nothing() -> None:
     batcher = RowBatcher()
     batcher.add(
         [
-            Row(1, AB, (1, 2)),
-            Row(2, AB, (1, 2)),
-            Row(1, AB, (3, 4)),
+            MetricRow(1, AB, (1, 2)),
+            MetricRow(2, AB, (1, 2)),
+            MetricRow(1, AB, (3, 4)),
             Restart("x"),
-            Row(1, AB, (5, 6)),
+            MetricRow(1, AB, (5, 6)),
         ]
     )
     assert batcher.note is None
@@ -74,25 +82,48 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
 @pytest.mark.parametrize(
     ("items", "reasons"),
     [
-        ([Row(9, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, AB, (3, 4))], []),
+        ([MetricRow(9, AB, (1, 2)), MetricRow(11, AB, (1, 2)), MetricRow(10, AB, (3, 4))], []),
         (
-            [Row(10, AB, (1, 2)), Row(11, AB, (1, 2)), Row(10, BA, (3, 4))],
+            [MetricRow(10, AB, (1, 2)), MetricRow(11, AB, (1, 2)), MetricRow(10, BA, (3, 4))],
             ["steps went back from 11 to 10"],
         ),
         (
-            [Row(at, AB, (1, 2)) for at in (10, 11)] + [Row(11, BA, (3, 4))],
+            [MetricRow(at, AB, (1, 2)) for at in (10, 11)] + [MetricRow(11, BA, (3, 4))],
             ["step 11 was made a second time"],
         ),
-        ([Row(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
-        ([Row(at, keys, (1, 2)) for at in (2, 3, 4) for keys, at in ((AB, at), (BA, at - 1))], []),
-        ([Row(11, AB, (1, 2)), STARTED, Row(11, AB, (3, 4))], ["step 11 was made a second time"]),
-        ([Row(11, AB, (1, 2)), STARTED, Row(12, AB, (3, 4)), Row(12, AB, (5, 6))], []),
+        ([MetricRow(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
         (
-            [Row(11, AB, (1, 2)), RESUMED, Row(11, AB, (3, 4)), Row(12, BA, (3, 4))],
+            [
+                MetricRow(at, keys, (1, 2))
+                for at in (2, 3, 4)
+                for keys, at in ((AB, at), (BA, at - 1))
+            ],
+            [],
+        ),
+        (
+            [MetricRow(11, AB, (1, 2)), STARTED, MetricRow(11, AB, (3, 4))],
+            ["step 11 was made a second time"],
+        ),
+        (
+            [
+                MetricRow(11, AB, (1, 2)),
+                STARTED,
+                MetricRow(12, AB, (3, 4)),
+                MetricRow(12, AB, (5, 6)),
+            ],
+            [],
+        ),
+        (
+            [
+                MetricRow(11, AB, (1, 2)),
+                RESUMED,
+                MetricRow(11, AB, (3, 4)),
+                MetricRow(12, BA, (3, 4)),
+            ],
             ["Setting global step to 10"],
         ),
-        ([RESUMED, Row(11, AB, (3, 4))], []),
-        ([Row(11, AB, (1, 2)), Row(12, BA, (1, 2)), Row(13, AB, (1, 2))], []),
+        ([RESUMED, MetricRow(11, AB, (3, 4))], []),
+        ([MetricRow(11, AB, (1, 2)), MetricRow(12, BA, (1, 2)), MetricRow(13, AB, (1, 2))], []),
     ],
     ids=[
         "late",
@@ -108,12 +139,12 @@ RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
     ],
 )
 def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
-    items: list[Row | Event], reasons: list[str]
+    items: list[MetricRow | Event], reasons: list[str]
 ) -> None:
     batcher = RowBatcher()
     batcher.add(items)
     found = batcher.take()
     assert [one.reason for one in found if isinstance(one, Restart)] == reasons
     assert sum(len(one.steps) for one in found if isinstance(one, Rows)) == sum(
-        isinstance(one, Row) for one in items
+        isinstance(one, MetricRow) for one in items
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows
 from verl_tui.sources.formats.prometheus_text.scrapes import Figures
 
@@ -24,7 +24,7 @@ def keys(
         Figures(step, None, None, metrics, {}, validated) for step, validated, metrics in pages
     ]
     said = [record for at, one in enumerate(figures) for record in rows.take(one, 1000.0 + at)]
-    return [(row.step, row.keys) for row in said if isinstance(row, Row)]
+    return [(row.step, row.keys) for row in said if isinstance(row, MetricRow)]
 
 
 def test_a_validation_is_said_once_however_long_pages_hold_on_to_it() -> None:

@@ -431,10 +431,10 @@ class Run:
     ) -> None:
         if (stated := dated(rows.times)) is not rows.times:
             rows = replace(rows, times=stated)
-        kind = rows.keys, rows.mean, rows.reckoned
+        kind = rows.keys, rows.mean, rows.estimated
         table = state.tables.get(kind)
         if table is None:
-            table = state.tables[kind] = Table(rows.keys, mean=rows.mean, reckoned=rows.reckoned)
+            table = state.tables[kind] = Table(rows.keys, mean=rows.mean, reckoned=rows.estimated)
             for column, key in enumerate(rows.keys):
                 name = self._spellings.name(key, rows.keys, state.status.path)
                 self._tables.setdefault(name, []).append((table, column))
@@ -464,7 +464,7 @@ class Run:
 
     def _precedence(self, state: SourceState, rows: Rows) -> int:
         return precedence(
-            state.status.rank, state.status.ordinal, state.segment, reckoned=rows.reckoned
+            state.status.rank, state.status.ordinal, state.segment, reckoned=rows.estimated
         )
 
     def _apply_sample(self, state: SourceState, sample: Sample, arrival: float | None) -> None:

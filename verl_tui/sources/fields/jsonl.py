@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
@@ -157,7 +157,7 @@ class JsonDecoder:
         """Nothing to be said; formats that estimate say so."""
         return None
 
-    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
+    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line."""
         if not line.strip():
             return ()
@@ -165,7 +165,7 @@ class JsonDecoder:
             found = objects(line)
         except ValueError as error:
             return self.odd(line, number, str(error))
-        out: list[Row | Record] = []
+        out: list[MetricRow | Record] = []
         for record in found:
             try:
                 out.extend(
@@ -178,7 +178,7 @@ class JsonDecoder:
                 out.append(unreadable(line, number, str(error)))
         return out
 
-    def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
+    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line without an end: a complete object needs none."""
         try:
             objects(line)
@@ -186,13 +186,13 @@ class JsonDecoder:
             return None
         return self.decode(line, number)
 
-    def restart(self) -> Sequence[Row | Record]:
+    def restart(self) -> Sequence[MetricRow | Record]:
         """Forget what earlier lines have said; formats that remember something say what is to be
         forgotten.
         """
         return ()
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return what one object means.
 
         Raises:
@@ -200,7 +200,7 @@ class JsonDecoder:
         """
         raise NotImplementedError
 
-    def odd(self, line: bytes, number: int, reason: str) -> Sequence[Row | Record]:
+    def odd(self, line: bytes, number: int, reason: str) -> Sequence[MetricRow | Record]:
         """Return what a line that is no JSON means."""
         return (unreadable(line, number, reason),)
 

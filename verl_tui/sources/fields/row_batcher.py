@@ -21,7 +21,7 @@ _KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricRow:
     """Numbers of one step, as a decoder reads them from one line."""
 
     step: int
@@ -33,7 +33,7 @@ class Row:
     """Whether a repeated step is one more measurement to be averaged."""
     progress: bool = True
     """Whether it shows that training has reached its step."""
-    reckoned: bool = False
+    estimated: bool = False
     """Whether the record states no step: it was found from what stands around it."""
 
 
@@ -56,7 +56,7 @@ class _Pending:
 
     seen: array[int] = field(default_factory=lambda: array("q"))
     """Steps of this segment, ascending."""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[MetricRow] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
 
 
@@ -79,15 +79,15 @@ class RowBatcher:
         self._started = False
         """Whether something says that a process has begun, and no row has come since."""
         self._order = 0
-        self._of_step: list[Row] = []
+        self._of_step: list[MetricRow] = []
         """The last rows, as long as they are of one step."""
         self._replaced = 0
         self._out: list[Record] = []
 
-    def add(self, items: Iterable[Row | Record]) -> None:
+    def add(self, items: Iterable[MetricRow | Record]) -> None:
         """Take what a line has said."""
         for item in items:
-            if isinstance(item, Row):
+            if isinstance(item, MetricRow):
                 self._add_row(item)
             elif isinstance(item, Histogram):
                 self._out.append(
@@ -127,8 +127,8 @@ class RowBatcher:
         self._of_step = []
         self._started = False
 
-    def _add_row(self, row: Row) -> None:
-        kind = row.keys, row.mean, row.progress, row.reckoned
+    def _add_row(self, row: MetricRow) -> None:
+        kind = row.keys, row.mean, row.progress, row.estimated
         table = self._tables.get(kind)
         if table is None:
             before = self._in_another_order(row)
@@ -154,12 +154,12 @@ class RowBatcher:
         table.orders.append(self._order)
         self._order += 1
 
-    def _begin_anew(self, row: Row, last: int) -> None:
+    def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"
         self.add((Restart(back if row.step < last else f"step {row.step} was made a second time"),))
         self._add_row(row)
 
-    def _in_another_order(self, row: Row) -> array[int] | None:
+    def _in_another_order(self, row: MetricRow) -> array[int] | None:
         """Return the steps of rows with the same keys, where a row has them in an order that the
         file never had.
 
@@ -169,7 +169,7 @@ class RowBatcher:
         novel = row.keys not in self._orders
         self._orders.add(row.keys)
         before = (
-            self._alike.get((frozenset(row.keys), row.mean, row.progress, row.reckoned))
+            self._alike.get((frozenset(row.keys), row.mean, row.progress, row.estimated))
             if novel
             else None
         )
@@ -181,7 +181,7 @@ class RowBatcher:
         )
         return before.seen if before is not None and told else None
 
-    def _compare(self, row: Row) -> None:
+    def _compare(self, row: MetricRow) -> None:
         """Count a row that takes the place of one before it."""
         if not self._of_step or self._of_step[0].step != row.step:
             self._of_step = [row]
@@ -193,7 +193,7 @@ class RowBatcher:
         del self._of_step[:-_KEPT]
 
     def _flush(self) -> None:
-        for (keys, mean, progress, reckoned), table in self._tables.items():
+        for (keys, mean, progress, estimated), table in self._tables.items():
             rows = table.rows
             if not rows:
                 continue
@@ -203,12 +203,12 @@ class RowBatcher:
                 times = tuple(float("nan") if row.time is None else row.time for row in rows)
             steps = array("q", [row.step for row in rows])
             self._out.append(
-                Rows(keys, steps, columns, table.orders, times, mean, progress, reckoned)
+                Rows(keys, steps, columns, table.orders, times, mean, progress, estimated)
             )
             table.rows, table.orders = [], []
 
 
-def _contradicts(row: Row, before: Row) -> bool:
+def _contradicts(row: MetricRow, before: MetricRow) -> bool:
     """Tell whether two rows of one step have a metric in common, with different values."""
     if row.keys == before.keys:
         return not all(map(_same, row.values, before.values))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "completions"
 rank = 7  # the figures of all samples go before those of the few that trainers show
@@ -62,12 +62,12 @@ class CompletionsDecoder(JsonDecoder):
         """Return how rewards were added."""
         return self._rewards.note
 
-    def restart(self) -> Iterable[Row | Record]:  # type: ignore[override]
+    def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget which steps there were."""
         self._seen, self._step = set(), None
         return ()
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the samples of one object."""
         if _length(record) is None:
             raise ValueError("no columns of prompts and completions")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, integer
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import safe
 
@@ -44,7 +44,7 @@ class FileLoggerDecoder(JsonDecoder):
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
         step, data = integer(record.get("step")), record.get("data")
         if step is None or not isinstance(data, dict):
@@ -52,13 +52,13 @@ class FileLoggerDecoder(JsonDecoder):
         keys, values = tuple(data), tuple(data.values())
         known = self._schemas.get(keys)
         if known is not None and set(map(type, values)) <= _PLAIN:
-            return (Row(step, known, values),)
+            return (MetricRow(step, known, values),)
         parts = split(flatten(data))
         kept = {safe(key): value for key, value in parts.numbers().items()}
         if len(kept) == len(data) == len(parts.rest):
             self._schemas[keys] = tuple(kept)
         return (
-            Row(step, tuple(kept), tuple(kept.values())),
+            MetricRow(step, tuple(kept), tuple(kept.values())),
             *histograms(parts.found, step),
             *parts.flaws,
         )

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 
 class Reader(Protocol):
@@ -51,7 +51,7 @@ class Decoder(Protocol):
         """As of a `Reader`."""
         ...
 
-    def decode(self, line: bytes, number: int) -> Iterable[Row | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return the records of one complete line.
 
         Args:
@@ -60,13 +60,13 @@ class Decoder(Protocol):
         """
         ...
 
-    def last(self, line: bytes, number: int) -> Iterable[Row | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
         """Return the records of a last line that has no end, None where only its end would tell
         what it says.
         """
         ...
 
-    def restart(self) -> Iterable[Row | Record]:
+    def restart(self) -> Iterable[MetricRow | Record]:
         """Forget everything: the file starts anew. Return what is to be told instead of a new
         segment, if anything.
         """
@@ -98,7 +98,7 @@ class PatientDecoder(Decoder, Protocol):
         """Return how many bytes of a line that has no end yet mean the same whatever follows."""
         ...
 
-    def held(self) -> Iterable[Row | Record]:
+    def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
         ...
 

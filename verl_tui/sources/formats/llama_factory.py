@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "LLaMA-Factory log"
 rank = 4
@@ -44,7 +44,7 @@ def reader(path: Path) -> LineReader:
 class LlamaFactoryDecoder(TutorialDecoder):
     """Decodes the records of a training."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row of one object."""
         return super().read(
             {_TRAINERS.get(key, key): value for key, value in record.items() if key != _DROPPED}

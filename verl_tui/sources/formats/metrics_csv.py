@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from verl_tui.metrics import slashed
 from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.steps import TRAINED, StepPlace, step_fields
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import safe
@@ -79,7 +79,7 @@ class CsvDecoder:
         """Return whether steps were counted."""
         return self._place.note
 
-    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
+    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one line."""
         if not line.strip():
             return ()
@@ -111,13 +111,13 @@ class CsvDecoder:
         except ValueError as error:
             return (unreadable(line, number, str(error)),)
         time = parse_time(row[_TIME]) if _TIME in row else None
-        return (*self._told_total(), Row(step, tuple(numbers), tuple(numbers.values()), time))
+        return (*self._told_total(), MetricRow(step, tuple(numbers), tuple(numbers.values()), time))
 
-    def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:  # noqa: ARG002
+    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:  # noqa: ARG002
         """A row without an end may lack digits of its last number."""
         return None
 
-    def restart(self) -> Sequence[Row | Record]:
+    def restart(self) -> Sequence[MetricRow | Record]:
         """The file starts anew, with a header."""
         self._header = None
         return ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show
@@ -67,11 +67,11 @@ class RolloutDecoder(JsonDecoder):
         self.step = step
         self.validation = validation
 
-    def restart(self) -> Sequence[Row | Record]:
+    def restart(self) -> Sequence[MetricRow | Record]:
         """The dump is written again: its samples replace the earlier ones."""
         return (Restart("dump written again", self.step, self.validation),)
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the sample of one object; rows that only pad the batch are left out."""
         if is_padding(record):
             return ()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record, Sample
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
     from verl_tui.sources.formats.format import Reader
 
 name = SAMPLES
@@ -135,12 +135,12 @@ class SampleDecoder(JsonDecoder):
             said.append(f"an evaluation of {many}{mean}: they state no step")
         return "; ".join(filter(None, [*said, self._rewards.note])) or None
 
-    def restart(self) -> Iterable[Row | Record]:  # type: ignore[override]
+    def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
         """Forget what was counted."""
         self._begin()
         return ()
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the sample of one object."""
         sample = self.sample(record)
         if sample is None:

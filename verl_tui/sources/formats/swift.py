@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import Row
+    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "ms-swift log"
 rank = 4  # its values are rounded to eight digits
@@ -51,7 +51,7 @@ def reader(path: Path) -> LineReader:
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return what one object says."""
         if _SUMMARY in record:
             yield from _best(record.get("best_model_checkpoint"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Event, EventKind, Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer, number, objects, unreadable
-from verl_tui.sources.fields.row_batcher import Row, RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest
@@ -142,7 +142,7 @@ class TrainerStateReader:
         self._complained = True
         return (unreadable(excerpt, 1, reason),)
 
-    def _read(self, document: dict[str, Any]) -> Iterator[Row | Record]:
+    def _read(self, document: dict[str, Any]) -> Iterator[MetricRow | Record]:
         """Yield what a whole document adds to those before."""
         history = document.get("log_history")
         if not isinstance(history, list):
@@ -182,7 +182,7 @@ class TrainerStateReader:
             yield Event(EventKind.BEST, one_line(best, 1000), 1, step)
 
 
-def _entry(entry: object, first: int) -> Iterator[Row | Record]:
+def _entry(entry: object, first: int) -> Iterator[MetricRow | Record]:
     """Yield what one entry of the history says; one of training and one of evaluation may share a
     step.
 
@@ -201,7 +201,7 @@ def _entry(entry: object, first: int) -> Iterator[Row | Record]:
         if key != "step" and (value := number(raw)) is not None
     }
     if numbers:
-        yield Row(step, tuple(numbers), tuple(numbers.values()))
+        yield MetricRow(step, tuple(numbers), tuple(numbers.values()))
     if "train_runtime" in entry:
         yield Event(
             EventKind.FINISHED,

@@ -13,7 +13,7 @@ from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.devices import Worker, devices, is_name, names_one, worker
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
@@ -150,17 +150,17 @@ class TutorialDecoder(JsonDecoder):
         averaged = f"figures are means over {several}" if several else None
         return "; ".join(filter(None, (self._place.note, averaged))) or None
 
-    def restart(self) -> Sequence[Row | Record]:
+    def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
         self._place, self._total = StepPlace(), None
         self._workers, self._reached = set(), {}
         return ()
 
-    def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
+    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line without an end."""
         return super().last(_json_part(line), number)
 
-    def odd(self, line: bytes, number: int, reason: str) -> Sequence[Row | Record]:
+    def odd(self, line: bytes, number: int, reason: str) -> Sequence[MetricRow | Record]:
         """Return the records of a line that a logger began in its own words; plain log text says
         nothing.
         """
@@ -169,7 +169,7 @@ class TutorialDecoder(JsonDecoder):
             return records
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
-    def read(self, record: dict[str, Any]) -> Iterable[Row | Record | Flaw]:
+    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
         scope = record.get("scope")
         flat = flatten(record)
@@ -200,10 +200,10 @@ class TutorialDecoder(JsonDecoder):
         yield from histograms(parts.found, step, prefix, mean=mean)
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
-            yield Row(step, keys, tuple(numbers.values()), time, mean)
+            yield MetricRow(step, keys, tuple(numbers.values()), time, mean)
         if said.listed:
             listed = tuple(prefix + safe(key, 300) for key in said.listed)
-            yield Row(step, listed, tuple(said.listed.values()), time, mean=True)
+            yield MetricRow(step, listed, tuple(said.listed.values()), time, mean=True)
         if scope in (None, "sample", "rollout") or scope not in _MEASURED:
             sample = read_sample(record, step)
             if sample is not None:

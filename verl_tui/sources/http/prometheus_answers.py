@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui import prometheus_names
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.jsonl import loads
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.machine_exporters import device_figures, node_of
 from verl_tui.sources.formats.prometheus_text.scraped_rows import held, is_now_and_then
 from verl_tui.sources.formats.prometheus_text.scrapes import is_metric, key_of
@@ -103,7 +103,9 @@ class RunRows:
         self.told: float | None = None
         """Time of the newest point that said something."""
 
-    def metrics(self, lines: Sequence[Line], keys: Mapping[str, str]) -> Iterator[Row | Record]:
+    def metrics(
+        self, lines: Sequence[Line], keys: Mapping[str, str]
+    ) -> Iterator[MetricRow | Record]:
         """Yield what training said.
 
         Args:
@@ -162,7 +164,7 @@ class RunRows:
         steps: Mapping[float, float],
         columns: Mapping[str, list[tuple[Points, float]]],
         lines: Sequence[Line],
-    ) -> Iterator[Row]:
+    ) -> Iterator[MetricRow]:
         """Yield rows at the times picked, of each step one; those of metrics that came together
         stand together.
         """
@@ -186,8 +188,8 @@ class RunRows:
                     if said in before:
                         continue
                 number = step if step is not None else self._step_at(at)[0]
-                yield Row(
-                    number, keys, rows[i], time, progress=step is not None, reckoned=step is None
+                yield MetricRow(
+                    number, keys, rows[i], time, progress=step is not None, estimated=step is None
                 )
 
     def _tables(
@@ -232,7 +234,7 @@ class RunRows:
                 self._held[key] = said
         return out
 
-    def readings(self, lines: Sequence[Line], group: str) -> Iterator[Row]:
+    def readings(self, lines: Sequence[Line], group: str) -> Iterator[MetricRow]:
         """Yield what is measured by the clock.
 
         Args:
@@ -260,9 +262,11 @@ class RunRows:
                 step, stated = self._step_at(at)
                 self.told = max(at, self.told or at)
                 keys, values = tuple(figures), tuple(figures.values())
-                yield Row(step, keys, values, at, mean=True, progress=False, reckoned=not stated)
+                yield MetricRow(
+                    step, keys, values, at, mean=True, progress=False, estimated=not stated
+                )
 
-    def _own_devices(self, lines: Sequence[Line]) -> Iterator[Row]:
+    def _own_devices(self, lines: Sequence[Line]) -> Iterator[MetricRow]:
         own = [line for line in lines if line.name == prometheus_names.GPU_MEMORY]
         yield from self.readings(own, "own") if own else ()
 

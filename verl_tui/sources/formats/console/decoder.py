@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.records import EventKind, Progress, Pulse
-from verl_tui.sources.fields.row_batcher import Row, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, joined
 from verl_tui.sources.formats.console import dicts as console_dicts
 from verl_tui.sources.formats.console import engine_addresses as console_engines
 from verl_tui.sources.formats.console import events as console_events
@@ -146,14 +146,14 @@ class ConsoleDecoder:
             said if counted else None, FROM_ZERO_NOTE if self._from_zero else None, self._table.note
         )
 
-    def restart(self) -> Sequence[Row | Record]:
+    def restart(self) -> Sequence[MetricRow | Record]:
         """Forget everything but the key names."""
         schemas = self._schemas
         ConsoleDecoder.__init__(self)
         self._schemas = schemas
         return ()
 
-    def last(self, line: bytes, number: int) -> Sequence[Row | Record] | None:
+    def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return the records of a line without an end; a step line only where no key is missing."""
         line = strip_ansi(line)
         found = STEP.search(line)
@@ -194,17 +194,17 @@ class ConsoleDecoder:
         )
         return found.end() if found is not None else 0
 
-    def held(self) -> Sequence[Row | Record]:
+    def held(self) -> Sequence[MetricRow | Record]:
         """Return what only waits for lines that may never come."""
-        out: list[Row | Record] = []
+        out: list[MetricRow | Record] = []
         self._take(out, self._dicts.settle())
         out.extend(self._sample.held())
         out.extend(self._table.held())
         return out
 
-    def decode(self, line: bytes, number: int) -> Sequence[Row | Record]:
+    def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the records of one line, or of a part of it that begins behind a bar."""
-        out: list[Row | Record] = []
+        out: list[MetricRow | Record] = []
         line = strip_ansi(line)
         if b"\r" in line or self._blank or number == self._number:
             self._between_returns(out, line, number)
@@ -216,7 +216,7 @@ class ConsoleDecoder:
             self._part(out, self._prefix, part, number)
         return out
 
-    def _between_returns(self, out: list[Row | Record], line: bytes, number: int) -> None:
+    def _between_returns(self, out: list[MetricRow | Record], line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each took the place of the one
         before.
         """
@@ -233,7 +233,7 @@ class ConsoleDecoder:
             behind = False
         self._number, self._prefix = number, prefix
 
-    def _is_said(self, out: list[Row | Record], part: bytes) -> bool:
+    def _is_said(self, out: list[MetricRow | Record], part: bytes) -> bool:
         """Tell whether something is said between two carriage returns; note where bars are
         cleared.
         """
@@ -248,7 +248,7 @@ class ConsoleDecoder:
                 self._take(out, self._dicts.cleared())
         return bool(part)
 
-    def _part(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
+    def _part(self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int) -> None:
         """Read what stands between two carriage returns; `prefix` names the Ray actor that printed
         it.
         """
@@ -273,7 +273,7 @@ class ConsoleDecoder:
         else:
             self._line(out, prefix, part, number)
 
-    def _line(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
+    def _line(self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int) -> None:
         """Read what is neither metrics nor part of a sample."""
         self._dicts.program.line(part, number)
         if self._dicts.watching:
@@ -297,7 +297,9 @@ class ConsoleDecoder:
             self._happened(out, prefix, part, number)
         self._pulse(out, part)
 
-    def _happened(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> None:
+    def _happened(
+        self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int
+    ) -> None:
         """Read the events that a line tells of."""
         for event in self._events.read(prefix, part, number):
             if event.kind is EventKind.STARTED:
@@ -310,7 +312,9 @@ class ConsoleDecoder:
                 self._engines.forget()
             out.append(event)
 
-    def _step_line(self, out: list[Row | Record], found: re.Match[bytes], *, inside: bool) -> bool:
+    def _step_line(
+        self, out: list[MetricRow | Record], found: re.Match[bytes], *, inside: bool
+    ) -> bool:
         """Read a step line, and the bar before it; false where it only looks like one."""
         row = self._row(found, sure=inside)
         if row is None:
@@ -322,7 +326,7 @@ class ConsoleDecoder:
         out.append(row)
         return True
 
-    def _pulse(self, out: list[Row | Record], part: bytes) -> None:
+    def _pulse(self, out: list[MetricRow | Record], part: bytes) -> None:
         """Read the time at the beginning of a line, and the counters of a heartbeat behind it."""
         found = _STAMP.search(part, 0, _NEAR) if b"20" in part[:_NEAR] else None
         if found is None:
@@ -337,7 +341,7 @@ class ConsoleDecoder:
             Pulse(time, one_line(counters["said"].decode(), 120) if counters is not None else "")
         )
 
-    def _cut(self, out: list[Row | Record], prefix: bytes, part: bytes, number: int) -> bytes:
+    def _cut(self, out: list[MetricRow | Record], prefix: bytes, part: bytes, number: int) -> bytes:
         """Read the bars that something stands behind, or nothing; return what is left of the
         line.
         """
@@ -350,20 +354,20 @@ class ConsoleDecoder:
             at = found.end()
         return part[at:]
 
-    def _take(self, out: list[Row | Record], said: Sequence[Row | Record]) -> None:
+    def _take(self, out: list[MetricRow | Record], said: Sequence[MetricRow | Record]) -> None:
         """Take what a dict of metrics said."""
         for item in said:
             if (
-                isinstance(item, Row)
+                isinstance(item, MetricRow)
                 and FROM_ZERO.issuperset(item.keys)
                 and len(item.keys) == len(FROM_ZERO)
             ):
                 item, self._from_zero = replace(item, step=item.step + 1), True  # noqa: PLW2901
-            step = item.step if isinstance(item, Row | Progress) else None
+            step = item.step if isinstance(item, MetricRow | Progress) else None
             # What a buffer kept back may come after an end, and does not undo it; bars are always
             # of now.
             late = (
-                isinstance(item, Row)
+                isinstance(item, MetricRow)
                 and step is not None
                 and self._step is not None
                 and step < self._step
@@ -372,7 +376,7 @@ class ConsoleDecoder:
                 self._trained(out, step)
             out.append(item)
 
-    def _trained(self, out: list[Row | Record], step: int) -> None:
+    def _trained(self, out: list[MetricRow | Record], step: int) -> None:
         """Note a step."""
         out.extend(self._sample.held())
         self._step = step
@@ -380,7 +384,7 @@ class ConsoleDecoder:
         self._events.step()
         out.extend(self._settings.end())
 
-    def _row(self, found: re.Match[bytes], *, sure: bool) -> Row | None:
+    def _row(self, found: re.Match[bytes], *, sure: bool) -> MetricRow | None:
         """Return the row of a step line, None where it only looks like one.
 
         Args:
@@ -399,9 +403,9 @@ class ConsoleDecoder:
         known = self._schemas.get(keys)
         if known is None:
             known = self._schemas[keys] = tuple(safe(key, 300) for key in keys)
-        return Row(step, known, tuple(numbers.values()))
+        return MetricRow(step, known, tuple(numbers.values()))
 
-    def _bar(self, out: list[Row | Record], part: bytes) -> None:
+    def _bar(self, out: list[MetricRow | Record], part: bytes) -> None:
         """Read a progress bar, or another line that tells how far the run is."""
         if b"%|" in part:
             for bar in _BAR.finditer(part):

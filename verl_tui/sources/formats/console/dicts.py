@@ -19,7 +19,7 @@ import re
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dict_steps import Printed, Steps
 from verl_tui.sources.formats.console.program import Program
 from verl_tui.text import one_line, safe
@@ -100,7 +100,7 @@ class DictReader:
         self._reached: int | None = None
         """Step of the last dict of training."""
 
-    def read(self, part: bytes, number: int) -> Sequence[Row | Record] | None:
+    def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
         """Return what a line with a dict in it says; None where it is none of these."""
         at = part.find(b"{'")
         # Most lines with a brace are something else, and long: this is to be found out quickly.
@@ -122,7 +122,7 @@ class DictReader:
         """Whether it matters what is printed next: the bars have been cleared for it."""
         return self._steps.cleared
 
-    def bar(self, part: bytes) -> Sequence[Row | Record]:
+    def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
         """Take a line that ends with a bar; return what that settles, and how far the training
         is.
         """
@@ -135,15 +135,15 @@ class DictReader:
             out.insert(0, Progress(at, total, elapsed(part, found.end())))
         return out
 
-    def cleared(self) -> Sequence[Row | Record]:
+    def cleared(self) -> Sequence[MetricRow | Record]:
         """Take the clearing of the bars; return what that settles."""
         return self._rows(self._steps.clearing())
 
-    def other(self) -> Sequence[Row | Record]:
+    def other(self) -> Sequence[MetricRow | Record]:
         """Take text that is neither a dict nor a bar; return what that settles."""
         return self._rows(self._steps.other())
 
-    def settle(self) -> Sequence[Row | Record]:
+    def settle(self) -> Sequence[MetricRow | Record]:
         """Return the dicts that only wait for a bar, at their likeliest steps."""
         return self._rows(self._steps.settle())
 
@@ -164,7 +164,7 @@ class DictReader:
         total: int | None,
         part: bytes,
         number: int,
-    ) -> Sequence[Row | Record]:
+    ) -> Sequence[MetricRow | Record]:
         """Take a dict of metrics."""
         self.program.dict(written)
         self._line = number
@@ -183,12 +183,12 @@ class DictReader:
             out.append(Event(EventKind.FINISHED, text, number))
         return out
 
-    def _rows(self, settled: Sequence[Settled]) -> list[Row | Record]:
+    def _rows(self, settled: Sequence[Settled]) -> list[MetricRow | Record]:
         """Return the rows of dicts whose steps have become known; say where a further training
         begins or goes on.
         """
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
-        out: list[Row | Record] = []
+        out: list[MetricRow | Record] = []
         for one in settled:
             printed = one.printed
             if one.first and self._reached is not None:
@@ -202,11 +202,13 @@ class DictReader:
                 self._reached = one.step
             if printed.keys:
                 out.append(
-                    Row(one.step, printed.keys, printed.values, reckoned=printed.step is None)
+                    MetricRow(
+                        one.step, printed.keys, printed.values, estimated=printed.step is None
+                    )
                 )
         return out
 
-    def _named(self, found: re.Match[bytes], written: bytes) -> tuple[Row | Record, ...]:
+    def _named(self, found: re.Match[bytes], written: bytes) -> tuple[MetricRow | Record, ...]:
         what, step, metrics = found["what"], int(found["step"]), _numbers(written)
         if what == b"Global step":
             fits = bool(_TRAINED & metrics.keys() or "policy_loss" in metrics)
@@ -219,7 +221,7 @@ class DictReader:
             self._rollout = step
         elif update and self._rollout is not None:
             step = self._rollout
-        return (Row(step, tuple(metrics), tuple(metrics.values()), mean=update),)
+        return (MetricRow(step, tuple(metrics), tuple(metrics.values()), mean=update),)
 
 
 def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from verl_tui import prometheus_names
 from verl_tui.metrics import describe
 from verl_tui.records import Progress
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 from verl_tui.text import one_line
 
@@ -50,7 +50,7 @@ class ScrapedRows:
         """Whether nothing has told a step so far."""
         return self._step is None
 
-    def take(self, figures: Figures, time: float | None) -> Iterator[Row | Record]:
+    def take(self, figures: Figures, time: float | None) -> Iterator[MetricRow | Record]:
         """Yield what a moment says.
 
         Args:
@@ -72,17 +72,19 @@ class ScrapedRows:
         said = (step, reached, *metrics, *map(repr, metrics.values()))
         if metrics and said != self._said:
             self._said = said
-            yield Row(
+            yield MetricRow(
                 step,
                 tuple(metrics),
                 tuple(metrics.values()),
                 reached,
                 progress=stated,
-                reckoned=not stated,
+                estimated=not stated,
             )
         if figures.readings:
             keys, values = tuple(figures.readings), tuple(figures.readings.values())
-            yield Row(step, keys, values, time, mean=True, progress=False, reckoned=not stated)
+            yield MetricRow(
+                step, keys, values, time, mean=True, progress=False, estimated=not stated
+            )
 
     def _logged(self, figures: Figures) -> dict[str, float]:
         """Return metrics without the values of validations long past."""

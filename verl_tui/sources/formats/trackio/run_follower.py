@@ -21,7 +21,7 @@ from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
-from verl_tui.sources.fields.row_batcher import Row, RowBatcher, joined
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined
 from verl_tui.sources.fields.sample import plain_field, read_sample
 from verl_tui.sources.fields.sample_figures import Figures
 from verl_tui.sources.fields.setting_values import flatten_settings
@@ -140,7 +140,7 @@ class TrackioSource:
         self._modified = self._modified or stamps[0][1] / 1e9
         return tuple(stamps)
 
-    def _read(self, database: sqlite3.Connection) -> Iterator[Row | Record]:
+    def _read(self, database: sqlite3.Connection) -> Iterator[MetricRow | Record]:
         yield from self._settings(database)
         rows = self._rows(database, "metrics", "step, metrics", self._metric)
         for id, time, step, metrics in rows:
@@ -191,7 +191,7 @@ class TrackioSource:
 
     def _metrics(
         self, id: int, time: float | None, own: object, metrics: object
-    ) -> Iterator[Row | Record]:
+    ) -> Iterator[MetricRow | Record]:
         """Yield what a row of metrics says."""
         found = _object(metrics)
         if found is None:
@@ -217,7 +217,7 @@ class TrackioSource:
         yield from (Unreadable(id, one_line(str(flaw)), "") for flaw in parts.flaws)
         if numbers := parts.numbers():
             keys = tuple(safe(key, 300) for key in numbers)
-            yield Row(self._step, keys, tuple(numbers.values()), time, mean=measured)
+            yield MetricRow(self._step, keys, tuple(numbers.values()), time, mean=measured)
         for key, table in tables.items():
             yield from self._samples(id, key, table.get("_value"))
 
@@ -238,7 +238,9 @@ class TrackioSource:
                 self._steps.append(self._step)
         return True
 
-    def _figures_of(self, id: int, time: float | None, metrics: object) -> Iterator[Row | Record]:
+    def _figures_of(
+        self, id: int, time: float | None, metrics: object
+    ) -> Iterator[MetricRow | Record]:
         """Yield figures of the machine, those of devices as W&B calls them."""
         found = _object(metrics)
         if found is None:
@@ -253,7 +255,7 @@ class TrackioSource:
         if numbers and self._steps:
             step = self._steps[max(at, 0)]
             keys = tuple(safe(key, 300) for key in numbers)
-            yield Row(step, keys, tuple(numbers.values()), time, mean=True, progress=False)
+            yield MetricRow(step, keys, tuple(numbers.values()), time, mean=True, progress=False)
 
     def _samples(self, id: int, key: str, rows: object) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not hold."""

@@ -22,7 +22,7 @@ from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import integer, loads
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.protobuf import fields, signed
-from verl_tui.sources.fields.row_batcher import Row
+from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.text import one_line, safe
 
@@ -117,7 +117,7 @@ class RecordDecoder:
         self._number = 0
         """Of the record that is being read."""
         self._schemas: dict[frozenset[Any], tuple[tuple[Any, ...], tuple[str, ...]]] = {}
-        self._read: dict[int, Callable[[bytes, _Span], Iterable[Row | Record]]] = {
+        self._read: dict[int, Callable[[bytes, _Span], Iterable[MetricRow | Record]]] = {
             _HISTORY: self._history,
             _STATS: self._stats,
             _CONFIG: self._config,
@@ -129,7 +129,7 @@ class RecordDecoder:
         """A part of the log is lost: the step is unknown until a record states one."""
         self._step = None
 
-    def decode(self, record: bytes, number: int) -> Iterable[Row | Record]:
+    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return what one record says.
 
         Args:
@@ -149,7 +149,7 @@ class RecordDecoder:
                 return (_exit(record, span, number),)
         return ()
 
-    def _history(self, data: bytes, span: _Span) -> Iterator[Row | Record]:
+    def _history(self, data: bytes, span: _Span) -> Iterator[MetricRow | Record]:
         """Yield the numbers of one step, which come in any order."""
         numbers, parts, step = _history_items(data, span)
         trainer = next(
@@ -166,7 +166,7 @@ class RecordDecoder:
             yield self._row(kept, "", time, progress=_is_made(kept))
             yield from histograms(parts.found, self._step)
 
-    def _stats(self, data: bytes, span: _Span) -> Iterator[Row]:
+    def _stats(self, data: bytes, span: _Span) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""
         values, rest = _plain(data, span, _STATS_ITEM)
         time = None
@@ -188,7 +188,7 @@ class RecordDecoder:
         *,
         measured: bool = False,
         progress: bool,
-    ) -> Row:
+    ) -> MetricRow:
         """Return a row whose keys stand in the order in which the first such row had them."""
         assert self._step is not None
         names = frozenset(values)
@@ -199,7 +199,7 @@ class RecordDecoder:
                 self._schemas[names] = known
         order, keys = known
         row = tuple([values[key] for key in order])
-        return Row(self._step, keys, row, time, mean=measured, progress=progress)
+        return MetricRow(self._step, keys, row, time, mean=measured, progress=progress)
 
     def _config(self, data: bytes, span: _Span) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
