@@ -8,7 +8,7 @@ import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
 from verl_tui.health import DIAGNOSES, Judge, load_guide
-from verl_tui.health.applicability import SILENCES
+from verl_tui.health.applicability import EXEMPTIONS
 from verl_tui.health.causes import CAUSES
 from verl_tui.health.conditions import _KINDS
 from verl_tui.health.finding import Severity
@@ -44,7 +44,7 @@ def test_everything_named_exists() -> None:
     for rule in load_guide().rules:
         assert not rule.indicator or rule.indicator in INDICATORS
         assert not rule.of or rule.of in LIMITS
-        assert set(rule.silent) <= set(SILENCES)
+        assert set(rule.unless) <= set(EXEMPTIONS)
         assert not rule.causes or rule.causes in CAUSES
         assert rule.meaning
         assert rule.false_when, rule.name
@@ -82,6 +82,16 @@ def test_a_threshold_changed_by_the_user() -> None:
     run = planted({"ppo/kl_div": [0.15] * 40}, TUTORIAL)
     assert "kl-high" in ids(judge(run))
     assert "kl-high" not in ids(judge(run, guide))
+
+
+def test_exemptions_may_have_their_former_name_in_settings() -> None:
+    former, present = (
+        load_guide({"rules": {"kl-high": {field: ["small-scale"]}}}).rule("kl-high")
+        for field in ("silent", "unless")
+    )
+    assert former == present
+    assert present is not None
+    assert present.unless == ("small-scale",)
 
 
 def test_a_variant_is_changed_by_its_own_name() -> None:

@@ -31,7 +31,7 @@ def test_every_rule_is_fed_in_every_dialect_that_it_judges(rates: Rates) -> None
         judged = [dialect for dialect in rule.dialects if rates.judged[rule.name, dialect]]
         if rule.condition == "diagnosis":
             assert judged, rule.name
-        elif not rule.silent:
+        elif not rule.unless:
             assert judged == [*rule.dialects], rule.name
         else:
             assert judged, rule.name

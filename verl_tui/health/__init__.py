@@ -11,13 +11,13 @@ from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdi
 from verl_tui.health.guide import Band, Guide, Rule, load_guide
 from verl_tui.health.limits import response_limit
 from verl_tui.health.rule import RuleOnRun
-from verl_tui.health.rule_context import moment
+from verl_tui.health.rule_context import rule_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.health.diagnoses.diagnosis import Diagnosis
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
 __all__ = [
@@ -58,12 +58,12 @@ class Judge:
             now: Seconds since the epoch; only liveness depends on it, never what is said of the
                 numbers.
         """
-        look = moment(self.run, self.guide, now)
+        context = rule_context(self.run, self.guide, now)
         if self._revision != self.run.revision:
-            self._judged = self._judge_numbers(look)
+            self._judged = self._judge_numbers(context)
             self._episodes = [*self._heard(self._rules), *self._heard(self._by_numbers)]
             self._revision = self.run.revision
-        alive = [(one.rule.id, self._diagnose(one, look)) for one in self._by_life]
+        alive = [(one.rule.id, self._diagnose(one, context)) for one in self._by_life]
         judged = [*self._judged, *(said for id, found in alive for said in _merge(id, [found]))]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings.sort(key=_weight)
@@ -93,29 +93,33 @@ class Judge:
         limit = response_limit(self.run, self.guide).value
         return self.guide.band(indicator_id, self.run.dialect, limit)
 
-    def _judge_numbers(self, look: Moment) -> list[Finding | NotJudged]:
+    def _judge_numbers(self, context: RuleContext) -> list[Finding | NotJudged]:
         """Judge all that depends on the numbers alone; variants of a rule speak with one voice."""
         results: dict[str, list[tuple[Finding, ...] | NotJudged]] = {}
         for judged in self._rules:
-            results.setdefault(judged.rule.id, []).append(self._judge_rule(judged, look))
+            results.setdefault(judged.rule.id, []).append(self._judge_rule(judged, context))
         for diagnosis in self._by_numbers:
-            results.setdefault(diagnosis.rule.id, []).append(self._diagnose(diagnosis, look))
+            results.setdefault(diagnosis.rule.id, []).append(self._diagnose(diagnosis, context))
         return [one for id, variants in results.items() for one in _merge(id, variants)]
 
-    def _judge_rule(self, judged: RuleOnRun, look: Moment) -> tuple[Finding, ...] | NotJudged:
+    def _judge_rule(
+        self, judged: RuleOnRun, context: RuleContext
+    ) -> tuple[Finding, ...] | NotJudged:
         if judged.rule.id in self.guide.silenced:
             return NotJudged(judged.rule.id, "silenced in your settings")
         try:
-            return judged.judge(look)
+            return judged.judge(context)
         except Exception as error:  # noqa: BLE001 - the border of a rule: one that fails is shown, never takes more down
             return NotJudged(judged.rule.id, f"failed: {error!r}")
 
-    def _diagnose(self, diagnosis: Diagnosis, look: Moment) -> tuple[Finding, ...] | NotJudged:
+    def _diagnose(
+        self, diagnosis: Diagnosis, context: RuleContext
+    ) -> tuple[Finding, ...] | NotJudged:
         id = diagnosis.rule.id
         if id in self.guide.silenced:
             return NotJudged(id, "silenced in your settings")
         try:
-            found = diagnosis.judge(look)
+            found = diagnosis.judge(context)
         except Exception as error:  # noqa: BLE001 - the same border
             return NotJudged(id, f"failed: {error!r}")
         return found if isinstance(found, NotJudged) else (found,) if found is not None else ()

@@ -13,8 +13,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
-from verl_tui.health.batches import BATCHES
-from verl_tui.health.learnt import LEARNT
+from verl_tui.health.batches import BATCH_EXEMPTIONS
+from verl_tui.health.learnt import LEARNT_EXEMPTIONS
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -24,13 +24,13 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
-from verl_tui.health.rounded import ROUNDED
+from verl_tui.health.rounded import ROUNDING_EXEMPTIONS
 from verl_tui.runs.views.devices import memory_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -56,12 +56,12 @@ _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 
 
-def bounded_reward(moment: Moment, _key: str) -> str | None:
+def bounded_reward(context: RuleContext, _key: str) -> str | None:
     """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means
     nothing.
     """
-    mean, spread = (moment.known(moment.indicators.get(id)) for id in ("reward", "reward_std"))
-    return _binary_spread(mean, spread) or _bounded_scale(moment.run)
+    mean, spread = (context.known(context.indicators.get(id)) for id in ("reward", "reward_std"))
+    return _binary_spread(mean, spread) or _bounded_scale(context.run)
 
 
 def bounded(run: Run) -> str | None:
@@ -167,12 +167,12 @@ def _bounded_responses(series: Series | None) -> str | None:
     return f"the scores behind {series.key} are all 0 or 1: a bounded scale" if whole else None
 
 
-def small_scale(moment: Moment, _key: str) -> str | None:
+def small_scale(context: RuleContext, _key: str) -> str | None:
     """Excuse spellings of the reward that the tutorials use for scores below 1, unless some value
     exceeds 1.
     """
-    key = moment.indicators.get("reward")
-    series = moment.known(key)
+    key = context.indicators.get("reward")
+    series = context.known(key)
     if key not in _SCALES or series is None:
         return None
     if series.highest > 1:
@@ -180,16 +180,16 @@ def small_scale(moment: Moment, _key: str) -> str | None:
     return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
 
 
-def stair_steps(moment: Moment, key: str) -> str | None:
+def stair_steps(context: RuleContext, key: str) -> str | None:
     """Excuse a KL that falls in stair steps, as the adaptive controller makes it."""
-    series = moment.known(key)
+    series = context.known(key)
     # Where the settings name the controller, a level long after the last stair is its doing, too.
-    looked = 10 * _POINTS if adaptive(moment.run) else 2 * _POINTS
-    if series is None or adaptive(moment.run) is False or not stairs(series.tail(looked)):
+    looked = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
+    if series is None or adaptive(context.run) is False or not stairs(series.tail(looked)):
         return None
     how = (
         "the controller is the adaptive one"
-        if adaptive(moment.run)
+        if adaptive(context.run)
         else "as the adaptive controller makes it"
     )
     return f"{key} falls in stair steps, {how}: normal"
@@ -228,86 +228,86 @@ def _treads(values: Sequence[float], fall: float) -> list[list[float]]:
     return treads
 
 
-def no_target(moment: Moment, key: str) -> str | None:
+def no_target(context: RuleContext, key: str) -> str | None:
     """Excuse verl's and others' KL to the reference where no target is in force: it rises slowly by
     nature.
     """
-    if moment.run.dialect == "tutorial" or stated_target(moment.run) is not None:
+    if context.run.dialect == "tutorial" or stated_target(context.run) is not None:
         return None
     return f"{key} rises slowly by nature, and no adaptive controller with a target_kl is known"
 
 
-def has_reward(moment: Moment, _key: str) -> str | None:
+def has_reward(context: RuleContext, _key: str) -> str | None:
     """Excuse a figure alone where the reward tells what it has bought."""
-    return "judged beside the reward" if "reward" in moment.indicators else None
+    return "judged beside the reward" if "reward" in context.indicators else None
 
 
-def has_target(moment: Moment, _key: str) -> str | None:
+def has_target(context: RuleContext, _key: str) -> str | None:
     """Excuse the comparison with a run's own past where a target says more."""
-    return "judged against target_kl" if stated_target(moment.run) is not None else None
+    return "judged against target_kl" if stated_target(context.run) is not None else None
 
 
-def v1(moment: Moment, key: str) -> str | None:
+def v1(context: RuleContext, key: str) -> str | None:
     """Excuse clip ratios of verl's v1 trainer: they are shares of the longest response in the
     batch.
     """
-    evidence = v1_trainer(moment.run)
+    evidence = v1_trainer(context.run)
     return (
         f"from verl v0.9 on {key} is no share of truncated ones ({evidence})" if evidence else None
     )
 
 
-def not_v1(moment: Moment, _key: str) -> str | None:
+def not_v1(context: RuleContext, _key: str) -> str | None:
     """Excuse what only makes sense for verl's v1 trainer."""
-    return None if v1_trainer(moment.run) else "only for verl's trainer from v0.9 on"
+    return None if v1_trainer(context.run) else "only for verl's trainer from v0.9 on"
 
 
-def no_response_limit(moment: Moment, _key: str) -> str | None:
+def no_response_limit(context: RuleContext, _key: str) -> str | None:
     """Excuse a comparison with a limit of response length that is not known."""
-    if moment.guide.response_limit is not None or stated_limit(moment.run, "max_response_length"):
+    if context.guide.response_limit is not None or stated_limit(context.run, "max_response_length"):
         return None
     return "data.max_response_length is not known: no settings were found"
 
 
-def no_prompt_limit(moment: Moment, _key: str) -> str | None:
+def no_prompt_limit(context: RuleContext, _key: str) -> str | None:
     """Excuse a comparison with a limit of prompt length that is not known."""
-    if stated_limit(moment.run, "max_prompt_length"):
+    if stated_limit(context.run, "max_prompt_length"):
         return None
     return "data.max_prompt_length is not known: no settings were found"
 
 
-def assumed_limit(moment: Moment, key: str) -> str | None:
+def assumed_limit(context: RuleContext, key: str) -> str | None:
     """Excuse lengths whose limit would have to be assumed: the tutorials' 512 is that of their own
     logs.
     """
-    if known_response_limit(moment.run, moment.guide) is not None:
+    if known_response_limit(context.run, context.guide) is not None:
         return None
     return f"the limit of response length is not known, and {key} is not of the tutorials' own logs"
 
 
-def staleness_free(moment: Moment, _key: str) -> str | None:
+def staleness_free(context: RuleContext, _key: str) -> str | None:
     """Excuse staleness that the settings do not bound."""
-    stated = no_staleness_limit(moment.run)
+    stated = no_staleness_limit(context.run)
     return f"{stated} is null: staleness is not controlled in this run" if stated else None
 
 
 _SEQUENCES = re.compile(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
 
 
-def clips_sequences(moment: Moment, key: str) -> str | None:
+def clips_sequences(context: RuleContext, key: str) -> str | None:
     """Excuse the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
     2507.18071).
     """
     for names in (["policy_loss.loss_mode", "loss_mode"], ["importance_sampling_level"]):
-        stated = setting(moment.run, names)
+        stated = setting(context.run, names)
         if stated is not None and isinstance(stated[1], str) and _SEQUENCES.match(stated[1]):
             return f"{stated[0]} is {stated[1]}: it clips whole sequences, so that {key} is large by design"
     return None
 
 
-def not_unit_scale(moment: Moment, key: str) -> str | None:
+def not_unit_scale(context: RuleContext, key: str) -> str | None:
     """Excuse a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
-    series = moment.known(key)
+    series = context.known(key)
     values = series.tail(_POINTS) if series is not None else ()
     known = [value for value in values if math.isfinite(value)]
     if len(known) >= _SCORES and all(0.0 <= value <= 1.0 for value in known):
@@ -315,9 +315,9 @@ def not_unit_scale(moment: Moment, key: str) -> str | None:
     return f"{key} is not known to be on a scale from 0 to 1"
 
 
-def judged_as_idle(moment: Moment, key: str) -> str | None:
+def judged_as_idle(context: RuleContext, key: str) -> str | None:
     """Excuse a utilisation that is so low that it is called idle."""
-    series = moment.known(key)
+    series = context.known(key)
     known = (
         [value for value in series.tail(_LATELY) if math.isfinite(value)]
         if series is not None
@@ -327,26 +327,26 @@ def judged_as_idle(moment: Moment, key: str) -> str | None:
     return "below 50 %: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
 
 
-def unused_device(moment: Moment, key: str) -> str | None:
+def unused_device(context: RuleContext, key: str) -> str | None:
     """Excuse a device whose memory holds next to nothing: W&B logs all devices of a host, not only
     the run's.
     """
-    memory = moment.run.present(memory_key(key))
+    memory = context.run.present(memory_key(key))
     point = memory.last_finite if memory is not None else None
     if memory is None or point is None or memory.highest >= _HELD:
         return None
     return f"the run does not use this device: {memory.key} has never reached {_HELD:g} %"
 
 
-def has_utilization(moment: Moment, _key: str) -> str | None:
+def has_utilization(context: RuleContext, _key: str) -> str | None:
     """Excuse single devices where the log has a figure of all together."""
-    known = moment.indicators.get("gpu_utilization")
+    known = context.indicators.get("gpu_utilization")
     return f"judged by {known}" if known else None
 
 
-def has_spread(moment: Moment, _key: str) -> str | None:
+def has_spread(context: RuleContext, _key: str) -> str | None:
     """Excuse the spread over time where the log has the spread within a step."""
-    known = moment.indicators.get("reward_std")
+    known = context.indicators.get("reward_std")
     return f"judged by {known}" if known else None
 
 
@@ -357,14 +357,14 @@ _STALENESS = (
 _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 
-def asynchronous(moment: Moment, _key: str) -> str | None:
+def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Excuse what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    if name := _tells_of_asynchronous(tuple(moment.names)):
+    if name := _tells_of_asynchronous(tuple(context.names)):
         return f"asynchronous training samples with older weights, so the two differ by design ({name})"
     for name in _STALENESS:
-        series = moment.known(moment.names.get(name))
+        series = context.known(context.names.get(name))
         if series is not None and series.highest > 0:
             return f"samples are older than the weights, so the two differ by design ({series.key})"
     return None
@@ -378,18 +378,18 @@ def _tells_of_asynchronous(names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
 
 
-def synchronous(moment: Moment, key: str) -> str | None:
+def synchronous(context: RuleContext, key: str) -> str | None:
     """Excuse what is only meant for asynchronous training."""
     return (
         None
-        if asynchronous(moment, key)
+        if asynchronous(context, key)
         else "judged by the stricter limits of synchronous training"
     )
 
 
-def no_sequence_weights(moment: Moment, _key: str) -> str | None:
+def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     """Excuse what is only true of importance weights by sequence."""
-    stated = setting(moment.run, ["rollout_correction.rollout_is", "rollout_is"])
+    stated = setting(context.run, ["rollout_correction.rollout_is", "rollout_is"])
     if stated is None:
         return "whether importance weights are by sequence is not known: no settings were found"
     return (
@@ -399,9 +399,9 @@ def no_sequence_weights(moment: Moment, _key: str) -> str | None:
     )
 
 
-def no_factor(moment: Moment, key: str) -> str | None:
+def no_factor(context: RuleContext, key: str) -> str | None:
     """Excuse a figure that is no factor from 1 upwards, as NeMo-RL's error is."""
-    series = moment.known(key)
+    series = context.known(key)
     low = None if series is None else series.first_beyond(_FACTOR, down=True)
     return (
         None
@@ -410,7 +410,7 @@ def no_factor(moment: Moment, key: str) -> str | None:
     )
 
 
-SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
+EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "bounded-reward": bounded_reward,
     "small-scale": small_scale,
     "stair-steps": stair_steps,
@@ -433,15 +433,15 @@ SILENCES: Mapping[str, Callable[[Moment, str], str | None]] = {
     "has-utilization": has_utilization,
     "no-staleness-limit": staleness_free,
     "clips-sequences": clips_sequences,
-    **LEARNT,
-    **ROUNDED,
-    **BATCHES,
+    **LEARNT_EXEMPTIONS,
+    **ROUNDING_EXEMPTIONS,
+    **BATCH_EXEMPTIONS,
 }
 """Name in the guide -> the silence; each takes the judged key too."""
 
-BY_NUMBERS = frozenset(
+DEPEND_ON_VALUES = frozenset(
     {"bounded-reward", "small-scale", "stair-steps", "asynchronous", "synchronous", "no-factor"}
-    | {"not-unit-scale", "judged-as-idle", *LEARNT, *BATCHES}
+    | {"not-unit-scale", "judged-as-idle", *LEARNT_EXEMPTIONS, *BATCH_EXEMPTIONS}
 )
 """Silences that depend on the run's numbers, so that they are asked as of each step; others hold
 for the whole run.

@@ -14,7 +14,7 @@ from verl_tui.health.limits import figure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -41,7 +41,7 @@ _GROUP = 8.0
 """Answers to a prompt by TRL's default."""
 
 
-def by_batch_size(moment: Moment, key: str) -> str | None:
+def by_batch_size(context: RuleContext, key: str) -> str | None:
     """Excuse swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were
     there all along.
 
@@ -49,14 +49,14 @@ def by_batch_size(moment: Moment, key: str) -> str | None:
     their number. Where that number is not known, only what swings much further than it used to is
     no chance. The tutorials' own logs are judged by the guide's figure as it stands.
     """
-    series = moment.known(key)
-    if moment.run.dialect == "tutorial" or series is None:
+    series = context.known(key)
+    if context.run.dialect == "tutorial" or series is None:
         return None
     newest = [value for value in series.tail(_NEWEST) if math.isfinite(value)]
     if len(newest) < _ENOUGH or width(newest) < _CALM:
         return None
     known = [value for value in series.values if math.isfinite(value)]
-    now, prompts = _draws(newest), prompts_a_step(moment.run)
+    now, prompts = _draws(newest), prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
     starts = range(0, max(1, len(known) - _STRETCH), max(1, (len(known) - _STRETCH) // _MOST))
@@ -67,14 +67,14 @@ def by_batch_size(moment: Moment, key: str) -> str | None:
     return f"how many prompts a batch has is not known, and {key} swings no further than it used to"
 
 
-def by_reference_kl(moment: Moment, key: str) -> str | None:
+def by_reference_kl(context: RuleContext, key: str) -> str | None:
     """Excuse a loss that jumps where the KL to the reference jumps as far at that step: it is a
     term of the loss.
 
     TRL's loss holds β times that KL, so that one answer far from the reference makes it jump.
     verl's policy loss is next to 0 and holds no such term: its jumps are many times those of a KL.
     """
-    loss, kl = moment.known(key), moment.known(moment.indicators.get("reference_kl"))
+    loss, kl = context.known(key), context.known(context.indicators.get("reference_kl"))
     if loss is None or kl is None or len(loss) < _ENOUGH:
         return None
     if loss.first_beyond(_JUMP) is None and loss.first_beyond(-_JUMP, down=True) is None:
@@ -116,7 +116,7 @@ def _draws(values: Sequence[float]) -> float:
     return mean * (1 - mean) / (spread * spread) if spread > 0 else math.inf
 
 
-BATCHES: Mapping[str, Callable[[Moment, str], str | None]] = {
+BATCH_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "by-batch-size": by_batch_size,
     "by-reference-kl": by_reference_kl,
 }

@@ -92,8 +92,8 @@ class Rule:
     """Whose logs it judges."""
     not_in: Mapping[str, str] = field(default_factory=dict)
     """Dialect -> why it is not judged there."""
-    silent: tuple[str, ...] = ()
-    """Names of the silences that may excuse a run from it, see `verl_tui.health.applicability`."""
+    unless: tuple[str, ...] = ()
+    """Names of the exemptions under which it does not apply, see `verl_tui.health.applicability`."""
     says: str = ""
     """A sentence's beginning that replaces `<title> has stayed <where>`."""
     label: str = ""
@@ -256,8 +256,10 @@ _NUMBERS = (
     "clear",
     "climb",
 )
-_LISTS = ("metric", "beside_metric", "dialects", "silent", "explains", "signs")
+_LISTS = ("metric", "beside_metric", "dialects", "unless", "explains", "signs")
 _FIELDS = {item.name for item in fields(Rule)}
+_OLD_NAMES = {"silent": "unless"}
+"""Former names of fields, which users may still have in their settings."""
 _TRENDS = ("", "rising", "not rising")
 
 
@@ -374,10 +376,11 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
 def _checked(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields in their own types."""
     checked: dict[str, Any] = {}
-    for key, value in entry.items():
+    for written, value in entry.items():
+        key = _OLD_NAMES.get(written, written)
         if key not in _FIELDS:
-            raise ValueError(f"rule `{name}`: unknown field `{key}`")
-        checked[key] = _field(f"rule `{name}`, field `{key}`", key, value)
+            raise ValueError(f"rule `{name}`: unknown field `{written}`")
+        checked[key] = _field(f"rule `{name}`, field `{written}`", key, value)
     return checked
 
 

@@ -13,7 +13,7 @@ from verl_tui.health.components import components, weights
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
@@ -49,19 +49,19 @@ _BELOW = -1e-9
 """Below 0 but for rounding."""
 
 
-def solved(moment: Moment, _key: str) -> str | None:
+def solved(context: RuleContext, _key: str) -> str | None:
     """Excuse what says that a run does not learn where its reward is next to the top of its scale.
 
     On a scale that ends at 1 that is known. On others it is the best so far, if the run began far
     below. Where no group has any spread, the mean of the newest points tells how many groups are
     all right.
     """
-    reward = moment.known(moment.indicators.get("reward"))
+    reward = context.known(context.indicators.get("reward"))
     newest = _finite(reward.tail(_ENOUGH)) if reward is not None else []
     if reward is None or len(newest) < _ENOUGH:
         return None
     if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
-        return _at_its_best(reward, fmean(newest)) or _all_parts(moment, reward)
+        return _at_its_best(reward, fmean(newest)) or _all_parts(context, reward)
     # Few points show what has just been solved, many what small batches hide.
     mean = max(
         fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count)))
@@ -84,14 +84,14 @@ def _at_its_best(reward: Series, now: float) -> str | None:
     return f"the task is solved: {reward.key} is at its best, {now:.3g}"
 
 
-def not_solved(moment: Moment, key: str) -> str | None:
+def not_solved(context: RuleContext, key: str) -> str | None:
     """Excuse what is only said of a solved task."""
-    return None if solved(moment, key) else "the task is not solved"
+    return None if solved(context, key) else "the task is not solved"
 
 
-def learning(moment: Moment, _key: str) -> str | None:
+def learning(context: RuleContext, _key: str) -> str | None:
     """Excuse what learning itself brings where the reward has lately gained much."""
-    reward = moment.known(moment.indicators.get("reward"))
+    reward = context.known(context.indicators.get("reward"))
     if reward is None or not gains(reward.values):
         return None
     return f"the run learns: {reward.key} has risen much meanwhile"
@@ -115,15 +115,15 @@ def gains(values: Sequence[float]) -> bool:
     return gain >= _GOOD_PART * (max(*means, fmean(now)) - min(means))
 
 
-def _all_parts(moment: Moment, reward: Series) -> str | None:
+def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Excuse a reward that is the sum of its parts, all of which are next to 1, the end of their
     scales.
     """
-    keys = components(moment.run.keys, reward.key)
-    parts = [one for key in keys if (one := moment.known(key)) is not None]
+    keys = components(context.run.keys, reward.key)
+    parts = [one for key in keys if (one := context.known(key)) is not None]
     if not parts or any(one.highest > 1 for one in parts):
         return None
-    known = weights(moment.run, keys)
+    known = weights(context.run, keys)
     levels = {one.key: fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in parts}
     whole, now = (
         sum(known.get(key, 1.0) * level for key, level in levels.items()),
@@ -134,12 +134,12 @@ def _all_parts(moment: Moment, reward: Series) -> str | None:
     return f"the task is solved: {', '.join(levels)} are next to 1"
 
 
-def all_parts_solved(moment: Moment, _key: str) -> str | None:
+def all_parts_solved(context: RuleContext, _key: str) -> str | None:
     """Excuse a distance from the reference that no reward can be bought with: all parts of it are
     at their top.
     """
-    reward = moment.known(moment.indicators.get("reward"))
-    return _all_parts(moment, reward) if reward is not None else None
+    reward = context.known(context.indicators.get("reward"))
+    return _all_parts(context, reward) if reward is not None else None
 
 
 def has_learnt(values: Sequence[float]) -> bool:
@@ -177,7 +177,7 @@ def _variance(values: Sequence[float]) -> float:
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-LEARNT: Mapping[str, Callable[[Moment, str], str | None]] = {
+LEARNT_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "solved": solved,
     "not-solved": not_solved,
     "learning": learning,

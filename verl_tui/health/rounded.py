@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 RATES = ("actor/lr", "learning_rate", "train/learning_rate", "train/lr", "lr")
 """Names of the learning rate, verl's first."""
@@ -18,19 +18,19 @@ _DIGITS = 4
 _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 
 
-def rate_rounded(moment: Moment, key: str) -> str | None:
+def rate_rounded(context: RuleContext, key: str) -> str | None:
     """Excuse a learning rate of 0 that may be rounded, as consoles with three digits print it."""
-    kl = moment.run.present(moment.indicators.get("reference_kl"))
+    kl = context.run.present(context.indicators.get("reference_kl"))
     if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
         return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
-    return few_digits(moment, key)
+    return few_digits(context, key)
 
 
-def few_digits(moment: Moment, key: str) -> str | None:
+def few_digits(context: RuleContext, key: str) -> str | None:
     """Excuse a figure of 0 that may be rounded, in a log without any number of many digits."""
-    rate = next((moment.names[name] for name in RATES if name in moment.names), None)
-    for whole in (*(moment.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
-        series = moment.run.present(whole)
+    rate = next((context.names[name] for name in RATES if name in context.names), None)
+    for whole in (*(context.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
+        series = context.run.present(whole)
         known = (
             [value for value in series.tail(_NEWEST) if math.isfinite(value)]
             if series is not None
@@ -41,7 +41,7 @@ def few_digits(moment: Moment, key: str) -> str | None:
     return f"all numbers have few digits: {key} may be rounded"
 
 
-ROUNDED: Mapping[str, Callable[[Moment, str], str | None]] = {
+ROUNDING_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "rate-rounded": rate_rounded,
     "few-digits": few_digits,
 }

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.applicability import BY_NUMBERS, SILENCES
+from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
 from verl_tui.health.causes import CAUSES
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions import make
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.condition import Condition, Span
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _TOGETHER = "mean of all"
@@ -69,8 +69,8 @@ class RuleOnRun:
         """By key, with the watch and its turn that it belongs to."""
         self._looked: dict[str, Sequence[Span]] = {}
         """The breaches as they stood when they were looked at last, by key."""
-        self._by_numbers = [name for name in rule.silent if name in BY_NUMBERS]
-        self._for_good = [name for name in rule.silent if name not in BY_NUMBERS]
+        self._by_numbers = [name for name in rule.unless if name in DEPEND_ON_VALUES]
+        self._for_good = [name for name in rule.unless if name not in DEPEND_ON_VALUES]
 
     @property
     def episodes(self) -> Iterator[Episode]:
@@ -89,10 +89,10 @@ class RuleOnRun:
                     key,
                 )
 
-    def judge(self, moment: Moment) -> tuple[Finding, ...] | NotJudged:
+    def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
         self._looked = {}
-        rule, spoken = self.rule, moment.run.dialect
+        rule, spoken = self.rule, context.run.dialect
         if spoken in rule.not_in:
             return NotJudged(rule.id, rule.not_in[spoken])
         if spoken not in rule.dialects:
@@ -100,50 +100,52 @@ class RuleOnRun:
                 rule.id,
                 f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}",
             )
-        keys = self._keys(moment)
+        keys = self._keys(context)
         if not keys and rule.parts:
             return NotJudged(rule.id, "the log has no components of the reward")
         if not keys:
             return NotJudged(rule.id, f"the log has no {_names(rule.indicator, rule.metric)}")
-        beside = _resolve(moment, rule.beside_indicator, rule.beside_metric)
+        beside = _resolve(context, rule.beside_indicator, rule.beside_metric)
         if beside is None and (rule.beside_indicator or rule.beside_metric):
             return NotJudged(
                 rule.id, f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
             )
         if rule.stream == _TOGETHER:
-            return self._judge_together(moment, keys)
-        return self._judge_keys(moment, keys, beside or "")
+            return self._judge_together(context, keys)
+        return self._judge_keys(context, keys, beside or "")
 
-    def _keys(self, moment: Moment) -> list[str]:
+    def _keys(self, context: RuleContext) -> list[str]:
         if self.rule.parts:
-            return _parts(moment)
+            return _parts(context)
         if self._patterns:
-            if self._matching[0] != len(moment.names):
-                self._matching = (len(moment.names), _matching(moment.names, self._patterns))
+            if self._matching[0] != len(context.names):
+                self._matching = (len(context.names), _matching(context.names, self._patterns))
             return self._matching[1]
-        key = _resolve(moment, self.rule.indicator, self.rule.metric)
+        key = _resolve(context, self.rule.indicator, self.rule.metric)
         return [key] if key else []
 
     def _judge_together(
-        self, moment: Moment, keys: Sequence[str]
+        self, context: RuleContext, keys: Sequence[str]
     ) -> tuple[Finding, ...] | NotJudged:
         """Judge the mean of those of several metrics that nothing excuses."""
-        excuses = {key: reason for key in keys if (reason := self._excuse(moment, key)) is not None}
+        excuses = {
+            key: reason for key in keys if (reason := self._excuse(context, key)) is not None
+        }
         left = [key for key in keys if key not in excuses]
         if not left:
             return NotJudged(self.rule.id, next(iter(excuses.values())))
         judged = self._judge_series(
-            moment, left, [one for key in left if (one := moment.series(key)) is not None]
+            context, left, [one for key in left if (one := context.series(key)) is not None]
         )
         return judged if isinstance(judged, NotJudged) else (judged,) if judged is not None else ()
 
     def _judge_keys(
-        self, moment: Moment, keys: list[str], beside: str
+        self, context: RuleContext, keys: list[str], beside: str
     ) -> tuple[Finding, ...] | NotJudged:
         findings: list[Finding] = []
         excuses: list[NotJudged] = []
         for key in keys:
-            judged = self._judge_key(moment, key, beside)
+            judged = self._judge_key(context, key, beside)
             if isinstance(judged, NotJudged):
                 excuses.append(judged)
             elif judged is not None:
@@ -152,47 +154,47 @@ class RuleOnRun:
             return excuses[0]
         return tuple(findings)
 
-    def _judge_key(self, moment: Moment, key: str, beside: str) -> Finding | NotJudged | None:
-        if (reason := self._excuse(moment, key)) is not None:
+    def _judge_key(self, context: RuleContext, key: str, beside: str) -> Finding | NotJudged | None:
+        if (reason := self._excuse(context, key)) is not None:
             return NotJudged(self.rule.id, reason)
         series = [
             one
-            for one in (moment.series(key), moment.series(beside) if beside else None)
+            for one in (context.series(key), context.series(beside) if beside else None)
             if one is not None
         ]
-        return self._judge_series(moment, [key], series)
+        return self._judge_series(context, [key], series)
 
-    def _excuse(self, moment: Moment, key: str) -> str | None:
+    def _excuse(self, context: RuleContext, key: str) -> str | None:
         """Return what excuses a metric in this run, whatever its numbers are."""
         return next(
-            (reason for name in self._for_good if (reason := SILENCES[name](moment, key))), None
+            (reason for name in self._for_good if (reason := EXEMPTIONS[name](context, key))), None
         )
 
-    def _excuse_now(self, moment: Moment, keys: Sequence[str]) -> str | None:
+    def _excuse_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
         """Return what excuses all of the metrics by the numbers up to a moment."""
         for name in self._by_numbers:
-            reasons = [SILENCES[name](moment, key) for key in keys]
+            reasons = [EXEMPTIONS[name](context, key) for key in keys]
             if all(reasons):
                 return reasons[0]
         return None
 
     def _judge_series(
-        self, moment: Moment, keys: Sequence[str], series: Sequence[Series]
+        self, context: RuleContext, keys: Sequence[str], series: Sequence[Series]
     ) -> Finding | NotJudged | None:
         rule, key = self.rule, keys[0]
-        limit = LIMITS[rule.of](moment.run, moment.guide) if rule.of else None
-        watch = self._watch(moment, series, limit)
-        condition, step = watch.look(series, moment.end)
-        self._looked[key] = spans = self._unexcused(moment, keys, watch, condition)
+        limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
+        watch = self._watch(context, series, limit)
+        condition, step = watch.look(series, context.end)
+        self._looked[key] = spans = self._unexcused(context, keys, watch, condition)
         if condition.seen < condition.needs:
-            reason = self._excuse_now(moment, keys)
+            reason = self._excuse_now(context, keys)
             return NotJudged(
                 rule.id, reason or f"needs {condition.needs} points, has {condition.seen}"
             )
         if not spans or spans[-1].cleared is not None:
-            reason = self._excuse_now(moment, keys)
+            reason = self._excuse_now(context, keys)
             return NotJudged(rule.id, reason) if reason else None
-        report = condition.report(Words(rule.title, moment.span, _note(rule, limit), rule.says))
+        report = condition.report(Words(rule.title, context.span, _note(rule, limit), rule.says))
         if report is None:
             return None
         label = f" ({rule.label})" if rule.label else ""
@@ -204,7 +206,7 @@ class RuleOnRun:
             since_step=report.since,
             evidence=(
                 *(f"{key}: {sentence}" for sentence in report.evidence),
-                *self._causes(moment),
+                *self._causes(context),
             ),
             advice=rule.advice or None,
             source=rule.source,
@@ -212,10 +214,10 @@ class RuleOnRun:
         )
 
     def _unexcused(
-        self, moment: Moment, keys: Sequence[str], watch: Watch, condition: Condition
+        self, context: RuleContext, keys: Sequence[str], watch: Watch, condition: Condition
     ) -> Sequence[Span]:
         """Return the breaches, without those that a silence excused by the numbers at the time."""
-        spans, known = condition.spans, moment.known(keys[0])
+        spans, known = condition.spans, context.known(keys[0])
         if not self._by_numbers or not spans.all or known is None:
             return spans.all
         gate = self._gates.get(keys[0])
@@ -224,21 +226,21 @@ class RuleOnRun:
         return gate[2].cut(
             spans.all,
             known.steps,
-            lambda step: self._excuse_now(moment.at(step), keys) is not None,
+            lambda step: self._excuse_now(context.at(step), keys) is not None,
             spans.cooldown,
         )
 
-    def _causes(self, moment: Moment) -> Iterator[str]:
+    def _causes(self, context: RuleContext) -> Iterator[str]:
         if self.rule.causes:
-            yield from (cause.words for cause in CAUSES[self.rule.causes](moment.run))
+            yield from (cause.words for cause in CAUSES[self.rule.causes](context.run))
 
-    def _watch(self, moment: Moment, series: Sequence[Series], limit: Limit | None) -> Watch:
+    def _watch(self, context: RuleContext, series: Sequence[Series], limit: Limit | None) -> Watch:
         key = series[0].key
         scale = sign(self.rule.indicator, key)
         if self.rule.percent and max(one.highest for one in series) <= 1.0:
             scale *= 100.0
-        restarts = tuple(mark.step for mark in moment.run.restarts)
-        gate = _gate(moment, self.rule) if self.rule.stream == "at limit" else math.inf
+        restarts = tuple(mark.step for mark in context.run.restarts)
+        gate = _gate(context, self.rule) if self.rule.stream == "at limit" else math.inf
         keys = tuple(one.key for one in series)
         basis = _Basis(
             keys,
@@ -264,10 +266,10 @@ class RuleOnRun:
         return watch
 
 
-def _parts(moment: Moment) -> list[str]:
+def _parts(context: RuleContext) -> list[str]:
     """Return the keys of the reward's parts; a single one is the reward itself."""
-    found = components(moment.run.keys, moment.indicators.get("reward"))
-    known = weights(moment.run, found)
+    found = components(context.run.keys, context.indicators.get("reward"))
+    known = weights(context.run, found)
     return (
         [key for key in found if known.get(key, 0.0) >= 0][:_MOST_PARTS] if len(found) > 1 else []
     )
@@ -295,18 +297,18 @@ def _window(rule: Rule, series: Series) -> int:
     return max(_FEWEST, math.ceil(rule.window / min(series.counts[:_FEWEST])))
 
 
-def _resolve(moment: Moment, indicator: str, metrics: tuple[str, ...]) -> str | None:
+def _resolve(context: RuleContext, indicator: str, metrics: tuple[str, ...]) -> str | None:
     """Return the log's own key of an indicator or of the first metric it has."""
     if indicator:
-        return moment.indicators.get(indicator)
-    return next((moment.names[name] for name in metrics if name in moment.names), None)
+        return context.indicators.get(indicator)
+    return next((context.names[name] for name in metrics if name in context.names), None)
 
 
-def _gate(moment: Moment, rule: Rule) -> float:
+def _gate(context: RuleContext, rule: Rule) -> float:
     if "prompt_length/max" in rule.beside_metric:
-        limit = stated_limit(moment.run, "max_prompt_length")
+        limit = stated_limit(context.run, "max_prompt_length")
         return limit.value if limit else math.inf
-    return response_limit(moment.run, moment.guide).value
+    return response_limit(context.run, context.guide).value
 
 
 def _note(rule: Rule, limit: Limit | None) -> str:

@@ -1,4 +1,4 @@
-"""A run at one moment, with what all rules need to know of it worked out once."""
+"""What all rules need to know of a run, worked out once per judgement."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What is judged."""
+class RuleContext:
+    """A run as it is judged at one time, with its pace, state and names."""
 
     run: Run
     guide: Guide
@@ -47,26 +47,26 @@ class Moment:
         return self.run.series(key)
 
     def known(self, key: str | None) -> Series | None:
-        """Return a metric's values up to the moment's end, None where there are none."""
+        """Return a metric's values up to the step `end`, None where there are none."""
         series = self.run.series(key) if key is not None else None
         return (series.until(self.end) or None) if series is not None else None
 
-    def at(self, step: int) -> Moment:
+    def at(self, step: int) -> RuleContext:
         """Return the run as its numbers were at a step; its settings, names and state are those of
         now.
         """
         return replace(self, end=step)
 
 
-def moment(run: Run, guide: Guide, now: float) -> Moment:
-    """Look at a run.
+def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
+    """Return what rules need to know of a run now.
 
     Args:
         run: The run.
         guide: The rules in force.
         now: Seconds since the epoch.
     """
-    return Moment(
+    return RuleContext(
         run, guide, now, pace(run), state(run, now), run.indicators, _names(run.keys), run.end
     )
 

@@ -45,7 +45,7 @@ def unsayable(rule: Rule) -> str | None:
     """Return why a rule cannot be said in PromQL, None where it can."""
     if rule.condition == "diagnosis":
         return "looks at several signals, samples or the log's text"
-    if rule.silent or rule.of or rule.parts:
+    if rule.unless or rule.of or rule.parts:
         return "depends on the run's settings or on what else it logs"
     if rule.condition not in _CONDITIONS or rule.trend or rule.climb:
         return "compares a run with its own past, step by step"

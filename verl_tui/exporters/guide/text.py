@@ -27,8 +27,8 @@ def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
         yield f"    why so long: {rule.why_window}"
     yield f"    logs: {', '.join(rule.dialects)}"
     yield from (f"    not in {dialect}: {reason}" for dialect, reason in rule.not_in.items())
-    if rule.silent:
-        yield f"    may hold its tongue: {', '.join(rule.silent)}"
+    if rule.unless:
+        yield f"    does not apply if: {', '.join(rule.unless)}"
     yield from (
         f"    {text}" for text in (rule.meaning, rule.advice and f"advice: {rule.advice}") if text
     )

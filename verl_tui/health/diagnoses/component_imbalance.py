@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _MOST = 12
 _WINDOW = 12
@@ -60,10 +60,10 @@ class ComponentImbalance(BlockDiagnosis):
 
     needs: ClassVar[int] = 14
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the reward's components."""
-        reward = moment.indicators.get("reward")
-        keys = components(moment.run.keys, reward)
+        reward = context.indicators.get("reward")
+        keys = components(context.run.keys, reward)
         if reward is None or len(keys) < 2:
             return NotJudged(
                 self.rule.id, "the log has no components of the reward" if reward else "no reward"

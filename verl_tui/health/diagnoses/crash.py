@@ -15,7 +15,7 @@ from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event
     from verl_tui.runs.run import Run
 
@@ -116,23 +116,23 @@ class Crash(Diagnosis):
     alive = True  # a traceback alone means something only after some silence
     sentences = True
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Tell how the run crashed, or what may yet come to that."""
-        run, event = moment.run, moment.run.outcome
-        if event is not None and event.kind in _ENDS and moment.state is not State.FINISHED:
-            finding = self._finding(moment, event)
-        elif moment.state is State.CRASHED or (moment.state is State.ENDED and _is_gone(run)):
-            finding = self._without_a_word(moment)
+        run, event = context.run, context.run.outcome
+        if event is not None and event.kind in _ENDS and context.state is not State.FINISHED:
+            finding = self._finding(context, event)
+        elif context.state is State.CRASHED or (context.state is State.ENDED and _is_gone(run)):
+            finding = self._without_a_word(context)
         else:
             self.remember(None, run.step)
             return (
                 None if run.events else NotJudged(self.rule.id, "no source tells of the run's life")
             )
-        self.remember(finding if moment.state is State.CRASHED else None, finding.step)
+        self.remember(finding if context.state is State.CRASHED else None, finding.step)
         return finding
 
-    def _finding(self, moment: Moment, event: Event) -> Finding:
-        run = moment.run
+    def _finding(self, context: RuleContext, event: Event) -> Finding:
+        run = context.run
         step = event.step if event.step is not None else run.step
         event = _better(run, event)
         path = next((path for path, state in run.sources.items() if state.ending is event), "")
@@ -143,7 +143,7 @@ class Crash(Diagnosis):
         evidence += [_line(path, one) for one in same[-3:] if worker is None]
         evidence.append("no step came after it")
         severity, verb, help = _said(
-            moment, event, advice(headline, *(one.text for one in (event, *same)))
+            context, event, advice(headline, *(one.text for one in (event, *same)))
         )
         return Finding(
             self.rule.id,
@@ -156,9 +156,9 @@ class Crash(Diagnosis):
             source=self.rule.source,
         )
 
-    def _without_a_word(self, moment: Moment) -> Finding:
+    def _without_a_word(self, context: RuleContext) -> Finding:
         """Tell of a process that is gone and left nothing but its workers' errors."""
-        run = moment.run
+        run = context.run
         worker = _most(run)
         holder = writer(run)
         gone = (
@@ -166,11 +166,11 @@ class Crash(Diagnosis):
             if holder is None
             else f"killed, or ended without a word: {holder.words} is gone"
         )
-        crashed = moment.state is State.CRASHED
+        crashed = context.state is State.CRASHED
         return Finding(
             self.rule.id,
             self.rule.severity if crashed else Severity.WARNING,
-            f"the run {moment.state.value.rstrip('?')} {_where(run.step)}: {gone if worker is None else worker.words}",
+            f"the run {context.state.value.rstrip('?')} {_where(run.step)}: {gone if worker is None else worker.words}",
             step=run.step,
             since_step=run.step,
             evidence=(*(worker.lines if worker is not None else ()), gone, "no step came after it"),
@@ -248,13 +248,13 @@ def _where(step: int | None) -> str:
     return "before the first step" if step is None else f"at step {step}"
 
 
-def _said(moment: Moment, event: Event, help: str) -> tuple[Severity, str, str]:
+def _said(context: RuleContext, event: Event, help: str) -> tuple[Severity, str, str]:
     """Return how bad an end is, how it is said, and what helps."""
     if event.kind is EventKind.STOPPED:
-        if interrupted(moment.run):
+        if interrupted(context.run):
             return Severity.INFO, "the run was interrupted by its user", _BY_USER
         return Severity.CRITICAL, "the run was stopped from outside", help
-    if moment.state is State.CRASHED:
+    if context.state is State.CRASHED:
         return Severity.CRITICAL, "the run crashed", help
     return Severity.WARNING, "an error that nothing has followed yet", help
 

@@ -17,7 +17,7 @@ from verl_tui.runs.settings import number as as_number
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _LATELY = 20
@@ -79,25 +79,25 @@ _WARMER = "Raise the sampling temperature of the rollouts (1.0 is usual for trai
 _VARIETY = "Go back to a checkpoint before answers became alike; raise the temperature, add an entropy or a KL term."
 
 
-def dead_cause(moment: Moment, step: int) -> DeadCause | None:
+def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
     """Return why groups are dead, by what was known at a step; None where nothing tells."""
-    reward = _known(moment.run.present(moment.indicators.get("reward")), step)
+    reward = _known(context.run.present(context.indicators.get("reward")), step)
     constant = reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward))
-    if constant and (reward[-1] != 1 or _always_dead(moment, step)):
+    if constant and (reward[-1] != 1 or _always_dead(context, step)):
         return _constant(reward[-1])
     right, wrong = (
-        _share(moment, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong")
+        _share(context, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong")
     )
     solved = DeadCause(
         "the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True
     )
     if _at_its_top(reward):
         return solved
-    if (cold := _temperature(moment)) is not None:
+    if (cold := _temperature(context)) is not None:
         return DeadCause(f"sampling is too cold: {cold[0]} is {number(cold[1])}", _WARMER)
     if right >= _MOSTLY:
         return solved
-    alike = _variety(moment, step)
+    alike = _variety(context, step)
     if alike is not None and alike.advice == _VARIETY:
         return alike
     if wrong >= _MOSTLY or (
@@ -106,39 +106,39 @@ def dead_cause(moment: Moment, step: int) -> DeadCause | None:
         return DeadCause(
             "the task is hopeless so far: nearly all answers score nothing",
             _EASIER,
-            calm=max(reward, default=0.0) < _LEARNT and _is_early(moment, reward, step),
+            calm=max(reward, default=0.0) < _LEARNT and _is_early(context, reward, step),
         )
     return alike
 
 
-def _always_dead(moment: Moment, step: int) -> bool:
+def _always_dead(context: RuleContext, step: int) -> bool:
     """Return whether no group has ever had a spread, as far as is known: means alone may hide that
     some had.
     """
-    spreads = _known(moment.run.present(moment.indicators.get("reward_std")), step)
+    spreads = _known(context.run.present(context.indicators.get("reward_std")), step)
     if spreads:
         return max(spreads) <= NO_SPREAD
-    shares = (moment.run.present(moment.names[name]) for name in SHARES if name in moment.names)
+    shares = (context.run.present(context.names[name]) for name in SHARES if name in context.names)
     return min(_known(next(shares, None), step), default=1.0) >= 1.0
 
 
-def _is_early(moment: Moment, reward: Sequence[float], step: int) -> bool:
-    groups = _known(moment.run.present(moment.names.get(_GROUPS)), step)
+def _is_early(context: RuleContext, reward: Sequence[float], step: int) -> bool:
+    groups = _known(context.run.present(context.names.get(_GROUPS)), step)
     return len(reward) < _EARLY and sum(groups) < _ENOUGH
 
 
-def seen_by(moment: Moment) -> Hashable:
+def seen_by(context: RuleContext) -> Hashable:
     """Return what a cause at a past step depends on: where this stays the same, so does the
     cause.
     """
-    indicators = (moment.indicators.get(id) for id in ("reward", "reward_std"))
-    keys = (*indicators, *(moment.names.get(name) for name in (*_SAMPLES, *SHARES)))
-    series = (moment.series(key) if key is not None else None for key in keys)
+    indicators = (context.indicators.get(id) for id in ("reward", "reward_std"))
+    keys = (*indicators, *(context.names.get(name) for name in (*_SAMPLES, *SHARES)))
+    series = (context.series(key) if key is not None else None for key in keys)
     return (
         keys,
         tuple(one.revision if one is not None else 0 for one in series),
-        moment.end,
-        _temperature(moment),
+        context.end,
+        _temperature(context),
     )
 
 
@@ -171,11 +171,11 @@ def _constant(score: float) -> DeadCause:
     )
 
 
-def _variety(moment: Moment, step: int) -> DeadCause | None:
+def _variety(context: RuleContext, step: int) -> DeadCause | None:
     """Return that answers are alike, from the beginning on or since some time, where samples
     tell.
     """
-    shares = _known(moment.run.present(moment.names.get("samples/unique_share")), step)
+    shares = _known(context.run.present(context.names.get("samples/unique_share")), step)
     if not shares or (now := fmean(shares[-_LATELY:])) > _ALIKE:
         return None
     before = fmean(shares[:_LATELY])
@@ -189,19 +189,19 @@ def _variety(moment: Moment, step: int) -> DeadCause | None:
     )
 
 
-def _temperature(moment: Moment) -> tuple[str, float] | None:
+def _temperature(context: RuleContext) -> tuple[str, float] | None:
     """Return the setting that makes sampling cold, None where it is warm or nothing tells."""
-    stated = setting(moment.run, ["rollout.temperature"]) or setting(moment.run, ["temperature"])
+    stated = setting(context.run, ["rollout.temperature"]) or setting(context.run, ["temperature"])
     if stated is None or "val" in stated[0]:
         return None  # validation may be as cold as it likes
     value = as_number(stated[1])
     return (stated[0], value) if value is not None and 0 <= value <= _COLD else None
 
 
-def _share(moment: Moment, name: str, step: int) -> float:
+def _share(context: RuleContext, name: str, step: int) -> float:
     """Return how many of the dead groups are of a kind, 0 where samples do not tell."""
     of, dead = (
-        _known(moment.run.present(moment.names.get(key)), step)
+        _known(context.run.present(context.names.get(key)), step)
         for key in (name, "samples/dead_groups")
     )
     all_dead = sum(dead[-_LATELY:])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _GROUPS = "samples/groups"
 _ENOUGH = 160
@@ -50,35 +50,35 @@ class DeadGroups(Diagnosis):
             words = f"{one.message}; {cause.words}" if cause is not None else one.message
             yield replace(one, severity=self._severity(cause), message=words)
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the share, and at why it is so large."""
         rule = self.rule
-        share = dead_share(moment)
+        share = dead_share(context)
         if isinstance(share, str):
             return NotJudged(rule.id, share)
         key = share.key
-        series = [one for name in (key, *share.beside) if (one := moment.series(name)) is not None]
-        window = self._window(moment, key)
+        series = [one for name in (key, *share.beside) if (one := context.series(name)) is not None]
+        window = self._window(context, key)
         basis = (key, share.figures, window)
         watch = self._watches.setdefault(basis, Watch(lambda: self._stays(window), share.stream()))
-        stays, step = watch.look(series, moment.end)
+        stays, step = watch.look(series, context.end)
         self.spans = stays.spans
         if stays.seen < stays.needs:
             return NotJudged(rule.id, f"needs {stays.needs} points, has {stays.seen}")
-        if (seen := seen_by(moment)) != self._seen:
+        if (seen := seen_by(context)) != self._seen:
             self._seen, self._causes = seen, {}
         for span in stays.spans.all:
             if span.raised not in self._causes:
-                self._causes[span.raised] = dead_cause(moment, span.raised)
+                self._causes[span.raised] = dead_cause(context, span.raised)
         title = f"{rule.title} ({share.words})" if share.words else rule.title
-        report = stays.report(Words(title, moment.span))
+        report = stays.report(Words(title, context.span))
         if report is None or step is None:
             return None
-        cause = dead_cause(moment, step)
+        cause = dead_cause(context, step)
         return Finding(
             rule.id,
             self._severity(cause),
-            report.message + _figures(moment) + (f"; {cause.words}" if cause is not None else ""),
+            report.message + _figures(context) + (f"; {cause.words}" if cause is not None else ""),
             step=step,
             since_step=report.since,
             evidence=tuple(f"{key}: {words}" for words in report.evidence),
@@ -94,9 +94,9 @@ class DeadGroups(Diagnosis):
         rule = self.rule
         return Stays(Range(high=rule.threshold), Steadiness(window, rule.share, rule.clear))
 
-    def _window(self, moment: Moment, key: str) -> int:
+    def _window(self, context: RuleContext, key: str) -> int:
         """Return the points that make the evidence: fewer where each is of many groups."""
-        counts = moment.run.series(_GROUPS) if key == moment.names.get(SAMPLES) else None
+        counts = context.run.series(_GROUPS) if key == context.names.get(SAMPLES) else None
         if counts is None or len(counts) < _LEAST:
             return self.rule.window
         # The first ones only: the window must not change while a run goes on.
@@ -104,13 +104,13 @@ class DeadGroups(Diagnosis):
         return min(self.rule.window, max(_LEAST, math.ceil(_ENOUGH / max(1.0, usual))))
 
 
-def _newest(moment: Moment, name: str) -> float | None:
-    series = moment.run.present(moment.names.get(name))
+def _newest(context: RuleContext, name: str) -> float | None:
+    series = context.run.present(context.names.get(name))
     point = series.last_finite if series is not None else None
     return None if point is None else point.value
 
 
-def _figures(moment: Moment) -> str:
+def _figures(context: RuleContext) -> str:
     """Say how many groups are all wrong or all right, as far as that is known."""
     parts = [
         f"{words} {number(value)}"
@@ -118,9 +118,9 @@ def _figures(moment: Moment) -> str:
             ("samples/groups_all_wrong", "all wrong"),
             ("samples/groups_all_right", "all right"),
         )
-        if (value := _newest(moment, name)) is not None
+        if (value := _newest(context, name)) is not None
     ]
     if parts:
         return f" ({', '.join(parts)} at the newest step)"
-    reward = _newest(moment, moment.indicators.get("reward", ""))
+    reward = _newest(context, context.indicators.get("reward", ""))
     return f" (the reward is {number(reward)})" if reward is not None else ""

@@ -14,7 +14,7 @@ from verl_tui.health.streams import Stream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 SAMPLES = "samples/dead_groups"
@@ -69,16 +69,16 @@ class DeadShare(NamedTuple):
         )
 
 
-def dead_share(moment: Moment) -> DeadShare | str:
+def dead_share(context: RuleContext) -> DeadShare | str:
     """Return the best figure that a log has, or why it has none."""
-    names = moment.names
+    names = context.names
     if key := next((names[name] for name in SHARES if name in names), None):
-        spread = moment.indicators.get("reward_std") if key != names.get(SAMPLES) else None
+        spread = context.indicators.get("reward_std") if key != names.get(SAMPLES) else None
         return DeadShare(key, beside=(spread,) if spread is not None else ())
-    batch = figure(moment.run, ("data.train_batch_size", "train_batch_size"))
+    batch = figure(context.run, ("data.train_batch_size", "train_batch_size"))
     if _EVICTED in names and batch is not None:
         return _filtered(names[_EVICTED], batch[1])
-    return _bound(moment, batch[1] if batch is not None else None)
+    return _bound(context, batch[1] if batch is not None else None)
 
 
 def _filtered(key: str, kept: float) -> DeadShare:
@@ -90,22 +90,22 @@ def _filtered(key: str, kept: float) -> DeadShare:
     )
 
 
-def _bound(moment: Moment, batch: float | None) -> DeadShare | str:
+def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
     """Return what 0/1 rewards prove: of prompts that are right with a mean p, p^n + (1−p)^n are
     dead at least.
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """
     nothing = "neither samples in groups nor the trainer tell the share of dead groups"
-    reward = moment.run.present(moment.names.get("critic/score/mean"))
-    samples = figure(moment.run, ("rollout.n",))
+    reward = context.run.present(context.names.get("critic/score/mean"))
+    samples = figure(context.run, ("rollout.n",))
     if reward is None or samples is None or batch is None:
         return nothing
     n = samples[1]
-    estimator = setting(moment.run, ["adv_estimator"])
+    estimator = setting(context.run, ["adv_estimator"])
     if n < 2 or (estimator is not None and estimator[1] in _UNGROUPED):
         return "samples of one prompt are not compared: there are no groups"
-    filtered = setting(moment.run, ["filter_groups.enable"])
+    filtered = setting(context.run, ["filter_groups.enable"])
     if filtered is not None and filtered[1] is True:
         return "dead groups are filtered out, and how many is not logged"
     if not _zeros_and_ones(reward, batch * n):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 
 _MANY = 100
@@ -45,7 +45,7 @@ class Diagnosis(ABC):
         self.spans = Spans(cooldown=0)
 
     @abstractmethod
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Return what is found now, why nothing can be said, or None where nothing is found."""
 
     @property
@@ -75,7 +75,7 @@ class Inputs(NamedTuple):
 
     keys: tuple[str | None, ...]
     """The log's own keys; the first one sets the pace, others may be None."""
-    context: Hashable = None
+    depends_on: Hashable = None
     """Whatever else it depends on: where it changes, all is looked at anew."""
 
 
@@ -113,20 +113,20 @@ class BlockDiagnosis(Diagnosis):
         self._start_over()
 
     @abstractmethod
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Return the metrics to look at, or why it does not apply."""
 
     @abstractmethod
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Return what is seen at the last of the blocks, None where nothing is."""
 
-    def causes(self, moment: Moment) -> Sequence[str]:  # noqa: ARG002 - most need no settings
+    def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
         """Return what the run's settings have to do with it, one sentence each."""
         return ()
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the blocks that are new."""
-        inputs = self.inputs(moment)
+        inputs = self.inputs(context)
         if isinstance(inputs, NotJudged):
             self._inputs = None
             self._start_over()
@@ -134,8 +134,8 @@ class BlockDiagnosis(Diagnosis):
         if inputs != self._inputs:
             self._inputs = inputs
             self._start_over()
-        series = [moment.series(key) if key else None for key in inputs.keys]
-        over, fresh = self._blocks.advance(series, moment.end)
+        series = [context.series(key) if key else None for key in inputs.keys]
+        over, fresh = self._blocks.advance(series, context.end)
         if over:
             self._forget()
         for block in fresh:
@@ -147,7 +147,7 @@ class BlockDiagnosis(Diagnosis):
             needed = self.needs * self.size + 1
             count = len(series[0]) if series[0] is not None else 0
             return NotJudged(self.rule.id, f"needs {needed} points, has {count}")
-        return self._finding(moment)
+        return self._finding(context)
 
     def _start_over(self) -> None:
         self._blocks = Blocks(self.size, errors=self.errors)
@@ -196,7 +196,7 @@ class BlockDiagnosis(Diagnosis):
                 self.spans.end(step, at)
                 self._told = None
 
-    def _finding(self, moment: Moment) -> Finding | None:
+    def _finding(self, context: RuleContext) -> Finding | None:
         told, span = self._told, self.spans.open
         if told is None or span is None:
             return None
@@ -207,7 +207,7 @@ class BlockDiagnosis(Diagnosis):
             told.message,
             step=self._history[-1].last,
             since_step=span.since,
-            evidence=(*told.evidence, *self.causes(moment)),
+            evidence=(*told.evidence, *self.causes(context)),
             advice=rule.advice or None,
             source=rule.source,
             key=told.key,

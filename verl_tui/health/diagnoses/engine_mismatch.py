@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _LIMITS: tuple[tuple[str, float, str], ...] = (
     ("training/rollout_probs_diff_mean", 0.01, "verl docs/faq/faq.rst"),
@@ -43,13 +43,13 @@ class EngineMismatch(BlockDiagnosis):
 
     needs: ClassVar[int] = 5
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the gradient norm and at whatever tells of the mismatch."""
-        norm = moment.indicators.get("grad_norm")
+        norm = context.indicators.get("grad_norm")
         found = [
-            (moment.names[name], limit, where)
+            (context.names[name], limit, where)
             for name, limit, where in _LIMITS
-            if name in moment.names
+            if name in context.names
         ]
         if norm is None or not found:
             return NotJudged(
@@ -107,5 +107,5 @@ class EngineMismatch(BlockDiagnosis):
 
 
 def _limits(inputs: Inputs) -> Sequence[tuple[str, float, str]]:
-    known = inputs.context
+    known = inputs.depends_on
     return [one for one in known if not math.isnan(one[1])] if isinstance(known, tuple) else []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _LAGS = (5, 10, 20, 40)
@@ -78,20 +78,20 @@ class EntropyCollapse(BlockDiagnosis):
             one for one in super().episodes if not any(_within(one, first) for first in early)
         )
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the first steps, and at the blocks where these tell nothing."""
-        found = super().judge(moment)
-        early = self._early(moment) if self._inputs is not None else None
+        found = super().judge(context)
+        early = self._early(context) if self._inputs is not None else None
         return early if early is not None else found
 
-    def _early(self, moment: Moment) -> Finding | None:
-        keys = (moment.indicators["entropy"], moment.indicators["reward"])
-        entropy, reward = (moment.series(key) for key in keys)
+    def _early(self, context: RuleContext) -> Finding | None:
+        keys = (context.indicators["entropy"], context.indicators["reward"])
+        entropy, reward = (context.series(key) for key in keys)
         if entropy is None or reward is None:
             return None
         if keys[0] != self._of:
             self._of, self._vanish = keys[0], _vanish()
-        gone, step = self._vanish.look([entropy], moment.end)
+        gone, step = self._vanish.look([entropy], context.end)
         assert isinstance(gone, Vanish)
         # Judged by what was known when it could be told: what comes later changes no history.
         told = [span for span in gone.spans.all if not _has_learnt(reward, span.raised)]
@@ -99,7 +99,7 @@ class EntropyCollapse(BlockDiagnosis):
         self._first_steps.all.extend(told)
         if gone.since is None or self._first_steps.open is None:
             return None
-        report = gone.report(Words(self.rule.title, moment.span))
+        report = gone.report(Words(self.rule.title, context.span))
         assert report is not None
         return Finding(
             self.rule.id,
@@ -113,9 +113,9 @@ class EntropyCollapse(BlockDiagnosis):
             key=keys[0],
         )
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at entropy and reward."""
-        entropy, reward = moment.indicators.get("entropy"), moment.indicators.get("reward")
+        entropy, reward = context.indicators.get("entropy"), context.indicators.get("reward")
         if entropy is None or reward is None:
             return NotJudged(self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}")
         return Inputs((entropy, reward))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _NOW = 2
 """Newest blocks that must be beyond."""
@@ -50,10 +50,10 @@ class EntropyExplosion(BlockDiagnosis):
     needs: ClassVar[int] = 8
     _found: _Explosion | None = None
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at entropy, beside response length and reward."""
         names = ("entropy", "response_length", "reward")
-        entropy, length, reward = (moment.indicators.get(name) for name in names)
+        entropy, length, reward = (context.indicators.get(name) for name in names)
         if entropy is None:
             return NotJudged(self.rule.id, "the log has no entropy")
         if length is None and reward is None:

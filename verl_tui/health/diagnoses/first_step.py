@@ -12,7 +12,7 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 
 if TYPE_CHECKING:
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _NAMES = ("actor/kl_loss", "train/kl_loss")
 """KL to the reference in the loss: verl's name, and that of slime and miles. Others log means over
@@ -35,10 +35,10 @@ _CONFIG_ADVICE = (
 class FirstStep(Diagnosis):
     """The KL to the reference is not near 0 in the first record."""
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the first value, where it is that of the first step."""
-        key = next((moment.names[name] for name in _NAMES if name in moment.names), None)
-        series = moment.series(key) if key else None
+        key = next((context.names[name] for name in _NAMES if name in context.names), None)
+        series = context.series(key) if key else None
         if key is None or series is None or not len(series):
             return NotJudged(self.rule.id, f"the log has no {' or '.join(_NAMES)}")
         step, value = series.steps[0], series.values[0]

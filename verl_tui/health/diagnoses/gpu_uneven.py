@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _WORKING = 60.0
 """Percent from which on a device works: the second tutorial's bound."""
@@ -41,15 +41,15 @@ class GpuUneven(BlockDiagnosis):
         super().__init__(rule)
         self._scale = 1.0
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the devices whose utilisation the run has logged."""
-        devices = utilization_keys(moment.run)
-        used = [key for key in devices if unused_device(moment, key) is None][:_MOST]
+        devices = utilization_keys(context.run)
+        used = [key for key in devices if unused_device(context, key) is None][:_MOST]
         if len(used) < 2:
             return NotJudged(
                 self.rule.id, "the log tells of fewer than two devices that the run uses"
             )
-        highest = max(series.highest for key in used if (series := moment.series(key)) is not None)
+        highest = max(series.highest for key in used if (series := context.series(key)) is not None)
         return Inputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
@@ -65,7 +65,7 @@ class GpuUneven(BlockDiagnosis):
         return self._tell(newest, idle, inputs)
 
     def _idles(self, block: Block, i: int, inputs: Inputs) -> bool:
-        levels, scale = block.levels, float(str(inputs.context))
+        levels, scale = block.levels, float(str(inputs.depends_on))
         others = [
             level * scale for j, level in enumerate(levels) if j != i and not math.isnan(level)
         ]
@@ -74,7 +74,7 @@ class GpuUneven(BlockDiagnosis):
         return enough and levels[i] * scale < min(self.rule.threshold, _APART * fmean(working))
 
     def _tell(self, newest: Sequence[Block], idle: Sequence[int], inputs: Inputs) -> Told:
-        scale, last = float(str(inputs.context)), newest[-1]
+        scale, last = float(str(inputs.depends_on)), newest[-1]
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
         names = ", ".join(_device(inputs.keys[i]) for i in idle)
         shares = ", ".join(f"{number(levels[inputs.keys[i]])} %" for i in idle)

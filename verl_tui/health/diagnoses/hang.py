@@ -15,7 +15,7 @@ from verl_tui.runs.time.pace import expected
 from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, patience, waited
 
 if TYPE_CHECKING:
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
@@ -51,37 +51,37 @@ class Hang(Diagnosis):
     alive = True
     sentences = True
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Tell for how long a stalled run has made no step, beside the usual gap of the step that
         is due.
         """
-        judged = self._judge(moment)
-        self.remember(judged if isinstance(judged, Finding) else None, moment.run.step)
+        judged = self._judge(context)
+        self.remember(judged if isinstance(judged, Finding) else None, context.run.step)
         return judged
 
-    def _judge(self, moment: Moment) -> Finding | NotJudged | None:
-        run, quiet = moment.run, waited(moment.run, moment.now) or 0.0
+    def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
+        run, quiet = context.run, waited(context.run, context.now) or 0.0
         holder = writer(run)
-        if moment.state is State.STALLED and holder is not None and holder.stopped:
-            return self._stopped(moment, holder.words)
-        if moment.state is State.WAITING:
-            return self._before_the_first(moment)
-        if moment.state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
+        if context.state is State.STALLED and holder is not None and holder.stopped:
+            return self._stopped(context, holder.words)
+        if context.state is State.WAITING:
+            return self._before_the_first(context)
+        if context.state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
             return NotJudged(
-                self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, moment.now)}"
+                self.rule.id, f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
             )
-        if moment.state is not State.STALLED:
-            reason = _elsewhere(moment)
+        if context.state is not State.STALLED:
+            reason = _elsewhere(context)
             return NotJudged(self.rule.id, reason) if reason else None
-        log_silent, log_words = _log(moment)
-        gpus_idle, gpu_words = _gpus(moment)
+        log_silent, log_words = _log(context)
+        gpus_idle, gpu_words = _gpus(context)
         due = expected(run)
         if due is None:
             beside, usual = "the usual gap is not known", []
         else:
             beside = f"{quiet / due.seconds:,.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
-        sign, at = evidence(run, moment.now), phase(run)
+        sign, at = evidence(run, context.now), phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
         held = [
             "no step",
@@ -100,11 +100,11 @@ class Hang(Diagnosis):
             source=self.rule.source,
         )
 
-    def _stopped(self, moment: Moment, holder: str) -> Finding:
+    def _stopped(self, context: RuleContext, holder: str) -> Finding:
         """Tell of a process that somebody has stopped: it makes no steps, and nothing is wrong with
         it.
         """
-        step = moment.run.step
+        step = context.run.step
         return Finding(
             self.rule.id,
             Severity.WARNING,
@@ -118,17 +118,19 @@ class Hang(Diagnosis):
             source=self.rule.source,
         )
 
-    def _before_the_first(self, moment: Moment) -> Finding | NotJudged:
+    def _before_the_first(self, context: RuleContext) -> Finding | NotJudged:
         """Tell of a start that has long said nothing, although its process lives: that may be a
         hang.
         """
-        run, sign = moment.run, evidence(moment.run, moment.now)
-        quiet = _unchanged(moment)
+        run, sign = context.run, evidence(context.run, context.now)
+        quiet = _unchanged(context)
         stages = [one.stage.text for one in run.sources.values() if one.stage is not None]
         long = _LONG_START if any(text.startswith(_GENERATES) for text in stages) else _START
-        alive = sign is not None and (sign.latest is None or moment.now - sign.latest <= _FRESH_LOG)
-        if not alive or quiet <= long or doubt(run, moment.now):
-            return NotJudged(self.rule.id, _waiting(moment))
+        alive = sign is not None and (
+            sign.latest is None or context.now - sign.latest <= _FRESH_LOG
+        )
+        if not alive or quiet <= long or doubt(run, context.now):
+            return NotJudged(self.rule.id, _waiting(context))
         said = (
             f"{minutes(long)} are allowed: PyTorch's own wait at a start" if long == _START else ""
         )
@@ -149,13 +151,13 @@ class Hang(Diagnosis):
         )
 
 
-def _unchanged(moment: Moment) -> float:
+def _unchanged(context: RuleContext) -> float:
     """Return for how many seconds a run has written nothing new, heartbeats whose counters stand
     still left out.
     """
-    run, at = moment.run, last_of_training(moment.run)
+    run, at = context.run, last_of_training(context.run)
     if at is not None:
-        return max(0.0, moment.now - at - run.lost(moment.now))
+        return max(0.0, context.now - at - run.lost(context.now))
     lives = [one.life for one in run.sources.values()]
     return max(
         (one.stamp - one.stood for one in lives if one.stamp is not None and one.stood is not None),
@@ -163,35 +165,35 @@ def _unchanged(moment: Moment) -> float:
     )
 
 
-def _elsewhere(moment: Moment) -> str | None:
+def _elsewhere(context: RuleContext) -> str | None:
     """Say why a run that is in another state is no hang."""
-    if moment.state is State.ENDED and unattended(moment.run):
+    if context.state is State.ENDED and unattended(context.run):
         return "no process of this host writes the log: it ended without a word, or this is a copy of a run elsewhere"
-    return _ELSEWHERE.get(moment.state)
+    return _ELSEWHERE.get(context.state)
 
 
-def _waiting(moment: Moment) -> str:
+def _waiting(context: RuleContext) -> str:
     """Say what is known of a run before its first step: engines may take long to start, so that it
     is no hang.
     """
-    written, sign = last_write(moment.run), evidence(moment.run, moment.now)
+    written, sign = last_write(context.run), evidence(context.run, context.now)
     quiet = (
-        None if written is None else f"last written {minutes(max(0.0, moment.now - written))} ago"
+        None if written is None else f"last written {minutes(max(0.0, context.now - written))} ago"
     )
     lives = sign.words if sign is not None and sign.latest is None else None
     return "; ".join(
-        filter(None, ("the run has made no step yet", quiet, lives, phase(moment.run)))
+        filter(None, ("the run has made no step yet", quiet, lives, phase(context.run)))
     )
 
 
-def _log(moment: Moment) -> tuple[bool | None, str]:
+def _log(context: RuleContext) -> tuple[bool | None, str]:
     """Return whether the log is silent, None where that is not known, and how that is said."""
-    written = last_write(moment.run)
+    written = last_write(context.run)
     if written is None:
         return None, "whether the log is silent is not known"
-    age, of_training = max(0.0, moment.now - written), last_of_training(moment.run)
-    if age <= _FRESH_LOG and of_training is not None and moment.now - of_training > _FRESH_LOG:
-        ago = minutes(moment.now - of_training)
+    age, of_training = max(0.0, context.now - written), last_of_training(context.run)
+    if age <= _FRESH_LOG and of_training is not None and context.now - of_training > _FRESH_LOG:
+        ago = minutes(context.now - of_training)
         return (
             True,
             f"the log is silent but for what goes on without training: else last written {ago} ago",
@@ -203,11 +205,11 @@ def _log(moment: Moment) -> tuple[bool | None, str]:
     )
 
 
-def _gpus(moment: Moment) -> tuple[bool | None, str]:
+def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     """Return whether this machine's GPUs are idle; held memory proves nothing and is not looked
     at.
     """
-    work, reading = gpus_work(moment.run, moment.now), moment.run.gpus
+    work, reading = gpus_work(context.run, context.now), context.run.gpus
     if work is None or reading is None:
         return None, "GPU activity was not looked at; held memory proves nothing"
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event
 
 _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
@@ -73,27 +73,27 @@ class HostMemory(Diagnosis):
         super().__init__(rule)
         self._looked: tuple[int, _Growth | NotJudged | None] = (-1, None)
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the growth, and at what Ray said."""
-        run = moment.run
+        run = context.run
         if self._looked[0] != run.revision:
-            self._looked = (run.revision, self._growth(moment))
+            self._looked = (run.revision, self._growth(context))
         killed = [event for event in run.events if _KILLED.search(event.text)]
         growth = self._looked[1]
         finding = None
         if killed:
-            finding = self._killed(moment, killed)
-        elif isinstance(growth, _Growth) and moment.state is not State.FINISHED:
-            finding = self._filling(moment, growth)
+            finding = self._killed(context, killed)
+        elif isinstance(growth, _Growth) and context.state is not State.FINISHED:
+            finding = self._filling(context, growth)
         self.remember(finding, run.step)
         if finding is None and isinstance(growth, NotJudged):
             return growth
         return finding
 
-    def _growth(self, moment: Moment) -> _Growth | NotJudged | None:
-        names = moment.names
+    def _growth(self, context: RuleContext) -> _Growth | NotJudged | None:
+        names = context.names
         key = next((names[name] for name in (*_USED, *_SHARE) if name in names), None)
-        series = moment.run.present(key)
+        series = context.run.present(key)
         if key is None or series is None:
             return NotJudged(self.rule.id, "the log has no memory of the host")
         if len(series) < self.rule.window:
@@ -104,12 +104,12 @@ class HostMemory(Diagnosis):
             return None
         values, steps = series.values[-count:], series.steps[-count:]
         each = trend(values).change / max(1, steps[-1] - steps[0])
-        full = 100 * _FULL if share else _full(moment)
+        full = 100 * _FULL if share else _full(context)
         return _Growth(
             key, steps[0], steps[-1], values[0], values[-1], each, full, "%" if share else "GB"
         )
 
-    def _filling(self, moment: Moment, growth: _Growth) -> Finding | None:
+    def _filling(self, context: RuleContext, growth: _Growth) -> Finding | None:
         rise = (
             f"the host's memory grows steadily, from {number(growth.first)} {growth.unit} at step {growth.since} to "
             f"{number(growth.now)} {growth.unit}"
@@ -121,8 +121,8 @@ class HostMemory(Diagnosis):
             words = f"{rise}; how much the node has is not known, so neither is when it is full"
         else:
             left = max(0.0, growth.full - growth.now) / growth.each
-            seconds = left * moment.pace.seconds if moment.pace is not None else None
-            total = moment.run.total_steps
+            seconds = left * context.pace.seconds if context.pace is not None else None
+            total = context.run.total_steps
             if total is not None and growth.step + left > total:
                 return None
             if seconds is not None and seconds > _AHEAD:
@@ -130,12 +130,12 @@ class HostMemory(Diagnosis):
             when = f" (≈ {minutes(seconds)})" if seconds is not None else ""
             words = f"{rise}: in {math.ceil(left):,} steps{when} it reaches {number(growth.full)} {growth.unit}"
             words += ", 95 % of the node, where Ray kills workers"
-            going = moment.state in (State.RUNNING, State.STALLED)
+            going = context.state in (State.RUNNING, State.STALLED)
             if going and seconds is not None and seconds < _SOON:
                 severity = Severity.CRITICAL
         pace = (
-            f", {number(growth.each * 3600 / moment.pace.seconds)} {growth.unit} an hour"
-            if moment.pace
+            f", {number(growth.each * 3600 / context.pace.seconds)} {growth.unit} an hour"
+            if context.pace
             else ""
         )
         evidence = f"{growth.key}: {number(growth.each)} {growth.unit} a step over steps {growth.since}–{growth.step}"
@@ -143,7 +143,7 @@ class HostMemory(Diagnosis):
             words, severity, growth.step, growth.since, (evidence + pace,), growth.key
         )
 
-    def _killed(self, moment: Moment, events: Sequence[Event]) -> Finding:
+    def _killed(self, context: RuleContext, events: Sequence[Event]) -> Finding:
         known = next(
             (found for event in reversed(events) if (found := _OF.search(event.text))), None
         )
@@ -152,7 +152,7 @@ class HostMemory(Diagnosis):
         return self._told(
             f"Ray killed workers because the host's memory was full{full}",
             self.rule.severity,
-            moment.run.step if step is None else step,
+            context.run.step if step is None else step,
             step,
             tuple(f"line {event.line}: {one_line(event.text, 160)}" for event in events[-3:]),
             None,
@@ -201,12 +201,12 @@ def _steady(values: Sequence[float]) -> bool:
     return trend(values[half:]).change >= _GOES_ON * trend(values[:half]).change
 
 
-def _full(moment: Moment) -> float | None:
+def _full(context: RuleContext) -> float | None:
     """Return how many GB of the node Ray lets be used, None where its size is not known."""
     for name in _TOTAL:
-        series = moment.run.present(moment.names.get(name))
+        series = context.run.present(context.names.get(name))
         point = series.last_finite if series is not None else None
         if point is not None and point.value > 0:
             return _FULL * point.value
-    stated = figure(moment.run, ("cpu_memory_total_gb", "wandb.memory_total_gb"))
+    stated = figure(context.run, ("cpu_memory_total_gb", "wandb.memory_total_gb"))
     return _FULL * stated[1] if stated is not None else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _REWARD, _LENGTH, _SCORES = 0, 1, 2
 """Columns: the reward, the length, from there on validation scores and the parts of the reward."""
@@ -90,18 +90,18 @@ class LengthCollapse(BlockDiagnosis):
     _looked: int = 0
     """Blocks in which that was looked for."""
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the reward, the length, and at all scores that short responses may gain or
         lose.
         """
-        reward, length = moment.indicators.get("reward"), moment.indicators.get("response_length")
+        reward, length = context.indicators.get("reward"), context.indicators.get("response_length")
         if reward is None or length is None:
             return NotJudged(
                 self.rule.id, f"the log has no {'reward' if length else 'response length'}"
             )
-        validations = validation_keys(moment.run.keys)[:_MOST]
-        parts = components(moment.run.keys, reward)
-        known = weights(moment.run, parts)
+        validations = validation_keys(context.run.keys)[:_MOST]
+        parts = components(context.run.keys, reward)
+        known = weights(context.run, parts)
         # What counts against the reward is meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
         return Inputs((reward, length, *validations, *parts), len(validations))
@@ -137,8 +137,8 @@ class LengthCollapse(BlockDiagnosis):
         """Return whether short responses serve the task: validation gains, or another score while
         none falls.
         """
-        assert isinstance(inputs.context, int)
-        validations = range(_SCORES, _SCORES + inputs.context)
+        assert isinstance(inputs.depends_on, int)
+        validations = range(_SCORES, _SCORES + inputs.depends_on)
         if any(
             one.has_gained and not one.has_fallen for one in courses if one.column in validations
         ):

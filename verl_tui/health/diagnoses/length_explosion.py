@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (4, 8, 16, 32)
 """Blocks over which it is looked for: 40 to 320 points."""
@@ -44,25 +44,25 @@ class LengthExplosion(BlockDiagnosis):
 
     needs: ClassVar[int] = 5
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at length, truncated share and reward, beside the limit where it is known."""
-        length, reward = moment.indicators.get("response_length"), moment.indicators.get("reward")
+        length, reward = context.indicators.get("response_length"), context.indicators.get("reward")
         if length is None or reward is None:
             return NotJudged(
                 self.rule.id, f"the log has no {'reward' if length else 'response length'}"
             )
         # The v1 trainer's share is that of the longest response, not of the limit.
-        cut = None if v1_trainer(moment.run) else moment.indicators.get("truncated_share")
-        limit = known_response_limit(moment.run, moment.guide)
+        cut = None if v1_trainer(context.run) else context.indicators.get("truncated_share")
+        limit = known_response_limit(context.run, context.guide)
         if cut is None and limit is None:
             return NotJudged(
                 self.rule.id, "neither the limit of response length nor a truncated share is known"
             )
         return Inputs((length, reward, cut), limit.value if limit is not None else None)
 
-    def causes(self, moment: Moment) -> Sequence[str]:
+    def causes(self, context: RuleContext) -> Sequence[str]:
         """Name the limit that the settings state."""
-        return [cause.words for cause in length_cause(moment.run)]
+        return [cause.words for cause in length_cause(context.run)]
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Compare the newest blocks with earlier ones."""
@@ -85,7 +85,7 @@ class LengthExplosion(BlockDiagnosis):
         reward, cut = column(stretch, 1), column(stretch, 2)
         if len(reward) < 4:
             return False
-        limit = inputs.context
+        limit = inputs.depends_on
         near = isinstance(limit, float) and length[-1] >= _NEAR * limit
         more = (
             len(cut) >= 4
@@ -106,12 +106,12 @@ class LengthExplosion(BlockDiagnosis):
         length, _, cut = block.levels
         if not math.isnan(cut):
             return cut >= _CUT
-        return isinstance(inputs.context, float) and length >= _NEAR * inputs.context
+        return isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
 
     def _tell(self, stretch: Sequence[Block], inputs: Inputs) -> Told:
         length, reward, cut = (column(stretch, i) for i in range(3))
         first, last = stretch[0].last, stretch[-1].last
-        limit = f" of {number(inputs.context)}" if isinstance(inputs.context, float) else ""
+        limit = f" of {number(inputs.depends_on)}" if isinstance(inputs.depends_on, float) else ""
         pairs = [("response length", length, inputs.keys[0]), ("reward", reward, inputs.keys[1])]
         pairs += [("truncated share", cut, inputs.keys[2])] if cut else []
         told = tuple(

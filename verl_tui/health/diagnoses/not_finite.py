@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -146,18 +146,18 @@ class NotFinite(Diagnosis):
         super().__init__(rule)
         self._seen: dict[str, _Seen] = {}
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Find metrics that broke."""
-        keys = moment.run.keys
-        left_out = _left_out(moment)
-        odd = [key for key in self._odd(moment) if key not in left_out]
+        keys = context.run.keys
+        left_out = _left_out(context)
+        odd = [key for key in self._odd(context) if key not in left_out]
         seen = [
-            one for key in odd if (one := self._read(moment, key, moment.series(key))) is not None
+            one for key in odd if (one := self._read(context, key, context.series(key))) is not None
         ]
         seen += [
             one
             for key, points in left_out.items()
-            if (one := self._read(moment, key, points)) is not None
+            if (one := self._read(context, key, points)) is not None
         ]
         self.spans = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
@@ -170,29 +170,33 @@ class NotFinite(Diagnosis):
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
         return self._finding(broken)
 
-    def _odd(self, moment: Moment) -> Sequence[str]:
+    def _odd(self, context: RuleContext) -> Sequence[str]:
         """Return the keys that may be broken.
 
         A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
         returns None for what it does not apply to): beside a total that is always a number it is no
         fault.
         """
-        odd, reward = moment.run.odd, moment.run.indicators.get("reward")
+        odd, reward = context.run.odd, context.run.indicators.get("reward")
         if reward is None:
             return odd
-        total = self._read(moment, reward, moment.series(reward)) if reward in odd else None
+        total = self._read(context, reward, context.series(reward)) if reward in odd else None
         if total is not None and total.ever:
             return odd
         return [key for key in odd if _PART.fullmatch(key) is None]
 
-    def _read(self, moment: Moment, key: str, series: Series | _Points | None) -> _Seen | None:
+    def _read(
+        self, context: RuleContext, key: str, series: Series | _Points | None
+    ) -> _Seen | None:
         if series is None:
             return None
-        length = len(series.steps) if moment.end is None else bisect_right(series.steps, moment.end)
+        length = (
+            len(series.steps) if context.end is None else bisect_right(series.steps, context.end)
+        )
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
             seen = self._seen[key] = _Seen(
-                key, self.rule.window, series.revision, key in _needed(moment.run)
+                key, self.rule.window, series.revision, key in _needed(context.run)
             )
         seen.read(series, length)
         return seen
@@ -230,17 +234,17 @@ class NotFinite(Diagnosis):
         )
 
 
-def _left_out(moment: Moment) -> Mapping[str, _Points]:
+def _left_out(context: RuleContext) -> Mapping[str, _Points]:
     """Return the metrics of Hugging Face's TensorBoard files that were left out at some steps, with
     nan there.
     """
-    pace = moment.series(_PACE) if _PACE in moment.run.keys else None
+    pace = context.series(_PACE) if _PACE in context.run.keys else None
     if pace is None:
         return {}
     found = (
         (key, _gaps(series, pace))
-        for key in _needed(moment.run)
-        if (series := moment.series(key)) is not None
+        for key in _needed(context.run)
+        if (series := context.series(key)) is not None
     )
     return {key: points for key, points in found if points is not None}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Finding
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _KL, _TOP, _BOTTOM, _RATE, _OTHERS = 1, 2, 3, 4, 5
 """Columns behind the reward's."""
@@ -117,30 +117,30 @@ class NothingLearns(BlockDiagnosis):
     begins elsewhere.
     """
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the reward and its ends, KL, the learning rate, and at all that may gain
         instead.
         """
-        reward = moment.indicators.get("reward")
+        reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        ends = [moment.names.get(reward.removesuffix("mean") + end) for end in ("max", "min")]
-        rate = next((moment.names[name] for name in RATES if name in moment.names), None)
-        parts = components(moment.run.keys, reward)
-        known = weights(moment.run, parts)
+        ends = [context.names.get(reward.removesuffix("mean") + end) for end in ("max", "min")]
+        rate = next((context.names[name] for name in RATES if name in context.names), None)
+        parts = components(context.run.keys, reward)
+        known = weights(context.run, parts)
         others = [
-            *validation_keys(moment.run.keys),
+            *validation_keys(context.run.keys),
             *(key for key in parts if known.get(key, 0.0) >= 0),
         ][:_MOST]
-        figures = (moment.indicators.get("reference_kl"), *ends, rate)
-        stated = kl_coefficient(moment.run)
+        figures = (context.indicators.get("reference_kl"), *ends, rate)
+        stated = kl_coefficient(context.run)
         return Inputs(
             (reward, *figures, *others), _Coefficient(*stated) if stated is not None else None
         )
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only rewards of which it is known how much is left to be gained."""
-        found = super().judge(moment)
+        found = super().judge(context)
         if (
             found is None
             and _ends(self._history[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
@@ -308,14 +308,14 @@ def _held_back(blocks: Sequence[Block], inputs: Inputs) -> bool:
     """Return whether the KL term is stronger than the guide's, and costs what counts beside
     advantages.
     """
-    stated = inputs.context
+    stated = inputs.depends_on
     if not isinstance(stated, _Coefficient) or stated.value <= KL_COEF[1]:
         return False
     return stated.value * _distance(blocks) >= _COST
 
 
 def _reason(blocks: Sequence[Block], inputs: Inputs) -> str:
-    far, stated = _distance(blocks), inputs.context
+    far, stated = _distance(blocks), inputs.depends_on
     if _held_back(blocks, inputs):
         assert isinstance(stated, _Coefficient)
         return (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.health.blocks import Block
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _FLAT_T = 2.0
 """Below two standard errors a slope is no trend."""
@@ -35,16 +35,16 @@ class Plateau(BlockDiagnosis):
         super().__init__(rule)
         self.needs = max(4, rule.window // self.size)  # type: ignore[misc]
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the reward and at all validation scores."""
-        reward = moment.indicators.get("reward")
+        reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        return Inputs((reward, *validation_keys(moment.run.keys)[:_MOST_VALIDATIONS]))
+        return Inputs((reward, *validation_keys(context.run.keys)[:_MOST_VALIDATIONS]))
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only where there are validations enough to know their trend."""
-        found = super().judge(moment)
+        found = super().judge(context)
         if isinstance(found, NotJudged) or self._inputs is None:
             return found
         window = self._history[-self.needs :]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.condition import Span
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _LEVEL, _RECENT, _GAP = 40, 5, 15
@@ -123,34 +123,34 @@ class PolicyCollapse(Diagnosis):
         few = {"window": 2 * _FEW_BEFORE, "recent": _FEW_RECENT, "gap": _FEW_GAP}
         return Cliff(**few, share=share, sigmas=_FEW_SIGMAS, unlike_all=True)
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look for a cliff, then for what came with it."""
-        key = moment.indicators.get("reward")
-        reward = moment.series(key) if key else None
+        key = context.indicators.get("reward")
+        reward = context.series(key) if key else None
         if key is None or reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
         if not any(
-            moment.indicators.get(id) for id in ("policy_kl", "reference_kl")
-        ) and not _loops_key(moment):
+            context.indicators.get(id) for id in ("policy_kl", "reference_kl")
+        ) and not _loops_key(context):
             return NotJudged(self.rule.id, "the log has neither a KL nor samples")
         if key != self._key:
             self._key = key
             self._start_over()
         (cliff, step), (few, _) = (
-            watch.look([reward], moment.end) for watch in (self._watch, self._few)
+            watch.look([reward], context.end) for watch in (self._watch, self._few)
         )
         assert isinstance(cliff, Cliff)
         assert isinstance(few, Cliff)
         if few.seen < few.needs:
             return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
-        shown = {span.since: _shown(moment, reward, span.since) for span in cliff.spans.all}
+        shown = {span.since: _shown(context, reward, span.since) for span in cliff.spans.all}
         strong = {
-            span.since: _shown(moment, reward, span.since, few=True) for span in few.spans.all
+            span.since: _shown(context, reward, span.since, few=True) for span in few.spans.all
         }
         self._note([*_seen(cliff, shown), *_seen(few, strong)])
         for one, signs in ((cliff, shown), (few, strong)):
             if (fall := one.fall) is not None and signs.get(fall[0]) is not None:
-                return self._finding(moment, reward, fall, step)
+                return self._finding(context, reward, fall, step)
         return None
 
     def _note(self, seen: Sequence[tuple[Span, int]]) -> None:
@@ -166,14 +166,14 @@ class PolicyCollapse(Diagnosis):
                 self.spans.end(span.cleared, at + 1)
 
     def _finding(
-        self, moment: Moment, reward: Series, fall: tuple[int, float, float], step: int | None
+        self, context: RuleContext, reward: Series, fall: tuple[int, float, float], step: int | None
     ) -> Finding:
         edge, level, foot = fall
         at = bisect_left(reward.steps, edge)
         span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _WRECK, len(reward) - 1)])
-        out = _departures(moment, span)
-        loops = _loops(moment, span)
-        causes = drift_causes(moment.run)
+        out = _departures(context, span)
+        loops = _loops(context, span)
+        causes = drift_causes(context.run)
         evidence = [
             f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"
         ]
@@ -211,12 +211,12 @@ def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Span,
             yield span, sign
 
 
-def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> int | None:
+def _shown(context: RuleContext, reward: Series, edge: int, *, few: bool = False) -> int | None:
     """Return the step of the first sign, around the edge of a cliff, that it is the policy; None
     where none is.
 
     Args:
-        moment: The run.
+        context: The run.
         reward: Its reward.
         edge: First step of the fall.
         few: Whether the fall was seen in few points, so that a KL must be far out.
@@ -224,11 +224,11 @@ def _shown(moment: Moment, reward: Series, edge: int, *, few: bool = False) -> i
     at = bisect_left(reward.steps, edge)
     before, after = (4 * _FEW_BEFORE, 2 * _FEW_BEFORE) if few else (_BEFORE, _AFTER)
     span = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
-    loops = _loops(moment, span)
+    loops = _loops(context, span)
     # In few points a fall is less sure: what was out before them has nothing to do with it.
     out = [
         one
-        for one in _departures(moment, span)
+        for one in _departures(context, span)
         if not few or (_is_far(one) and one.step >= span[0])
     ]
     signs = [one.told for one in out]
@@ -241,23 +241,23 @@ def _is_far(one: _Departure) -> bool:
     return one.top >= _STRONG * min(one.threshold, _FAR_FROM) and one.top >= _OWN_PAST * one.usual
 
 
-def _departures(moment: Moment, span: tuple[int, int]) -> Sequence[_Departure]:
+def _departures(context: RuleContext, span: tuple[int, int]) -> Sequence[_Departure]:
     found = (
-        _departure(moment, "policy_kl", "policy KL", span),
-        _departure(moment, "reference_kl", "reference KL", span),
+        _departure(context, "policy_kl", "policy KL", span),
+        _departure(context, "reference_kl", "reference KL", span),
     )
     return [one for one in found if one is not None]
 
 
 def _departure(
-    moment: Moment, indicator: str, title: str, span: tuple[int, int]
+    context: RuleContext, indicator: str, title: str, span: tuple[int, int]
 ) -> _Departure | None:
     """Return where a KL left its band between two steps, None where it did not."""
-    series = moment.run.indicator(indicator)
+    series = context.run.indicator(indicator)
     if series is None:
         return None
     start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
-    limit, threshold = _limits(moment, indicator, series, start)
+    limit, threshold = _limits(context, indicator, series, start)
     first = _stretch(series.values[start:stop], limit)
     if first is None:
         return None
@@ -288,12 +288,16 @@ def _stretch(values: Sequence[float], limit: float) -> int | None:
     return None
 
 
-def _limits(moment: Moment, indicator: str, series: Series, start: int) -> tuple[float, float]:
+def _limits(
+    context: RuleContext, indicator: str, series: Series, start: int
+) -> tuple[float, float]:
     """Return where the healthy band of a KL ends, and what its size is told in multiples of."""
     if indicator == "policy_kl":
         return _POLICY_KL, _POLICY_KL
-    if moment.run.dialect == "tutorial":
-        return kl_band(moment.run, moment.guide).value, target_kl(moment.run, moment.guide).value
+    if context.run.dialect == "tutorial":
+        return kl_band(context.run, context.guide).value, target_kl(
+            context.run, context.guide
+        ).value
     past = [
         value
         for value in series.values[max(0, start - _BEFORE) : start + 5]
@@ -303,19 +307,19 @@ def _limits(moment: Moment, indicator: str, series: Series, start: int) -> tuple
     return limit, limit
 
 
-def _loops_key(moment: Moment) -> str | None:
+def _loops_key(context: RuleContext) -> str | None:
     return next(
-        (key for key in ("samples/repetition", "val_samples/repetition") if key in moment.names),
+        (key for key in ("samples/repetition", "val_samples/repetition") if key in context.names),
         None,
     )
 
 
-def _loops(moment: Moment, span: tuple[int, int]) -> _Loops | None:
+def _loops(context: RuleContext, span: tuple[int, int]) -> _Loops | None:
     """Return where samples began to repeat themselves between two steps, None where they did
     not.
     """
-    key = _loops_key(moment)
-    series = moment.series(key) if key else None
+    key = _loops_key(context)
+    series = context.series(key) if key else None
     if key is None or series is None:
         return None
     start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _PAST, _LEAST, _RECENT = 30, 4, 2
 """Steps with samples that make the past, how many of them there must be, and how many must have
@@ -72,16 +72,16 @@ class Repetition(Diagnosis):
                 else one
             )
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the figures that the samples give."""
         looked: list[tuple[str, str, Condition, int | None]] = []
         for figure in _FIGURES:
-            key = moment.names.get(figure.name)
-            series = moment.series(key) if key else None
+            key = context.names.get(figure.name)
+            series = context.series(key) if key else None
             if key is None or series is None:
                 continue
             watch = self._watches.setdefault(key, Watch(_make(figure.way)))
-            looked.append((key, figure.title, *watch.look([series], moment.end)))
+            looked.append((key, figure.title, *watch.look([series], context.end)))
         if not looked:
             return NotJudged(self.rule.id, "the log has no samples")
         known = [one for one in looked if one[2].seen >= one[2].needs]
@@ -93,24 +93,24 @@ class Repetition(Diagnosis):
         # The figures of one kind tell the same story: the first that left its past tells it.
         told = [one for one in known if one[2].spans.open is not None]
         self.spans = next((one[2].spans for one in (*told, *known) if one[2].spans.all), Spans(0))
-        if (seen := _seen_by(moment)) != self._seen:
+        if (seen := _seen_by(context)) != self._seen:
             self._seen, self._calm = seen, {}
         for span in self.spans.all:
             if span.raised not in self._calm:
-                self._calm[span.raised] = _better(moment.at(span.raised))
-        return self._finding(moment, told) if told else None
+                self._calm[span.raised] = _better(context.at(span.raised))
+        return self._finding(context, told) if told else None
 
     def _finding(
-        self, moment: Moment, told: list[tuple[str, str, Condition, int | None]]
+        self, context: RuleContext, told: list[tuple[str, str, Condition, int | None]]
     ) -> Finding | None:
         reports = [
-            (key, step, condition.report(Words(title, moment.span)))
+            (key, step, condition.report(Words(title, context.span)))
             for key, title, condition, step in told
         ]
         key, step, first = reports[0]
         if first is None:
             return None
-        calm = _better(moment)
+        calm = _better(context)
         return Finding(
             self.rule.id,
             Severity.INFO if calm else self.rule.severity,
@@ -130,16 +130,18 @@ def _make(way: float) -> Callable[[], Shift]:
     return lambda: Shift(window=_PAST, least=_LEAST, recent=_RECENT, way=way)
 
 
-def _better(moment: Moment) -> bool:
+def _better(context: RuleContext) -> bool:
     """Return whether answers that are either right or wrong are more often right than they used to
     be.
     """
-    score, spread = (moment.known(moment.names.get(name)) for name in _SCORED)
+    score, spread = (context.known(context.names.get(name)) for name in _SCORED)
     if score is None or spread is None or len(score) != len(spread):
         return False
     return right_or_wrong(score.tail(_SCORES), spread.tail(_SCORES)) and has_learnt(score.values)
 
 
-def _seen_by(moment: Moment) -> Hashable:
-    series = (moment.series(key) for name in _SCORED if (key := moment.names.get(name)) is not None)
-    return moment.end, tuple(one.revision for one in series if one is not None)
+def _seen_by(context: RuleContext) -> Hashable:
+    series = (
+        context.series(key) for name in _SCORED if (key := context.names.get(name)) is not None
+    )
+    return context.end, tuple(one.revision for one in series if one is not None)

@@ -9,15 +9,15 @@ from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding
 
 if TYPE_CHECKING:
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 
 class Restart(Diagnosis):
     """Steps went back, or the file was written anew."""
 
-    def judge(self, moment: Moment) -> Finding | None:
+    def judge(self, context: RuleContext) -> Finding | None:
         """Tell where the run's sources started anew."""
-        marks = moment.run.restarts
+        marks = context.run.restarts
         self.spans = Spans(cooldown=0)
         for at, mark in enumerate(marks, 1):
             self.spans.end(mark.step, at)
@@ -27,7 +27,7 @@ class Restart(Diagnosis):
         # They go by step: those beyond the step that the run has reached anew are of segments
         # before.
         newest = next(
-            (mark for mark in reversed(marks) if moment.end is None or mark.step <= moment.end),
+            (mark for mark in reversed(marks) if context.end is None or mark.step <= context.end),
             marks[-1],
         )
         often = f", the {_nth(len(marks))} time" if len(marks) > 1 else ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (10, 20, 40)
 """Blocks over which reward and validation are compared: 100 to 400 points."""
@@ -52,7 +52,7 @@ class _Sign(NamedTuple):
     since: int
 
 
-class _Context(NamedTuple):
+class _Columns(NamedTuple):
     """What the columns are, behind the reward and two figures of samples."""
 
     validations: int
@@ -75,26 +75,26 @@ class RewardHacking(BlockDiagnosis):
     _cost: TradeOff | None = None
     """What the reward rises at the cost of, while that lasts."""
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at the reward, what samples tell, the validation scores and the reward's parts."""
-        reward = moment.indicators.get("reward")
+        reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        validations = validation_keys(moment.run.keys)[:_MOST_VALIDATIONS]
+        validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
         samples = tuple(
-            moment.names.get(f"samples/{name}") for name in ("repetition", "distinct_2")
+            context.names.get(f"samples/{name}") for name in ("repetition", "distinct_2")
         )
-        parts = components(moment.run.keys, reward)
-        known = weights(moment.run, parts)
+        parts = components(context.run.keys, reward)
+        known = weights(context.run, parts)
         # What counts against the reward is meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST_COMPONENTS]
         if not validations and not any(samples) and not parts:
             return NotJudged(
                 self.rule.id, "the log has neither validation nor samples nor parts of the reward"
             )
-        context = _Context(len(validations), tuple(known.get(key) for key in parts))
+        columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
         return Inputs(
-            (reward, *samples, *validations, *parts, *map(moment.names.get, _SCORED)), context
+            (reward, *samples, *validations, *parts, *map(context.names.get, _SCORED)), columns
         )
 
     def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
@@ -111,7 +111,7 @@ class RewardHacking(BlockDiagnosis):
 
     def _costs(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         """Return what the reward rises at the cost of."""
-        assert isinstance(inputs.context, _Context)
+        assert isinstance(inputs.depends_on, _Columns)
         if self._cost is not None and not self._cost.lasts(blocks, self.reach(self._cost.column)):
             self._cost = None
         if self._cost is None:
@@ -123,8 +123,8 @@ class RewardHacking(BlockDiagnosis):
     def _compare(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
         low, high = self.reach(0)
         shared = low >= 0.0 and high <= 1.0
-        assert isinstance(inputs.context, _Context)
-        validations = range(3, 3 + inputs.context.validations)
+        assert isinstance(inputs.depends_on, _Columns)
+        validations = range(3, 3 + inputs.depends_on.validations)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             line = course(stretch, 0)
@@ -160,10 +160,10 @@ class RewardHacking(BlockDiagnosis):
 
 
 def _told_cost(blocks: Sequence[Block], cost: TradeOff, inputs: Inputs) -> Told:
-    assert isinstance(inputs.context, _Context)
+    assert isinstance(inputs.depends_on, _Columns)
     key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
-    part = cost.column - 3 - inputs.context.validations
-    held_out = part >= 0 and inputs.context.weights[part] == 0
+    part = cost.column - 3 - inputs.depends_on.validations
+    held_out = part >= 0 and inputs.depends_on.weights[part] == 0
     now, last = blocks[-1].levels[cost.column], blocks[-1].last
     fell = f"from {number(cost.best)} at step {cost.best_step} to {number(now if math.isfinite(now) else cost.now)}"
     rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"

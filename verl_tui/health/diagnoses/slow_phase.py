@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
 
 _PHASE = re.compile(
     r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/|.*(?:/|_)(?:max|min)$).+"
@@ -77,13 +77,13 @@ class SlowPhase(BlockDiagnosis):
     _slow: _Slow | None = None
     """The phase that was told."""
 
-    def inputs(self, moment: Moment) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
         """Look at all phases, beside the whole step and the tokens worked on."""
-        step = moment.indicators.get("step_time")
-        phases = _phases(moment.run.keys)
+        step = context.indicators.get("step_time")
+        phases = _phases(context.run.keys)
         if step is None:
             return NotJudged(self.rule.id, "the log has no time of a step")
-        tokens = moment.names.get("perf/total_num_tokens") or moment.indicators.get(
+        tokens = context.names.get("perf/total_num_tokens") or context.indicators.get(
             "response_length"
         )
         return Inputs((step, tokens, *(phases or [step])))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _RATES = ("actor/lr", "actor_lr", "train/lr", "learning_rate", "train/learning_rate")
@@ -65,13 +65,13 @@ class WeightsNotSynced(Diagnosis):
         """Validations up to this step are settled: what they came to is in the two before."""
         self._settled: tuple[object, ...] = ()
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the validations, one after the other."""
         rule = self.rule
-        keys = validation_keys(moment.run.keys)[:_MOST]
-        scores = [one for key in keys if (one := moment.run.present(key)) is not None]
-        rate = next((moment.names[name] for name in _RATES if name in moment.names), None)
-        learning = moment.run.present(rate)
+        keys = validation_keys(context.run.keys)[:_MOST]
+        scores = [one for key in keys if (one := context.run.present(key)) is not None]
+        rate = next((context.names[name] for name in _RATES if name in context.names), None)
+        learning = context.run.present(rate)
         if not scores or learning is None:
             return NotJudged(
                 rule.id, f"the log has no {'learning rate' if scores else 'validation'}"

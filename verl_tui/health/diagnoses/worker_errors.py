@@ -15,7 +15,7 @@ from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.rule_context import Moment
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.troubles import Trouble
 
@@ -28,10 +28,10 @@ class WorkerErrors(Diagnosis):
 
     sentences = True
 
-    def judge(self, moment: Moment) -> Finding | NotJudged | None:
+    def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Tell the most frequent error of the workers, its count, and the samples that it costs."""
-        run = moment.run
-        found = None if moment.state in (State.CRASHED, State.FINISHED) else self._lately(run)
+        run = context.run
+        found = None if context.state in (State.CRASHED, State.FINISHED) else self._lately(run)
         finding = self._finding(run, *found) if found is not None else None
         self.remember(finding, run.step)
         return finding

@@ -1,4 +1,4 @@
-"""Where a rule holds its tongue, and says why."""
+"""Where a rule does not apply, and says why."""
 
 from __future__ import annotations
 
