@@ -26,7 +26,12 @@ from verl_tui.sources.formats.prometheus_text.machine_exporters import (
     device_figures,
     node_of,
 )
-from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, quantile
+from verl_tui.sources.formats.prometheus_text.scrapes import (
+    PrometheusSample,
+    Scrape,
+    Scrapes,
+    quantile,
+)
 from verl_tui.text import one_line
 
 TUTORIAL = b"""\
@@ -225,7 +230,10 @@ def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
 
 def scrape(*lines: tuple[str, dict[str, str], float], **kinds: str) -> Scrape:
     return Scrape(
-        tuple(Sample(name, tuple(sorted(labels.items())), value) for name, labels, value in lines),
+        tuple(
+            PrometheusSample(name, tuple(sorted(labels.items())), value)
+            for name, labels, value in lines
+        ),
         kinds,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows
-from verl_tui.sources.formats.prometheus_text.scrapes import Figures
+from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
 
 VALIDATION, SAVING, REWARD = (
     "val-core/gsm8k/acc/mean@1",
@@ -21,7 +21,8 @@ def keys(
     """
     rows = ScrapedRows()
     figures = [
-        Figures(step, None, None, metrics, {}, validated) for step, validated, metrics in pages
+        ScrapeFigures(step, None, None, metrics, {}, validated)
+        for step, validated, metrics in pages
     ]
     said = [record for at, one in enumerate(figures) for record in rows.take(one, 1000.0 + at)]
     return [(row.step, row.keys) for row in said if isinstance(row, MetricRow)]

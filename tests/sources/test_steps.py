@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
-from verl_tui.sources.fields.steps import StepPlace, step_fields
+from verl_tui.sources.fields.steps import StepTracker, step_fields
 from verl_tui.sources.formats import FORMATS, tutorial
 from verl_tui.sources.source import FileSource
 
@@ -20,9 +20,9 @@ LOGS = Path(os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared"
 LLAMA_FACTORY = LOGS / "hykun1989__360-LLaMA-Factory-grpo/trainer_log.jsonl"
 
 
-def steps_of(*records: dict[str, Any]) -> tuple[list[int], StepPlace]:
+def steps_of(*records: dict[str, Any]) -> tuple[list[int], StepTracker]:
     """Return the steps of records, one after the other."""
-    place = StepPlace()
+    place = StepTracker()
     return [place.of(record, step_fields(record), keys=[*record]) for record in records], place
 
 

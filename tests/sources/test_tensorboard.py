@@ -466,7 +466,7 @@ def test_what_is_held_is_bounded(monkeypatch):
     reader = tensorboard.reader(Path(NAME))
     for _ in range(100):
         reader.feed(random.Random(1).randbytes(10_000))
-        assert sum(map(len, reader._frames._waiting)) < 20
+        assert sum(map(len, reader._splitter._waiting)) < 20
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.protobuf import BYTES
-from verl_tui.sources.formats.tensorboard.frames import SHIFT, Frames, crc32c, sound, turned
+from verl_tui.sources.formats.tensorboard.frames import SHIFT, RecordSplitter, crc32c, sound, turned
 from verl_tui.sources.formats.tensorboard.values import read_event, read_simple, read_values
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ def read(directory: Path) -> Written:
     for path in sorted(directory.glob(f"*{_NAME}*"), key=lambda path: path.name):
         if not path.name.endswith(SUFFIX):
             raise ValueError(path.name)
-        frames = Frames(lambda _: False, lambda record: _take(found, record))
+        splitter = RecordSplitter(lambda _: False, lambda record: _take(found, record))
         with path.open("rb") as file:
             while data := file.read(_BLOCK):
-                frames.feed(data)
+                splitter.feed(data)
     return found
 
 

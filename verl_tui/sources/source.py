@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.records import Histogram, Record, SourceStatus, Unreadable
 from verl_tui.sources.fields.row_batcher import joined
-from verl_tui.sources.fields.sample_figures import Figures
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.compressed import CompressedTail, plain
 from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, NEWEST, NewestTail, Tail
@@ -87,7 +87,7 @@ class FileSource:
         self._chunk = chunk
         self._tail = tail or follower(path)
         self._reader = format.reader(plain(path))
-        self._figures = Figures()
+        self._figures = SampleFigures()
         self._records = 0
         self._unreadable = 0
         self._problem: str | None = None

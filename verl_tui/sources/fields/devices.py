@@ -67,7 +67,7 @@ def is_name(field: str) -> bool:
     return _NAME.fullmatch(field) is not None
 
 
-class Devices(NamedTuple):
+class DeviceFields(NamedTuple):
     """What a record says of devices, by `gpu.N.figure`."""
 
     own: dict[str, float]
@@ -78,7 +78,7 @@ class Devices(NamedTuple):
     """Fields that are told by that in whole."""
 
 
-_NONE = Devices({}, {}, frozenset())
+_NONE = DeviceFields({}, {}, frozenset())
 
 
 def names_one(fields: Iterable[str]) -> bool:
@@ -93,7 +93,7 @@ def worker(fields: Mapping[str, Any]) -> Worker | None:
     return None if rank is None and device is None else (rank, device)
 
 
-def devices(fields: Mapping[str, Any], of: Worker | None) -> Devices:
+def devices(fields: Mapping[str, Any], of: Worker | None) -> DeviceFields:
     """Return what a record says of devices.
 
     Args:
@@ -109,7 +109,7 @@ def devices(fields: Mapping[str, Any], of: Worker | None) -> Devices:
     own = (
         {} if index is None else {f"gpu.{index}.{name}": value for name, value in _figures(fields)}
     )
-    return Devices(own, listed, frozenset(name for name, figures in told.items() if figures))
+    return DeviceFields(own, listed, frozenset(name for name, figures in told.items() if figures))
 
 
 def _figures(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -47,7 +47,7 @@ _MISSING = object()
 
 
 @dataclass(slots=True)
-class Split:
+class FieldSplit:
     """The fields of a record, apart."""
 
     rest: Mapping[str, Any]
@@ -84,14 +84,14 @@ class Split:
             self.found[safe(name, _LONGEST_NAME)] = one
 
 
-def split(fields: Mapping[str, Any], joint: str = "/") -> Split:
+def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     """Find the distributions among the fields of a record, those nested in others under names
     joined by `joint`.
     """
     if list not in map(type, fields.values()):
-        return Split(fields)
+        return FieldSplit(fields)
     lists = {name: value for name, value in fields.items() if type(value) is list}
-    found, taken = Split({}), set[str]()
+    found, taken = FieldSplit({}), set[str]()
     for name in _typed(fields, joint):
         within = f"{name}{joint}"
         taken |= {key for key in fields if key.startswith(within)}
@@ -122,7 +122,7 @@ def histograms(
         yield Histogram(prefix + name, step, *one.bins, mean=mean)
 
 
-def _add_values(found: Split, name: str, numbers: list[float]) -> None:
+def _add_values(found: FieldSplit, name: str, numbers: list[float]) -> None:
     finite = [value for value in numbers if math.isfinite(value)]
     if len(finite) < len(numbers):
         found.flaws.append(

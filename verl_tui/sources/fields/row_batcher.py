@@ -51,7 +51,7 @@ def joined(*notes: str | None) -> str | None:
 
 
 @dataclass(slots=True)
-class _Pending:
+class _RowBlock:
     """Rows with the same keys that wait to be handed on together."""
 
     seen: array[int] = field(default_factory=lambda: array("q"))
@@ -69,8 +69,8 @@ class RowBatcher:
     """
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _Pending] = {}
-        self._alike: dict[tuple[frozenset[str], bool, bool, bool], _Pending] = {}
+        self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _RowBlock] = {}
+        self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
         """Rows whose keys are the same in any order: those of the order that came first in this
         segment.
         """
@@ -135,7 +135,7 @@ class RowBatcher:
             if before is not None and (row.step == before[-1] or _went_back(before, row.step)):
                 self._begin_anew(row, before[-1])
                 return
-            table = self._tables[kind] = _Pending()
+            table = self._tables[kind] = _RowBlock()
             self._alike.setdefault((frozenset(row.keys), *kind[1:]), table)
         seen = table.seen
         if not seen or row.step > seen[-1]:

@@ -46,7 +46,7 @@ _UID = re.compile(r"^(.+)_\d+_\d+$")
 _NOTHING: Mapping[str, float] = {}
 
 
-class _Fields(NamedTuple):
+class _SampleFields(NamedTuple):
     """Which fields of a record say what, None where no field does."""
 
     prompt: str | None
@@ -156,7 +156,7 @@ def is_padding(record: Mapping[str, Any]) -> bool:
 # -- fields ----------------------------------------------------------------------------------------
 
 
-def _fields(record: Mapping[str, Any]) -> _Fields | None:
+def _fields(record: Mapping[str, Any]) -> _SampleFields | None:
     response = _first(record, _RESPONSE, str) or _first_conversation(record, _RESPONSE)
     conversation = prompt = None
     if response is None:
@@ -166,19 +166,19 @@ def _fields(record: Mapping[str, Any]) -> _Fields | None:
     else:
         prompt = _first(record, _PROMPT, (str, list))
     score = _first(record, _SCORE, (int, float))
-    return _Fields(
+    return _SampleFields(
         prompt, response, conversation, score, _first(record, _TRUTH, object, but=response)
     )
 
 
-def _texts(record: Mapping[str, Any], fields: _Fields) -> tuple[str, str]:
+def _texts(record: Mapping[str, Any], fields: _SampleFields) -> tuple[str, str]:
     """Return prompt and response as they stand in the record."""
     if fields.response is None:
         return _split_conversation(record[fields.conversation or ""])
     return _spoken(record.get(fields.prompt or "", "")), _spoken(record[fields.response])
 
 
-def _extras(record: Mapping[str, Any], fields: _Fields) -> Iterator[tuple[str, Any]]:
+def _extras(record: Mapping[str, Any], fields: _SampleFields) -> Iterator[tuple[str, Any]]:
     for key, value in record.items():
         if value is not None and key not in _KNOWN and key not in fields:
             yield key, value

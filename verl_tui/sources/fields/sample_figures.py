@@ -23,7 +23,7 @@ _Place = tuple[bool, int]
 """Whether samples are of a validation, and their step."""
 
 
-class Figures:
+class SampleFigures:
     """Watches the records of one file for samples.
 
     What is counted where is decided sample by sample, in the order of the file, so that the figures

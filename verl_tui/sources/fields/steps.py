@@ -113,7 +113,7 @@ def is_sure(name: str) -> bool:
     return _plain(name) in _SURE
 
 
-class StepPlace:
+class StepTracker:
     """Tells the step of one record after the other; remembers, since some state none."""
 
     def __init__(self) -> None:

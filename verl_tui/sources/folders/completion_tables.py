@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Histogram, Record, Restart, SourceStatus, Unreadable
 from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import joined
-from verl_tui.sources.fields.sample_figures import Figures
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.folders.listing import Listing
 from verl_tui.sources.formats import parquet
@@ -46,7 +46,7 @@ class TableFolder:
         self.ordinal = ordinal
         self._listing = Listing(directory, parquet.table_step)
         self._rewards = RewardSum(path=self.path)
-        self._figures = Figures()
+        self._figures = SampleFigures()
         self._waiting: list[int] = []
         """Steps whose tables wait to be read; ascending, the last is read first."""
         self._read: set[int] = set()

@@ -74,7 +74,7 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
-class PatientDecoder(Decoder, Protocol):
+class BufferingDecoder(Decoder, Protocol):
     """A decoder of which some records wait for later lines, and which need not wait for the ends of
     all lines.
     """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined
-from verl_tui.sources.formats.format import PatientDecoder
+from verl_tui.sources.formats.format import BufferingDecoder
 
 if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Decoder
@@ -22,7 +22,7 @@ class LineReader:
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
-        self._patient = decoder if isinstance(decoder, PatientDecoder) else None
+        self._patient = decoder if isinstance(decoder, BufferingDecoder) else None
         self._batcher = RowBatcher()
         self._line = 0
         """Complete lines so far."""
@@ -93,7 +93,7 @@ class LineReader:
         self._batcher.add(self._decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
-    def _decode_early(self, decoder: PatientDecoder) -> None:
+    def _decode_early(self, decoder: BufferingDecoder) -> None:
         """Take as much of a line without an end as is certain: a bar may be the last thing on it
         for hours.
         """

@@ -15,7 +15,7 @@ from verl_tui.metrics import slashed
 from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import integer, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.fields.steps import TRAINED, StepPlace, step_fields
+from verl_tui.sources.fields.steps import TRAINED, StepTracker, step_fields
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import safe
 from verl_tui.times import parse_time
@@ -70,7 +70,7 @@ class CsvDecoder:
         self._metrics: frozenset[str] = frozenset()
         """Columns that hold what was measured."""
         self._where = step_fields(())
-        self._place = StepPlace()
+        self._place = StepTracker()
         self._total: int | None = None
         """Steps of the whole run, as far as told."""
 
@@ -126,7 +126,7 @@ class CsvDecoder:
         self._header, self._names = fields, _names(fields)
         self._where = step_fields(self._names)
         self._metrics = frozenset(self._names) - self._where.told
-        self._place = StepPlace()
+        self._place = StepTracker()
 
     def _told_total(self) -> Sequence[Record]:
         if self._place.total == self._total:

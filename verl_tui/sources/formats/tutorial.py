@@ -18,7 +18,7 @@ from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
-    StepPlace,
+    StepTracker,
     is_sure,
     stated,
     step_fields,
@@ -122,7 +122,7 @@ class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
     def __init__(self) -> None:
-        self._place = StepPlace()
+        self._place = StepTracker()
         self._total: int | None = None
         """Steps of the whole run, as far as told."""
         self._workers: set[Worker] = set()
@@ -152,7 +152,7 @@ class TutorialDecoder(JsonDecoder):
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
-        self._place, self._total = StepPlace(), None
+        self._place, self._total = StepTracker(), None
         self._workers, self._reached = set(), {}
         return ()
 

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
-from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, place_of
+from verl_tui.sources.formats.prometheus_text.scrapes import (
+    PrometheusSample,
+    Scrape,
+    Scrapes,
+    place_of,
+)
 from verl_tui.sources.http.addresses import NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.prometheus_text.scrapes import Figures
+    from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
     from verl_tui.sources.http.addresses import Address
     from verl_tui.sources.http.client import Client
 
@@ -56,7 +61,7 @@ class Endpoint:
             page = exposition.read_page(self._body())
         except ImportError as error:
             raise NoAnswerError(exposition.MISSING) from error
-        samples: dict[object, Sample] = {
+        samples: dict[object, PrometheusSample] = {
             one.series: one for scrape in page.scrapes for one in scrape.samples
         }
         if not samples:
@@ -112,7 +117,7 @@ class PageRun:
             self._moment()
         return self._batcher.take()
 
-    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
         """Return what the pages of one moment come to.
 
         Args:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Batch, SourceStatus
-    from verl_tui.sources.formats.prometheus_text.scrapes import Figures
+    from verl_tui.sources.formats.prometheus_text.scrapes import ScrapeFigures
 
 MOST = 16
 """Engines of one run that are asked."""
@@ -53,7 +53,7 @@ class EngineRun(PageRun):
             self._scrapes.note, empty if self._empty else None, left_out if self.left_out else None
         )
 
-    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+    def figures(self, pages: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
         """Return what engines say at one moment; training is told of by the logs alone."""
         own = {
             address: Scrape(

@@ -32,7 +32,7 @@ _ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
 """Logging intervals as people choose them, the roundest first."""
 
 
-class Printed(NamedTuple):
+class PrintedDict(NamedTuple):
     """A dict as it was printed."""
 
     keys: tuple[str, ...]
@@ -44,10 +44,10 @@ class Printed(NamedTuple):
     """As it states it."""
 
 
-class Settled(NamedTuple):
+class PlacedDict(NamedTuple):
     """A dict whose step is known."""
 
-    printed: Printed
+    printed: PrintedDict
     step: int
     counted: bool
     """Whether the step was only counted, not told by the dict or a bar."""
@@ -55,7 +55,7 @@ class Settled(NamedTuple):
     """Whether it is the first one of a training that a further bar was begun for."""
 
 
-class Steps:
+class StepResolver:
     """Gives the dicts of one console their steps, in the order in which they were printed."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Steps:
         """Place and length of the bar drawn last, whatever it is of."""
         self._first: dict[int, int] = {}
         """The first place of each bar, by length."""
-        self._waiting: list[Printed] = []
+        self._waiting: list[PrintedDict] = []
         """Dicts whose steps are not known yet."""
         self._begin_anew()
         self._another = False
@@ -106,7 +106,7 @@ class Steps:
         self._another = self._another or self._last is not None
         self._last = step
 
-    def clearing(self) -> Sequence[Settled]:
+    def clearing(self) -> Sequence[PlacedDict]:
         """Take the clearing of the bars."""
         out = self._close()
         if self._kept_back and self._waiting:
@@ -115,13 +115,13 @@ class Steps:
             self.cleared, self._came, self._other = True, 0, False
         return out
 
-    def other(self) -> Sequence[Settled]:
+    def other(self) -> Sequence[PlacedDict]:
         """Take text that is neither a dict nor a bar."""
         out = self._close()
         self._other = True
         return out
 
-    def printed(self, new: Printed) -> Sequence[Settled]:
+    def printed(self, new: PrintedDict) -> Sequence[PlacedDict]:
         """Take a dict."""
         out = self._close()
         self._came += 1
@@ -140,9 +140,9 @@ class Steps:
             out += self._count()
         return out
 
-    def bar(self, at: int, total: int) -> Sequence[Settled]:
+    def bar(self, at: int, total: int) -> Sequence[PlacedDict]:
         """Take a bar without a name, as that of the training is."""
-        out: list[Settled] = []
+        out: list[PlacedDict] = []
         if total == self.total and at == 0 and self.at:
             out += self._count()
             self._begin_anew()
@@ -160,13 +160,13 @@ class Steps:
             out += self._behind(at)
         return out
 
-    def settle(self) -> Sequence[Settled]:
+    def settle(self) -> Sequence[PlacedDict]:
         """Give what waits for a bar the step that it most likely has: there may be none to come."""
         return [*self._close(), *self._count()]
 
     # -- clearings ---------------------------------------------------------------------------------
 
-    def _close(self) -> list[Settled]:
+    def _close(self) -> list[PlacedDict]:
         """End the clearing once the bars are painted again."""
         if not self.cleared or not self._painted:
             return []
@@ -194,7 +194,7 @@ class Steps:
         self._take(at, total)
         return out + self._written(at)
 
-    def _written(self, at: int) -> list[Settled]:
+    def _written(self, at: int) -> list[PlacedDict]:
         """Note that a dict was written at a step, unless somebody else wrote."""
         came, other = self._came, self._other
         self._came, self._other = 0, False
@@ -208,7 +208,7 @@ class Steps:
         self._writes.append(at)
         return out + self._pair()
 
-    def _pair(self) -> list[Settled]:
+    def _pair(self) -> list[PlacedDict]:
         """Give dicts the steps of their clearings."""
         out = []
         while self._waiting and self._writes:
@@ -225,7 +225,7 @@ class Steps:
     def _take(self, at: int, total: int) -> None:
         self.at, self.total = at, total
 
-    def _behind(self, at: int) -> list[Settled]:
+    def _behind(self, at: int) -> list[PlacedDict]:
         """Settle what stands before a bar: a single dict has its step."""
         if self._loose or sum(one.training for one in self._waiting) > 1:
             return self._bounded(at)
@@ -236,7 +236,7 @@ class Steps:
             out.append(self._settle(one, self._last if early and self._last is not None else at))
         return out
 
-    def _bounded(self, at: int) -> list[Settled]:
+    def _bounded(self, at: int) -> list[PlacedDict]:
         """Settle several dicts of training before a bar, none of which can be beyond it."""
         count = sum(one.training for one in self._waiting)
         if not count:
@@ -248,12 +248,12 @@ class Steps:
             before = max(0, at - stride * count)
         return self._count(before, min(stride, max(0, at - before) / count))
 
-    def _count(self, before: int | None = None, stride: float | None = None) -> list[Settled]:
+    def _count(self, before: int | None = None, stride: float | None = None) -> list[PlacedDict]:
         """Settle all that waits by counting.
 
         Args:
             before: The step to count from.
-            stride: Steps between two dicts of training; below 1 where several share a step.
+            stride: StepResolver between two dicts of training; below 1 where several share a step.
         """
         waiting, self._waiting = self._waiting, []
         training = sum(one.training for one in waiting)
@@ -312,7 +312,7 @@ class Steps:
     def _interval(self) -> int | None:
         return self.every or self._stride
 
-    def _settle(self, one: Printed, step: int, *, counted: bool = False) -> Settled:
+    def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> PlacedDict:
         if self.total is not None and one.step is None:
             step = min(step, self.total)
         first = one.training and self._another
@@ -320,7 +320,7 @@ class Steps:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last, self._another = step, False
-        return Settled(one, step, counted, first)
+        return PlacedDict(one, step, counted, first)
 
 
 def _interval(span: int, count: int) -> int:

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.dict_steps import Printed, Steps
-from verl_tui.sources.formats.console.program import Program
+from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
+from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.console.dict_steps import Settled
+    from verl_tui.sources.formats.console.dict_steps import PlacedDict
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = re.compile(
@@ -90,11 +90,11 @@ class DictReader:
     """Reads the dicts of one console, and the bars that tell the steps of those that state none."""
 
     def __init__(self) -> None:
-        self._steps = Steps()
+        self._steps = StepResolver()
         self._rollout: int | None = None
         self.counted = 0
         """Dicts whose steps were only counted."""
-        self.program = Program()
+        self.program = TrainerDetector()
         self._line = 0
         """Number of the last dict's line."""
         self._reached: int | None = None
@@ -174,7 +174,7 @@ class DictReader:
         )
         training = not ended and bool(_TRAINED & written.keys() or not _is_evaluation(written))
         keys = tuple(metrics)
-        new = Printed(keys, tuple(metrics.values()), training, written.get("epoch"), step)
+        new = PrintedDict(keys, tuple(metrics.values()), training, written.get("epoch"), step)
         out = self._rows(self._steps.printed(new))
         if step is not None and not ended:
             out.insert(0, Progress(step, total))
@@ -183,7 +183,7 @@ class DictReader:
             out.append(Event(EventKind.FINISHED, text, number))
         return out
 
-    def _rows(self, settled: Sequence[Settled]) -> list[MetricRow | Record]:
+    def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
         """Return the rows of dicts whose steps have become known; say where a further training
         begins or goes on.
         """

@@ -78,7 +78,7 @@ class PrintedConfig:
             return False
         if not last.strip():
             return _LITERAL.match(last + part) is not None and part.rstrip().endswith(_LINE_ENDS)
-        columns = _Columns()
+        columns = _ColumnParser()
         columns.read((last + part).decode("utf-8", "replace"), 0)
         return columns.is_understood
 
@@ -169,7 +169,7 @@ class _Unfinished(NamedTuple):
     text: str
 
 
-class _Columns:
+class _ColumnParser:
     """Puts keys in their places by the column they stand in: `pprint` aligns the keys of one
     dict.
     """
@@ -252,7 +252,7 @@ def _by_columns(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
     """Return what can be understood of a printed dict, and the indices of lines that other text
     cuts into.
     """
-    columns = _Columns()
+    columns = _ColumnParser()
     for index, line in enumerate(lines):
         columns.read(line, index)
     return columns.config, columns.cut

@@ -24,30 +24,30 @@ _DCGM, _NPU, _RAY, _OWN = range(4)
 """Of several exporters the first one tells of the devices: they name the same nodes differently."""
 
 
-class _Figure(NamedTuple):
+class _DeviceFigure(NamedTuple):
     rank: int
     field: str
     factor: float = 1.0
 
 
-_DEVICES: Mapping[str, _Figure] = {
-    "DCGM_FI_DEV_GPU_UTIL": _Figure(_DCGM, "gpu"),
-    "DCGM_FI_DEV_FB_USED": _Figure(_DCGM, "memoryAllocatedBytes", _MIB),
-    "DCGM_FI_DEV_FB_FREE": _Figure(_DCGM, "free", _MIB),
-    "DCGM_FI_DEV_GPU_TEMP": _Figure(_DCGM, "temp"),
-    "DCGM_FI_DEV_POWER_USAGE": _Figure(_DCGM, "powerWatts"),
-    "DCGM_FI_DEV_XID_ERRORS": _Figure(_DCGM, "xid"),
-    "npu_chip_info_utilization": _Figure(_NPU, "gpu"),
-    "npu_chip_info_hbm_used_memory": _Figure(_NPU, "memoryAllocatedBytes", _MIB),
-    "npu_chip_info_hbm_total_memory": _Figure(_NPU, "total", _MIB),
-    "npu_chip_info_temperature": _Figure(_NPU, "temp"),
-    "npu_chip_info_power": _Figure(_NPU, "powerWatts"),
-    "ray_node_gpus_utilization": _Figure(_RAY, "gpu"),
-    "ray_node_gram_used": _Figure(_RAY, "memoryAllocatedBytes", _MIB),
-    "ray_node_gram_available": _Figure(_RAY, "free", _MIB),
-    "ray_node_gpu_temperature_celsius": _Figure(_RAY, "temp"),
-    "ray_node_gpu_power_milliwatts": _Figure(_RAY, "powerWatts", 1e-3),
-    prometheus_names.GPU_MEMORY: _Figure(_OWN, "memoryAllocatedBytes"),
+_DEVICES: Mapping[str, _DeviceFigure] = {
+    "DCGM_FI_DEV_GPU_UTIL": _DeviceFigure(_DCGM, "gpu"),
+    "DCGM_FI_DEV_FB_USED": _DeviceFigure(_DCGM, "memoryAllocatedBytes", _MIB),
+    "DCGM_FI_DEV_FB_FREE": _DeviceFigure(_DCGM, "free", _MIB),
+    "DCGM_FI_DEV_GPU_TEMP": _DeviceFigure(_DCGM, "temp"),
+    "DCGM_FI_DEV_POWER_USAGE": _DeviceFigure(_DCGM, "powerWatts"),
+    "DCGM_FI_DEV_XID_ERRORS": _DeviceFigure(_DCGM, "xid"),
+    "npu_chip_info_utilization": _DeviceFigure(_NPU, "gpu"),
+    "npu_chip_info_hbm_used_memory": _DeviceFigure(_NPU, "memoryAllocatedBytes", _MIB),
+    "npu_chip_info_hbm_total_memory": _DeviceFigure(_NPU, "total", _MIB),
+    "npu_chip_info_temperature": _DeviceFigure(_NPU, "temp"),
+    "npu_chip_info_power": _DeviceFigure(_NPU, "powerWatts"),
+    "ray_node_gpus_utilization": _DeviceFigure(_RAY, "gpu"),
+    "ray_node_gram_used": _DeviceFigure(_RAY, "memoryAllocatedBytes", _MIB),
+    "ray_node_gram_available": _DeviceFigure(_RAY, "free", _MIB),
+    "ray_node_gpu_temperature_celsius": _DeviceFigure(_RAY, "temp"),
+    "ray_node_gpu_power_milliwatts": _DeviceFigure(_RAY, "powerWatts", 1e-3),
+    prometheus_names.GPU_MEMORY: _DeviceFigure(_OWN, "memoryAllocatedBytes"),
 }
 DEVICES = tuple(_DEVICES)
 """Names of figures of devices."""

@@ -19,7 +19,12 @@ from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
-from verl_tui.sources.formats.prometheus_text.scrapes import Sample, Scrape, Scrapes, spelled
+from verl_tui.sources.formats.prometheus_text.scrapes import (
+    PrometheusSample,
+    Scrape,
+    Scrapes,
+    spelled,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -58,7 +63,7 @@ _EXEMPLAR = re.compile(r" # \{[^\n]*$")
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "\0": "%00"})
 
 
-class Page(NamedTuple):
+class MetricsPage(NamedTuple):
     """What a page says."""
 
     scrapes: Sequence[Scrape]
@@ -91,7 +96,7 @@ def matches(path: Path, head: bytes) -> bool:
     return typed and (not others or _SAMPLE.match(others[0]) is not None)
 
 
-def read_page(data: bytes) -> Page:
+def read_page(data: bytes) -> MetricsPage:
     """Return what the bytes of a page say; raises nothing, whatever they are.
 
     Raises:
@@ -104,7 +109,7 @@ def read_page(data: bytes) -> Page:
         "# EOF"
     )  # OpenMetrics: seconds where the text format has milliseconds
     kinds = {spelled(found[1]): found[2] for found in _TYPED.finditer(text)}
-    samples: list[Sample] = []
+    samples: list[PrometheusSample] = []
     flaws: deque[Unreadable] = deque(maxlen=_MOST_TOLD)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):
@@ -124,12 +129,12 @@ def read_page(data: bytes) -> Page:
             flaws.append(
                 Unreadable(number, f"no sample: {one_line(str(error), 80)}", one_line(line, 80))
             )
-    return Page([Scrape(tuple(part), kinds) for part in _apart(samples)], tuple(flaws))
+    return MetricsPage([Scrape(tuple(part), kinds) for part in _apart(samples)], tuple(flaws))
 
 
-def _apart(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+def _apart(samples: Iterable[PrometheusSample]) -> Iterator[list[PrometheusSample]]:
     """Yield pages that were saved one behind the other apart: one has no series twice."""
-    page: list[Sample] = []
+    page: list[PrometheusSample] = []
     seen: set[object] = set()
     for sample in samples:
         if sample.series in seen:
@@ -141,7 +146,7 @@ def _apart(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
         yield page
 
 
-def _plain(line: str) -> list[Sample]:
+def _plain(line: str) -> list[PrometheusSample]:
     """Return the sample of a line without escapes, times and exemplars: nearly all are such.
     Nothing of any other.
 
@@ -154,10 +159,10 @@ def _plain(line: str) -> list[Sample]:
     if len({name for name, _ in labels}) < len(labels):
         return []
     shown = sorted((_shown(name), _shown(value)) for name, value in labels)
-    return [Sample(spelled(_shown(found[1])), tuple(shown), float(found[3]))]
+    return [PrometheusSample(spelled(_shown(found[1])), tuple(shown), float(found[3]))]
 
 
-def _odd(families: Iterable[object], seconds: bool) -> Iterator[Sample]:
+def _odd(families: Iterable[object], seconds: bool) -> Iterator[PrometheusSample]:
     """Yield the samples that prometheus-client reads."""
     for family in families:
         for sample in family.samples:  # type: ignore[attr-defined]
@@ -169,7 +174,7 @@ def _odd(families: Iterable[object], seconds: bool) -> Iterator[Sample]:
             labels = tuple(
                 sorted((_shown(name), _shown(value)) for name, value in sample.labels.items())
             )
-            yield Sample(spelled(_shown(sample.name)), labels, float(sample.value), time)
+            yield PrometheusSample(spelled(_shown(sample.name)), labels, float(sample.value), time)
 
 
 @lru_cache(maxsize=16_384)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.formats.prometheus_text.scrapes import Figures, Sample
+    from verl_tui.sources.formats.prometheus_text.scrapes import PrometheusSample, ScrapeFigures
 
 _TESTING, _SAVING = "timing_s/testing", "timing_s/save_checkpoint"
 """Metrics besides those of validations that a trainer logs now and then: in between, pages hold the
@@ -50,7 +50,7 @@ class ScrapedRows:
         """Whether nothing has told a step so far."""
         return self._step is None
 
-    def take(self, figures: Figures, time: float | None) -> Iterator[MetricRow | Record]:
+    def take(self, figures: ScrapeFigures, time: float | None) -> Iterator[MetricRow | Record]:
         """Yield what a moment says.
 
         Args:
@@ -86,7 +86,7 @@ class ScrapedRows:
                 step, keys, values, time, mean=True, progress=False, estimated=not stated
             )
 
-    def _logged(self, figures: Figures) -> dict[str, float]:
+    def _logged(self, figures: ScrapeFigures) -> dict[str, float]:
         """Return metrics without the values of validations long past."""
         out = {}
         for key, value in figures.metrics.items():
@@ -134,7 +134,7 @@ def runs_in(scrape: Scrape) -> dict[tuple[str, str], Scrape]:
 
     What its names stand for it says once for all runs.
     """
-    parts: dict[tuple[str, str], list[Sample]] = {}
+    parts: dict[tuple[str, str], list[PrometheusSample]] = {}
     keys = []
     for sample in scrape.samples:
         if sample.name == prometheus_names.INFO:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-class Sample(NamedTuple):
+class PrometheusSample(NamedTuple):
     """One line of a page."""
 
     name: str
@@ -47,12 +47,12 @@ class Sample(NamedTuple):
 class Scrape(NamedTuple):
     """What one process said of itself at one moment."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[PrometheusSample]
     kinds: Mapping[str, str]
     """Metric -> its type, as far as the page says."""
 
 
-class Figures(NamedTuple):
+class ScrapeFigures(NamedTuple):
     """What one moment comes to."""
 
     step: int | None
@@ -153,7 +153,7 @@ class Scrapes:
             )
         return "; ".join(notes) or None
 
-    def take(self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]) -> Figures:
+    def take(self, scrapes: Mapping[str, Scrape], times: Mapping[str, float]) -> ScrapeFigures:
         """Return what workers have said, at about one moment.
 
         Args:
@@ -161,7 +161,7 @@ class Scrapes:
             times: When each was asked, in seconds since the epoch; those that are not known are
                 left out.
         """
-        told = _Told(self._before, totals=self._totals)
+        told = _FigureBuilder(self._before, totals=self._totals)
         rest = []
         for worker, scrape in scrapes.items():
             for sample in scrape.samples:
@@ -176,7 +176,7 @@ class Scrapes:
         )
         self._since_start = self._totals and told.whole
         metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
-        return Figures(told.step, told.total, told.stepped, metrics, readings, told.validated)
+        return ScrapeFigures(told.step, told.total, told.stepped, metrics, readings, told.validated)
 
 
 _MACHINES = frozenset((*DEVICES, *HOSTS))
@@ -237,7 +237,7 @@ def is_metric(name: str, *, known: bool) -> bool:
     return not (name.endswith(("_bucket", "_sum", "_count")) or (known and name in _SUMMARIES))
 
 
-class _Told:
+class _FigureBuilder:
     """What one moment's samples say, while they are gone through."""
 
     def __init__(
@@ -264,7 +264,7 @@ class _Told:
         )
 
     def add(
-        self, worker: str, sample: Sample, kinds: Mapping[str, str], time: float | None
+        self, worker: str, sample: PrometheusSample, kinds: Mapping[str, str], time: float | None
     ) -> None:
         """Take a sample."""
         name = sample.name
@@ -297,7 +297,9 @@ class _Told:
             self.total = int(value) if planned else self.total
         return True
 
-    def _summary(self, worker: str, sample: Sample, family: str, part: str, what: str) -> None:
+    def _summary(
+        self, worker: str, sample: PrometheusSample, family: str, part: str, what: str
+    ) -> None:
         if part:
             self._sums[family, what][part] += self._grown(worker, sample, None)[0]
             return
@@ -306,7 +308,9 @@ class _Told:
         if name is not None:
             self._quantiles[_joined(slashed(family), what) + f"/{name}"].append(sample.value)
 
-    def _histogram(self, worker: str, sample: Sample, family: str, part: str, what: str) -> None:
+    def _histogram(
+        self, worker: str, sample: PrometheusSample, family: str, part: str, what: str
+    ) -> None:
         grown, _ = self._grown(worker, sample, None)
         if part != "bucket":
             self._sums[family, what][part] += grown
@@ -318,7 +322,9 @@ class _Told:
         if not math.isnan(bound):
             self._buckets[family, what][bound] += grown
 
-    def _counter(self, worker: str, sample: Sample, what: str, time: float | None) -> None:
+    def _counter(
+        self, worker: str, sample: PrometheusSample, what: str, time: float | None
+    ) -> None:
         name = sample.name
         grown, seconds = self._grown(worker, sample, time)
         if seconds is not None:
@@ -327,7 +333,9 @@ class _Told:
             self._totals[name, what] += sample.value
             self.whole = True
 
-    def _grown(self, worker: str, sample: Sample, time: float | None) -> tuple[float, float | None]:
+    def _grown(
+        self, worker: str, sample: PrometheusSample, time: float | None
+    ) -> tuple[float, float | None]:
         """Return by how much a counter has grown since the scrape before, and in how many seconds
         if that is known.
 

@@ -87,7 +87,7 @@ def length(header: bytes) -> int | None:
     return int.from_bytes(header[:8], "little") if len(header) == 12 and sound(header) else None
 
 
-class Frames:
+class RecordSplitter:
     """Cuts a growing file into records; half a record waits for its rest.
 
     Where a checksum is wrong, that is told once, and the next place sought where a whole record

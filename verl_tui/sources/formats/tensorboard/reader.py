@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Histogram, Restart, Rows, Unreadable
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.formats.tensorboard.frames import Frames, length, sound
-from verl_tui.sources.formats.tensorboard.scalars import STEPS, Gathering, Scalars
+from verl_tui.sources.formats.tensorboard.frames import RecordSplitter, length, sound
+from verl_tui.sources.formats.tensorboard.scalars import STEPS, ScalarBatcher, Scalars
 from verl_tui.sources.formats.tensorboard.texts import read_texts
 from verl_tui.sources.formats.tensorboard.values import (
-    Event,
-    Tensor,
-    Value,
+    LoggedEvent,
+    SummaryValue,
+    TensorValue,
     histogram_of,
     read_event,
     read_histogram,
@@ -77,8 +77,8 @@ class EventsReader:
         return replaced_note(self._replaced)
 
     def _begin(self) -> None:
-        self._gathering = Gathering()
-        self._frames = Frames(self._gathering.hold, self._take)
+        self._batcher = ScalarBatcher()
+        self._splitter = RecordSplitter(self._batcher.hold, self._take)
         self._scalars: dict[str, Scalars] = {}
         self._plugins: dict[str, str] = {}
         """Plugin by tag, as the tag's first record names it: later ones need not."""
@@ -90,10 +90,10 @@ class EventsReader:
 
     def feed(self, data: bytes) -> Sequence[Record]:
         """Return what the records say that these bytes complete."""
-        self._wrong.extend(self._frames.feed(data))
-        for record in self._gathering.flush():
+        self._wrong.extend(self._splitter.feed(data))
+        for record in self._batcher.flush():
             if not self._take(record):
-                self._wrong.append(self._frames.wrong(record))
+                self._wrong.append(self._splitter.wrong(record))
         told = [scalars for scalars in self._scalars.values() if scalars.steps]
         self._replaced += sum(map(self._replacing, told))
         rows = [_rows(scalars) for scalars in told]
@@ -118,32 +118,32 @@ class EventsReader:
             self._read(record)
         except ValueError as error:
             self._wrong.append(
-                Unreadable(self._frames.number, f"no event: {error}", record[:12].hex(" "))
+                Unreadable(self._splitter.number, f"no event: {error}", record[:12].hex(" "))
             )
         return True
 
     def _read(self, record: bytes) -> None:
         data = record[:-4]
         event = read_event(data)
-        if self._frames.number == 1 and not (event.version or "").startswith(_VERSION):
+        if self._splitter.number == 1 and not (event.version or "").startswith(_VERSION):
             raise ValueError(f"the version is {one_line(event.version or 'missing', 40)}")
         if event.summary is None:
             return
         if abs(event.step) >= STEPS:
             raise ValueError(f"the step is {event.step}")
         values = list(read_values(data, event.summary))
-        if len(values) == 1 and self._gathering.learn(data, event, values[0], self._scalars_of):
-            self._gathering.hold(record)
+        if len(values) == 1 and self._batcher.learn(data, event, values[0], self._scalars_of):
+            self._batcher.hold(record)
             return
         for value in values:
             try:
                 self._add(data, event, value)
             except ValueError as error:  # noqa: PERF203 - one bad value must not cost its neighbours
                 self._wrong.append(
-                    Unreadable(self._frames.number, str(error), one_line(value.tag, 100))
+                    Unreadable(self._splitter.number, str(error), one_line(value.tag, 100))
                 )
 
-    def _add(self, record: bytes, event: Event, value: Value) -> None:
+    def _add(self, record: bytes, event: LoggedEvent, value: SummaryValue) -> None:
         """Take in one value of an event."""
         if value.plugin:
             self._plugins.setdefault(value.tag, value.plugin)
@@ -158,7 +158,7 @@ class EventsReader:
             if plugin in ("scalars", "histograms", "text"):
                 self._add_tensor(event, value.tag, plugin, read_tensor(record, value.tensor))
 
-    def _add_tensor(self, event: Event, tag: str, plugin: str, tensor: Tensor) -> None:
+    def _add_tensor(self, event: LoggedEvent, tag: str, plugin: str, tensor: TensorValue) -> None:
         if plugin == "text":
             self._out.extend(read_texts(tag, event.step, tensor.texts, self._origin))
         elif plugin == "histograms":
@@ -166,7 +166,7 @@ class EventsReader:
         elif len(tensor.numbers) == 1:
             self._scalars_of(tag).add(event.step, event.time, tensor.numbers[0])
 
-    def _add_figures(self, event: Event, tag: str, found: Distribution | None) -> None:
+    def _add_figures(self, event: LoggedEvent, tag: str, found: Distribution | None) -> None:
         if found is None:
             raise ValueError("an empty histogram")
         for figure, value in found.figures.items():

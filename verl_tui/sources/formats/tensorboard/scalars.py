@@ -20,7 +20,7 @@ from verl_tui.sources.formats.tensorboard.frames import REACH, SHIFT, crc32c, so
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.sources.formats.tensorboard.values import Event, Value
+    from verl_tui.sources.formats.tensorboard.values import LoggedEvent, SummaryValue
 
 STEPS = 2**62
 """Steps beyond which no step is meant."""
@@ -46,7 +46,7 @@ class Scalars:
         self.values.append(value)
 
 
-class _Layout:
+class _RecordLayout:
     """Records of one length whose steps end at one place: where in them stands what differs."""
 
     def __init__(self, size: int, end: int) -> None:
@@ -59,7 +59,7 @@ class _Layout:
         self.size = size
         self.varying = (*range(end), *range(size - 8, size - 4))
         self.numbers = struct.Struct(f"<xd{size - 17}xf4x").iter_unpack
-        self.tracks: list[_Track] = []
+        self.tracks: list[_TagRecords] = []
 
     def sort_out(self) -> Iterator[bytes]:
         """Yield the gathered records that are not sound, and forget them."""
@@ -113,10 +113,10 @@ def _translations(distance: int) -> Sequence[bytes]:
     return tuple(added[part::4] for part in range(4))
 
 
-class _Track:
+class _TagRecords:
     """What has been gathered of one tag's records of one layout."""
 
-    def __init__(self, layout: _Layout, constant: int, scalars: Scalars) -> None:
+    def __init__(self, layout: _RecordLayout, constant: int, scalars: Scalars) -> None:
         self.layout = layout
         self.constant = constant.to_bytes(4, "little")
         self.scalars = scalars
@@ -134,12 +134,12 @@ class _Track:
         self.records, self.steps = [], []
 
 
-class Gathering:
+class ScalarBatcher:
     """Gathers the records of tags seen before."""
 
     def __init__(self) -> None:
-        self._layouts: dict[tuple[int, int], _Layout] = {}
-        self._known: dict[int, dict[bytes, _Track]] = {}
+        self._layouts: dict[tuple[int, int], _RecordLayout] = {}
+        self._known: dict[int, dict[bytes, _TagRecords]] = {}
         """Tracks by the end of the step and the bytes between it and the number."""
         self._step = 0
         """Of the last record."""
@@ -149,7 +149,7 @@ class Gathering:
         """
         self._end = 10
         """Where they end."""
-        self._tracks: dict[bytes, _Track] = {}
+        self._tracks: dict[bytes, _TagRecords] = {}
         """Those for this end."""
 
     def hold(self, record: bytes) -> bool:
@@ -166,7 +166,11 @@ class Gathering:
         return True
 
     def learn(
-        self, data: bytes, event: Event, value: Value, scalars: Callable[[str], Scalars]
+        self,
+        data: bytes,
+        event: LoggedEvent,
+        value: SummaryValue,
+        scalars: Callable[[str], Scalars],
     ) -> bool:
         """Remember how to read records like this one; false where it is not only a time, a step and
         one number.
@@ -190,9 +194,9 @@ class Gathering:
             return False
         if varint(data, begin + 1)[1] != summary.start:
             return False
-        layout = self._layouts.setdefault((size, end), _Layout(size + 4, end))
+        layout = self._layouts.setdefault((size, end), _RecordLayout(size + 4, end))
         constant = turned(crc32c(bytes(end) + data[end:-4] + bytes(4)))
-        self._tracks[data[end:-4]] = _Track(layout, constant, scalars(value.tag))
+        self._tracks[data[end:-4]] = _TagRecords(layout, constant, scalars(value.tag))
         return True
 
     def flush(self) -> Iterator[bytes]:

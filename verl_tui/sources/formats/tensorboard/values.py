@@ -42,7 +42,7 @@ _MOST_NUMBERS = 2**16
 """Numbers of one tensor that are read: scalars have one, histograms hundreds."""
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """A part of a record."""
 
     start: int
@@ -50,29 +50,29 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True)
-class Value:
+class SummaryValue:
     """One value of a summary; at most one of the last three is set."""
 
     tag: str = ""
     plugin: str = ""
-    simple: Span | None = None
-    histogram: Span | None = None
-    tensor: Span | None = None
+    simple: ByteSpan | None = None
+    histogram: ByteSpan | None = None
+    tensor: ByteSpan | None = None
 
 
 @dataclass(slots=True)
-class Event:
+class LoggedEvent:
     """What was logged at one moment."""
 
     time: float = 0.0
     step: int = 0
     """Protobuf leaves out what is 0."""
     version: str | None = None
-    summary: Span | None = None
+    summary: ByteSpan | None = None
 
 
 @dataclass(slots=True)
-class Tensor:
+class TensorValue:
     """A tensor of numbers or of texts."""
 
     shape: tuple[int, ...] = ()
@@ -80,13 +80,13 @@ class Tensor:
     texts: tuple[str, ...] = ()
 
 
-def read_event(data: bytes) -> Event:
+def read_event(data: bytes) -> LoggedEvent:
     """Return the event that a record holds.
 
     Raises:
         ValueError: It holds none.
     """
-    event = Event()
+    event = LoggedEvent()
     for number, wire, value in fields(data, 0, len(data)):
         match number, wire, value:
             case 1, 1, (start, _):
@@ -96,11 +96,11 @@ def read_event(data: bytes) -> Event:
             case 3, 2, (start, stop):
                 event.version = _text(data, start, stop)
             case 5, 2, (start, stop):
-                event.summary = Span(start, stop)
+                event.summary = ByteSpan(start, stop)
     return event
 
 
-def read_values(data: bytes, summary: Span) -> Iterator[Value]:
+def read_values(data: bytes, summary: ByteSpan) -> Iterator[SummaryValue]:
     """Yield the values of a summary.
 
     Raises:
@@ -111,18 +111,18 @@ def read_values(data: bytes, summary: Span) -> Iterator[Value]:
             yield _value(data, *value)
 
 
-def _value(data: bytes, start: int, stop: int) -> Value:
-    found = Value()
+def _value(data: bytes, start: int, stop: int) -> SummaryValue:
+    found = SummaryValue()
     for number, wire, value in fields(data, start, stop):
         match number, wire, value:
             case 1, 2, (start, stop):
                 found.tag = _text(data, start, stop)
             case 2, 5, (start, stop):
-                found.simple = Span(start, stop)
+                found.simple = ByteSpan(start, stop)
             case 5, 2, (start, stop):
-                found.histogram = Span(start, stop)
+                found.histogram = ByteSpan(start, stop)
             case 8, 2, (start, stop):
-                found.tensor = Span(start, stop)
+                found.tensor = ByteSpan(start, stop)
             case 9, 2, (start, stop):
                 found.plugin = _plugin(data, start, stop)
     return found
@@ -144,13 +144,13 @@ def _plugin(data: bytes, start: int, stop: int) -> str:
     return _text(data, start, stop)
 
 
-def read_simple(data: bytes, span: Span) -> float:
+def read_simple(data: bytes, span: ByteSpan) -> float:
     """Return a value written in full."""
     value: float = _FLOAT.unpack_from(data, span.start)[0]
     return value
 
 
-def read_tensor(data: bytes, span: Span) -> Tensor:
+def read_tensor(data: bytes, span: ByteSpan) -> TensorValue:
     """Return what stands in a tensor; numbers of a kind that has none are left out.
 
     Raises:
@@ -177,7 +177,7 @@ def read_tensor(data: bytes, span: Span) -> Tensor:
         numbers = _content(
             content or array("H", [int(bits) & 0xFFFF for bits in numbers]).tobytes(), kind
         )
-    return Tensor(shape, _filled(numbers, math.prod(shape)), tuple(texts))
+    return TensorValue(shape, _filled(numbers, math.prod(shape)), tuple(texts))
 
 
 def _filled(numbers: list[float], size: int) -> tuple[float, ...]:
@@ -237,7 +237,7 @@ def _unpacked(code: str, data: bytes) -> list[float]:
     return [float(found) for (found,) in struct.iter_unpack(f"<{code}", data)]
 
 
-def read_histogram(data: bytes, span: Span) -> Distribution | None:
+def read_histogram(data: bytes, span: ByteSpan) -> Distribution | None:
     """Return the distribution of a histogram, None of an empty one.
 
     Raises:
@@ -255,7 +255,7 @@ def read_histogram(data: bytes, span: Span) -> Distribution | None:
     return of_limits(ends[1], ends[2], lists[6], lists[7])
 
 
-def histogram_of(tensor: Tensor) -> Distribution | None:
+def histogram_of(tensor: TensorValue) -> Distribution | None:
     """Return the distribution of a histogram that TensorFlow 2 wrote: rows of left edge, right edge
     and count.
 

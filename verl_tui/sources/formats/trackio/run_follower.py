@@ -23,7 +23,7 @@ from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined
 from verl_tui.sources.fields.sample import plain_field, read_sample
-from verl_tui.sources.fields.sample_figures import Figures
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated, step_fields
 from verl_tui.sources.formats.trackio import database as trackio
@@ -64,7 +64,7 @@ class TrackioSource:
         self.ordinal = ordinal
         self._database, self._run = trackio.database_of(path)
         self._batcher = RowBatcher()
-        self._figures = Figures()
+        self._figures = SampleFigures()
         self._rewards = RewardSum()
         self._stamp: tuple[tuple[int, int], ...] = ()
         """Sizes and times of the database and its log of changes, when all of it had been read."""

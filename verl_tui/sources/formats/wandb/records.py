@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.lists import Split
+    from verl_tui.sources.fields.lists import FieldSplit
 
 # Field numbers, by message.
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _ENVIRONMENT = 2, 5, 7, 17, 18, 26  # Record
@@ -288,7 +288,7 @@ def _spans(data: bytes, places: Iterable[_Span]) -> Iterator[tuple[int, _Span]]:
                 yield field, part
 
 
-def _history_items(data: bytes, span: _Span) -> tuple[dict[str, float], Split, int | None]:
+def _history_items(data: bytes, span: _Span) -> tuple[dict[str, float], FieldSplit, int | None]:
     """Return the metrics of a history record by name, its distributions, and W&B's step where it is
     stated.
     """
@@ -324,7 +324,7 @@ def _item(data: bytes, span: _Span) -> tuple[_Path, bytes]:
     return tuple(path) or ("",), value
 
 
-def _parts(values: Mapping[_Path, bytes]) -> tuple[dict[str, float], Split]:
+def _parts(values: Mapping[_Path, bytes]) -> tuple[dict[str, float], FieldSplit]:
     """Return the metrics and the distributions of a record by name, as W&B shows them: `a.b` for
     `b` within `a`.
     """

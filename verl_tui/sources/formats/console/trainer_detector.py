@@ -31,7 +31,7 @@ _TRL_KEYS = (
 )  # fmt: skip
 
 
-class Program:
+class TrainerDetector:
     """Finds out which trainer writes a console."""
 
     def __init__(self) -> None:
