@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui import metrics
-from verl_tui.metrics import Direction, Group, describe, family, modern, scale, shown, slashed
+from verl_tui.metrics import (
+    Direction,
+    Group,
+    Metric,
+    catalogue,
+    describe,
+    family,
+    modern,
+    scale,
+    shown,
+    slashed,
+)
+from verl_tui.metrics.catalogue import expanded, known_metrics, read_table, verl_metrics
+from verl_tui.metrics.names import RENAMED
 
 _WORDS = """
     train eval val val-core val_core timing timing_s mismatch test_score rollout_corr critic score mean max min mean@8
@@ -92,18 +105,28 @@ def test_exporters_spellings_are_undone(exported: str, key: str) -> None:
 
 
 def test_flat_spellings_are_unambiguous() -> None:
-    keys = [key for row in metrics._VERL for key, _ in metrics._expand(row)] + list(
-        metrics._RENAMED
-    )
-    assert len({key.replace("/", "_") for key in keys}) == len(set(keys))
+    keys = {*verl_metrics(), *RENAMED}
+    assert len({key.replace("/", "_") for key in keys}) == len(keys)
 
 
 def test_no_key_is_described_twice() -> None:
-    keys = [key for row in (*metrics._VERL, *metrics._OTHERS) for key, _ in metrics._expand(row)]
+    lines = [line for name in ("verl", "other_frameworks", "samples") for line in read_table(name)]
+    keys = [one.key for line in lines for one in expanded(line)]
     assert sorted(keys) == sorted(set(keys))
 
 
-@pytest.mark.parametrize("key", sorted(metrics._METRICS))
+@pytest.mark.parametrize("table", ["verl", "other_frameworks", "samples", "patterns"])
+def test_tables_state_their_columns_and_known_groups(table: str) -> None:
+    text = (Path(catalogue.__file__).parent / f"{table}.txt").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if not line.startswith("#")]
+    columns = ["key", "label", "unit", "good", "group", "note"]
+    assert [cell.strip() for cell in rows[0].split(" | ")] == columns
+    for line in read_table(table):
+        assert line.direction in get_args(Direction), line
+        assert line.group in get_args(Group), line
+
+
+@pytest.mark.parametrize("key", sorted(known_metrics()))
 def test_every_table_entry_is_reachable_and_well_formed(key: str) -> None:
     metric = describe(key)
     assert metric.key == key
@@ -233,11 +256,9 @@ def test_traps_are_noted() -> None:
 
 
 def test_an_unknown_metric_keeps_its_own_name() -> None:
-    assert describe("resize/budget_ratio") == metrics.Metric(
-        "resize/budget_ratio", "resize/budget_ratio"
-    )
+    assert describe("resize/budget_ratio") == Metric("resize/budget_ratio", "resize/budget_ratio")
     long = "timing_s/" + "x" * 1000
-    assert describe(long) == metrics.Metric(long, long)
+    assert describe(long) == Metric(long, long)
 
 
 @pytest.mark.parametrize(

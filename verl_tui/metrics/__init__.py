@@ -1,0 +1,23 @@
+"""What each metric is: label, unit, good direction and group, written once, in tables.
+
+The tables are the text files beside this module; a metric is one line in one of them. A log's own
+key is never changed: `modern` only tells under which of verl's present names to look it up.
+"""
+
+from verl_tui.metrics.catalogue import Direction, Group, Metric
+from verl_tui.metrics.description import Part, describe, family, place
+from verl_tui.metrics.names import modern, scale, shown, slashed
+
+__all__ = [
+    "Direction",
+    "Group",
+    "Metric",
+    "Part",
+    "describe",
+    "family",
+    "modern",
+    "place",
+    "scale",
+    "shown",
+    "slashed",
+]

@@ -1,0 +1,105 @@
+"""Describe any metric: by the tables, by its family, else under its own name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import Literal
+
+from verl_tui.metrics.catalogue import Group, Metric, known_metrics, patterns, sample_figures
+from verl_tui.metrics.names import LONGEST_KEY, SCALE, modern, slashed
+
+Part = Literal["mean", "max", "min"]
+
+_SUFFIXED = re.compile(r"(.*[^/_])[/_](mean|avg|max|min)")
+_PREFIXED = re.compile(r"((?:.*/)?(?:completions|moe)/)(mean|avg|max|min)_(.+)")
+_RESAMPLED = re.compile(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
+_QUANTILE = re.compile(r"(.+)/(p05|p25|p50|p75|p95)")
+_QUANTILES = {"p50": "median"}
+_VALIDATION = re.compile(r"(?:eval|validation)[/_](.+)")
+_VALIDATION_FIGURE = re.compile(r"val_(samples/.+)")
+_PREFIX = re.compile(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
+
+
+@cache
+def family(key: str) -> tuple[str, Part] | None:
+    """Return the family of a statistic and its part, so that one chart shows mean, max and min.
+
+    `critic/score/max` -> (`critic/score`, `max`), `reward_mean` -> (`reward`, `mean`),
+    `completions/min_length` -> (`completions/length`, `min`); an average counts as a mean. The stem
+    keeps the log's own spelling.
+
+    Returns:
+        Stem and part, or None for a key that stands alone.
+    """
+    if len(key) > LONGEST_KEY or _RESAMPLED.search(slashed(key)):
+        return None
+    if match := _SUFFIXED.fullmatch(key):
+        return match[1], _part(match[2])
+    if match := _PREFIXED.fullmatch(key):
+        return match[1] + match[3], _part(match[2])
+    return None
+
+
+def _part(word: str) -> Part:
+    return "max" if word == "max" else "min" if word == "min" else "mean"
+
+
+@cache
+def place(key: str) -> int:
+    """Return the place of a figure of samples in its group, the most telling first; else 0."""
+    name = key.removeprefix("val_")
+    return [*sample_figures()].index(name) if name in sample_figures() else 0
+
+
+@cache
+def describe(key: str) -> Metric:
+    """Describe any key: by the tables, else by its family, else as unknown under its own name.
+
+    Units are those of the logged value: a scaled key such as `actor/lr(1e-4)` has the unit `1e-4`.
+    """
+    if len(key) > LONGEST_KEY:
+        return Metric(key, key)
+    if match := _QUANTILE.fullmatch(key):
+        whole = describe(match[1])
+        return replace(whole, key=key, label=f"{whole.label}, {_QUANTILES.get(match[2], match[2])}")
+    found = _known(modern(key)) or Metric(key, key)
+    scaled = SCALE.search(key)
+    return replace(found, key=key, unit=scaled[1]) if scaled else replace(found, key=key)
+
+
+def _known(name: str) -> Metric | None:
+    """Describe verl's present name of a metric, None where neither table nor pattern has it."""
+    if name in known_metrics():
+        return known_metrics()[name]
+    for pattern, metric in patterns():
+        if match := pattern.fullmatch(name):
+            label = metric.label.replace("{0}", _words(match[match.lastindex or 0]))
+            return replace(metric, label=label)
+    if match := _VALIDATION_FIGURE.fullmatch(name):
+        figure = describe(match[1])
+        group: Group = "validation" if figure.group == "reward" else figure.group
+        return replace(figure, label=f"validation {figure.label}", group=group)
+    if match := _VALIDATION.fullmatch(name):
+        return _validation(name, match[1])
+    # TRL, OpenRLHF and NeMo-RL put `train/` before each name on W&B, verl's bypass mode `actor/`
+    # before some.
+    if match := _PREFIX.fullmatch(name):
+        return _known(modern(match[1]))
+    return None
+
+
+def _validation(name: str, measured: str) -> Metric:
+    """Describe a metric that was measured in a validation."""
+    known = _known(measured)
+    if known is None:
+        return Metric(name, f"validation {_words(measured)}", direction="up", group="validation")
+    return replace(known, label=f"validation {known.label}", group="validation")
+
+
+def _words(name: str) -> str:
+    """Turn a key's tail into words, leaving the names of data sets as they are."""
+    if "@" in name:
+        return name
+    return " ".join(name.replace("_", " ").replace("/", " ").split()) or name
