@@ -125,7 +125,7 @@ def test_the_verdict_keeps_all_and_tells_the_causes() -> None:
     one, two = found("dead-groups", 10), found("no-signal", 20)
     verdict = Verdict(with_causes([one, two], GUIDE, lambda one, _: one.since_step))
     assert [one.id for one in verdict.findings] == ["dead-groups", "no-signal"]
-    assert [one.id for one in verdict.told] == ["dead-groups"]
+    assert [one.id for one in verdict.primary] == ["dead-groups"]
     assert [one.id for one in verdict.consequences(verdict.findings[0])] == ["no-signal"]
     assert verdict.consequences(verdict.findings[1]) == ()
 
@@ -161,9 +161,9 @@ def test_a_collapse_is_one_finding() -> None:
             {"rollout/reward_mean": reward, "ppo/kl_div": kl, "system/gpu_util": idle}, TUTORIAL
         )
     )
-    told = [one.id for one in verdict.told]
+    told = [one.id for one in verdict.primary]
     assert told[0] == "policy-collapse"
     assert "gpu-idle" in told
     assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(told)
-    follow = {one.id for one in verdict.consequences(verdict.told[0])}
+    follow = {one.id for one in verdict.consequences(verdict.primary[0])}
     assert {"reward-cliff", "kl-high", "circuit-breaker-kl"} <= follow

@@ -78,10 +78,10 @@ class Judge:
             ),
         )
 
-    def _heard(self, told: Sequence[RuleOnRun] | Sequence[Diagnosis]) -> Iterator[Episode]:
+    def _heard(self, judges: Sequence[RuleOnRun] | Sequence[Diagnosis]) -> Iterator[Episode]:
         return (
             episode
-            for one in told
+            for one in judges
             if one.rule.id not in self.guide.silenced
             for episode in one.episodes
         )

@@ -26,7 +26,7 @@ class Block(NamedTuple):
     """Steps of the first metric's first and last point."""
     levels: tuple[float, ...]
     """Mean of each metric over these steps, nan where it has no finite value there."""
-    told: int
+    settled_step: int
     """Step of the first metric's next point: until then the last one might have changed."""
     errors: tuple[float, ...] = ()
     """Standard error of each level by the differences of neighbours, nan below two values; empty if

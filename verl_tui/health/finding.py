@@ -84,7 +84,7 @@ class Verdict:
     """All findings so far, raised and cleared, in the order in which they were raised."""
 
     @property
-    def told(self) -> tuple[Finding, ...]:
+    def primary(self) -> tuple[Finding, ...]:
         """The findings that stand for themselves: one cause, one finding."""
         return tuple(finding for finding in self.findings if finding.consequence_of is None)
 

@@ -10,22 +10,22 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.applicability import DEPEND_ON_VALUES, EXEMPTIONS
+from verl_tui.health.breach_filter import BreachFilter
 from verl_tui.health.causes import CAUSES
 from verl_tui.health.components import components, weights
+from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions import make
-from verl_tui.health.conditions.condition import Words, number
+from verl_tui.health.conditions.condition import Wording, number
 from verl_tui.health.finding import Episode, Finding, NotJudged
-from verl_tui.health.gate import Gate
 from verl_tui.health.limits import LIMITS, Limit, response_limit, stated_limit
 from verl_tui.health.rule_context import sign
 from verl_tui.health.streams import Stream
-from verl_tui.health.watch import Watch
 from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Condition, Span
+    from verl_tui.health.conditions.condition import Breach, Condition
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -64,10 +64,10 @@ class RuleOnRun:
         """Number of names, and the keys of those that match: a log gets further names, and never
         loses one.
         """
-        self._watches: dict[str, tuple[_Basis, Watch]] = {}
-        self._gates: dict[str, tuple[Watch, int, Gate]] = {}
+        self._watches: dict[str, tuple[_Basis, ConditionFeed]] = {}
+        self._gates: dict[str, tuple[ConditionFeed, int, BreachFilter]] = {}
         """By key, with the watch and its turn that it belongs to."""
-        self._looked: dict[str, Sequence[Span]] = {}
+        self._looked: dict[str, Sequence[Breach]] = {}
         """The breaches as they stood when they were looked at last, by key."""
         self._by_numbers = [name for name in rule.unless if name in DEPEND_ON_VALUES]
         self._for_good = [name for name in rule.unless if name not in DEPEND_ON_VALUES]
@@ -77,15 +77,15 @@ class RuleOnRun:
         """All that was found so far, in no order; told by the numbers alone, whenever they were
         looked at.
         """
-        for key, spans in self._looked.items():
-            for span in spans:
+        for key, breaches in self._looked.items():
+            for breach in breaches:
                 yield Episode(
                     self.rule.id,
                     self.rule.severity,
-                    span.since,
-                    span.raised,
-                    span.cleared,
-                    f"{self.rule.title} {span.what}",
+                    breach.since,
+                    breach.raised,
+                    breach.cleared,
+                    f"{self.rule.title} {breach.what}",
                     key,
                 )
 
@@ -184,17 +184,19 @@ class RuleOnRun:
         rule, key = self.rule, keys[0]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
         watch = self._watch(context, series, limit)
-        condition, step = watch.look(series, context.end)
-        self._looked[key] = spans = self._unexcused(context, keys, watch, condition)
+        condition, step = watch.update(series, context.end)
+        self._looked[key] = breaches = self._unexcused(context, keys, watch, condition)
         if condition.seen < condition.needs:
             reason = self._excuse_now(context, keys)
             return NotJudged(
                 rule.id, reason or f"needs {condition.needs} points, has {condition.seen}"
             )
-        if not spans or spans[-1].cleared is not None:
+        if not breaches or breaches[-1].cleared is not None:
             reason = self._excuse_now(context, keys)
             return NotJudged(rule.id, reason) if reason else None
-        report = condition.report(Words(rule.title, context.span, _note(rule, limit), rule.says))
+        report = condition.report(
+            Wording(rule.title, context.duration, _note(rule, limit), rule.says)
+        )
         if report is None:
             return None
         label = f" ({rule.label})" if rule.label else ""
@@ -214,27 +216,29 @@ class RuleOnRun:
         )
 
     def _unexcused(
-        self, context: RuleContext, keys: Sequence[str], watch: Watch, condition: Condition
-    ) -> Sequence[Span]:
+        self, context: RuleContext, keys: Sequence[str], watch: ConditionFeed, condition: Condition
+    ) -> Sequence[Breach]:
         """Return the breaches, without those that a silence excused by the numbers at the time."""
-        spans, known = condition.spans, context.known(keys[0])
-        if not self._by_numbers or not spans.all or known is None:
-            return spans.all
+        breaches, known = condition.breaches, context.known(keys[0])
+        if not self._by_numbers or not breaches.all or known is None:
+            return breaches.all
         gate = self._gates.get(keys[0])
         if gate is None or gate[:2] != (watch, watch.turn):
-            gate = self._gates[keys[0]] = (watch, watch.turn, Gate())
+            gate = self._gates[keys[0]] = (watch, watch.turn, BreachFilter())
         return gate[2].cut(
-            spans.all,
+            breaches.all,
             known.steps,
             lambda step: self._excuse_now(context.at(step), keys) is not None,
-            spans.cooldown,
+            breaches.cooldown,
         )
 
     def _causes(self, context: RuleContext) -> Iterator[str]:
         if self.rule.causes:
             yield from (cause.words for cause in CAUSES[self.rule.causes](context.run))
 
-    def _watch(self, context: RuleContext, series: Sequence[Series], limit: Limit | None) -> Watch:
+    def _watch(
+        self, context: RuleContext, series: Sequence[Series], limit: Limit | None
+    ) -> ConditionFeed:
         key = series[0].key
         scale = sign(self.rule.indicator, key)
         if self.rule.percent and max(one.highest for one in series) <= 1.0:
@@ -258,7 +262,7 @@ class RuleOnRun:
             if basis.window == self.rule.window
             else replace(self.rule, window=basis.window)
         )
-        watch = Watch(
+        watch = ConditionFeed(
             lambda: make(rule, basis.limit, basis.restarts),
             Stream(rule.stream, scale=basis.scale, limit=basis.gate),
         )

@@ -37,7 +37,7 @@ class RuleContext:
     None = no end.
     """
 
-    def span(self, steps: int) -> str:
+    def duration(self, steps: int) -> str:
         """Say a number of steps, with minutes where the pace is known: `35 steps (≈ 40 min)`."""
         said = f"{steps:,} step" + ("" if steps == 1 else "s")
         return f"{said} (≈ {minutes(steps * self.pace.seconds)})" if self.pace else said

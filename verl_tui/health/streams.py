@@ -33,7 +33,7 @@ _SOLVED = 0.95
 """On a scale from 0 to 1 there is nothing left to gain: heuristic."""
 
 
-class Fresh(NamedTuple):
+class NewPoints(NamedTuple):
     """What a stream brings."""
 
     over: bool
@@ -79,7 +79,7 @@ class Stream:
         """How far each metric has been read."""
         self._revisions: tuple[int, ...] = ()
 
-    def advance(self, series: Sequence[Series], end: int | None) -> Fresh:
+    def advance(self, series: Sequence[Series], end: int | None) -> NewPoints:
         """Return what is new.
 
         Args:
@@ -106,9 +106,9 @@ class Stream:
     def _maker(self) -> Callable[[float, float], float] | None:
         return _MAKERS[self._kind](self._limit) if self._kind in _MAKERS else None
 
-    def _single(self, series: Series, length: int, *, over: bool) -> Fresh:
+    def _single(self, series: Series, length: int, *, over: bool) -> NewPoints:
         if not length:
-            return Fresh(over, (), (), None)
+            return NewPoints(over, (), (), None)
         start, last = self._cursors[0], length - 1
         steps: Sequence[int] = series.steps[start:last]
         values: Sequence[float] = series.values[start:last]
@@ -123,7 +123,7 @@ class Stream:
         newest = self._shape(series.values[last])
         if self._absolute or self._scale != 1.0 or self._work_out is not None:
             values = [self._shape(value) for value in values]
-        return Fresh(
+        return NewPoints(
             over, steps, values, (series.steps[last], newest) if math.isfinite(newest) else None
         )
 
@@ -132,16 +132,18 @@ class Stream:
             value = self._work_out(value)
         return (abs(value) if self._absolute else value) * self._scale
 
-    def _averaged(self, series: Sequence[Series], lengths: Sequence[int], *, over: bool) -> Fresh:
+    def _averaged(
+        self, series: Sequence[Series], lengths: Sequence[int], *, over: bool
+    ) -> NewPoints:
         """Return the mean of what there is at each step of the first metric."""
         if not lengths[0]:
-            return Fresh(over, (), (), None)
+            return NewPoints(over, (), (), None)
         first, start, last = series[0], self._cursors[0], lengths[0] - 1
         self._cursors[0] = last
         points = [(step, self._mean_at(series, step)) for step in first.steps[start : last + 1]]
         newest = points.pop()
         known = [point for point in points if math.isfinite(point[1])]
-        return Fresh(
+        return NewPoints(
             over,
             [step for step, _ in known],
             [value for _, value in known],
@@ -159,12 +161,12 @@ class Stream:
 
     def _joined(
         self, first: Series, second: Series, lengths: Sequence[int], *, over: bool
-    ) -> Fresh:
+    ) -> NewPoints:
         """Walk through both metrics; only steps that both have make a point, and only settled ones
         are passed.
         """
         if not all(lengths):
-            return Fresh(over, (), (), None)
+            return NewPoints(over, (), (), None)
         make = self._make or _difference(0.0)
         i, j = self._cursors
         settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
@@ -178,7 +180,7 @@ class Stream:
             points = [point for point in points if math.isfinite(point[1])]
             self._cursors = [*apart]
             at = self._at(settled, first, second)
-            return Fresh(over, [step for step, _ in points], [value for _, value in points], at)
+            return NewPoints(over, [step for step, _ in points], [value for _, value in points], at)
         while (step := first.steps[i]) < settled and (other := second.steps[j]) < settled:
             if step == other:
                 value = make(first.values[i], second.values[j]) * self._scale
@@ -187,7 +189,7 @@ class Stream:
                     values.append(value)
             i, j = i + (step <= other), j + (other <= step)
         self._cursors = [i, j]
-        return Fresh(over, steps, values, self._at(settled, first, second))
+        return NewPoints(over, steps, values, self._at(settled, first, second))
 
     def _at(self, step: int, first: Series, second: Series) -> tuple[int, float] | None:
         one, other = first.at(step), second.at(step)
@@ -225,13 +227,13 @@ def _at_limit(limit: float) -> Callable[[float, float], float]:
     return lambda first, second: first if second >= limit else 0.0
 
 
-class _Level(NamedTuple):
+class _RewardLevel(NamedTuple):
     """Rewards in a row."""
 
     mean: float
     variance: float
 
-    def surely_below(self, other: _Level, size: int) -> bool:
+    def surely_below(self, other: _RewardLevel, size: int) -> bool:
         """Return whether it lies three standard errors of so many points, and a tenth of its size,
         below another.
         """
@@ -253,9 +255,9 @@ class _Unbought:
         """What the newest rewards are held against begins here."""
         self._lately = lately
         self._newest: deque[float] = deque(maxlen=_SCORES)
-        self._first: _Level | None = None
+        self._first: _RewardLevel | None = None
         """What the first rewards were, once there are enough of them."""
-        self._best: _Level | None = None
+        self._best: _RewardLevel | None = None
         """The best that the newest rewards ever were since then."""
         self._low, self._high = math.inf, -math.inf
         self._seen = 0
@@ -297,14 +299,14 @@ class _Unbought:
         error = math.sqrt((first.variance + last.variance) / size)
         return last.mean - first.mean + error > _GAIN * max(map(abs, self._newest))
 
-    def _opening(self, size: int) -> _Level:
+    def _opening(self, size: int) -> _RewardLevel:
         if self._lately or size < _SCORES:
             return _level(list(islice(self._before, size)))
         if self._first is None:
             self._first = _level(self._before)
         return self._first
 
-    def _has_bought(self, first: _Level, last: _Level) -> bool:
+    def _has_bought(self, first: _RewardLevel, last: _RewardLevel) -> bool:
         """Tell whether the reward had surely risen, and has not surely fallen since: a dip gives
         nothing back.
         """
@@ -314,10 +316,12 @@ class _Unbought:
         return first.surely_below(best, _SCORES) and not last.surely_below(best, _SCORES)
 
 
-def _level(values: Collection[float]) -> _Level:
+def _level(values: Collection[float]) -> _RewardLevel:
     count = len(values)
     mean = sum(values) / count
-    return _Level(mean, sum([(value - mean) * (value - mean) for value in values]) / (count - 1))
+    return _RewardLevel(
+        mean, sum([(value - mean) * (value - mean) for value in values]) / (count - 1)
+    )
 
 
 _MAKERS: Mapping[str, Callable[[float], Callable[[float, float], float]]] = {

@@ -59,7 +59,7 @@ class TradeOff(NamedTuple):
         return now - floor <= _BACK * (self.best - floor) and reward > self.reward_then
 
 
-class _Point(NamedTuple):
+class _BlockLevel(NamedTuple):
     at: int
     """Place of its block."""
     level: float
@@ -81,7 +81,7 @@ def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> 
         return None
     first = max(0, len(blocks) - _LOOKED_AT)
     points = [
-        _Point(at, level)
+        _BlockLevel(at, level)
         for at in range(first, len(blocks))
         if math.isfinite(level := blocks[at].levels[i])
     ]
@@ -130,7 +130,7 @@ def _floor(reached: tuple[float, float]) -> float:
     return -1.0 if -1.0 <= low < 0.0 and high <= 1.0 else 0.0
 
 
-def _error(blocks: Sequence[Block], points: Sequence[_Point], i: int) -> float:
+def _error(blocks: Sequence[Block], points: Sequence[_BlockLevel], i: int) -> float:
     """Return the usual error of a level; where blocks hold single values, by the differences of
     neighbours.
     """
@@ -142,7 +142,7 @@ def _error(blocks: Sequence[Block], points: Sequence[_Point], i: int) -> float:
 
 
 def _against_reward(
-    blocks: Sequence[Block], best: Sequence[_Point], size: int
+    blocks: Sequence[Block], best: Sequence[_BlockLevel], size: int
 ) -> tuple[float, float] | None:
     """Return the reward where a figure was at its best and now, None where it surely has not
     risen.

@@ -215,7 +215,8 @@ def _findings(view: View, run: Run) -> Cell:
     if verdict is None:
         return Cell()
     count = sum(
-        finding.severity > Severity.INFO for finding in view.attention.open(run.name, verdict.told)
+        finding.severity > Severity.INFO
+        for finding in view.attention.open(run.name, verdict.primary)
     )
     return Cell(str(count), float(count))
 

@@ -247,7 +247,7 @@ def counts(verdict: Verdict, open_: Sequence[Finding], symbols: Symbols) -> list
                 f"{count} {severity.word}{'s' * (severity is Severity.WARNING and count != 1)}"
             )
             marks.append(f"{getattr(symbols, severity.word)} {count}")
-    known = len(verdict.told) - len(open_)
+    known = len(verdict.primary) - len(open_)
     told = [f"{known} acknowledged"] if known else []
     rest = [f"{len(verdict.not_judged)} not judged"] if verdict.not_judged else []
     return [

@@ -196,7 +196,9 @@ def _metric(
 
 def _finding(view: View, run: Run) -> Part:
     """Write the worst finding that the user does not know of yet, and how many more there are."""
-    found = sorted(view.attention.open(run.name, view.verdict.told), key=lambda one: -one.severity)
+    found = sorted(
+        view.attention.open(run.name, view.verdict.primary), key=lambda one: -one.severity
+    )
     if view.loading or run.name not in view.monitor.verdicts:
         return []
     if not found:

@@ -337,7 +337,7 @@ class VerlApp(TerminalApp):
         monitor = self._monitor
         self._awake(now)
         monitor.judge(now)
-        found = {name: verdict.told for name, verdict in monitor.verdicts.items()}
+        found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
         finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
         news = self._attention.news(found, finished, now)
         said = notices(news, self.config, os.environ, ascii_only=self.ascii_only)

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +114,7 @@ class Cliff(Condition):
             return
         if (
             self._unlike_all
-            and not self.spans.all
+            and not self.breaches.all
             and level - foot <= max(self._lost, *(high - low for high, low in pairwise(past)))
         ):
             return
@@ -134,7 +134,7 @@ class Cliff(Condition):
         high = [i for i, (_, value) in enumerate(points) if value >= near]
         return points[min(high[-1] + 1 if high else 0, len(points) - 1)][0]
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._fallen is None:
             return None

@@ -18,12 +18,12 @@ _KEPT_SPANS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Wording:
     """How a rule speaks about what it judges."""
 
     title: str
     """The metric in a few words, e.g. `policy KL`."""
-    span: Callable[[int], str]
+    duration: Callable[[int], str]
     """Says a number of steps, with minutes where the pace is known."""
     note: str = ""
     """What the threshold is relative to, e.g. `128 % of the limit 512, assumed`."""
@@ -41,7 +41,7 @@ class Report:
     evidence: tuple[str, ...] = ()
 
 
-class Span(NamedTuple):
+class Breach(NamedTuple):
     """A breach from its first step until it was over."""
 
     since: int
@@ -54,7 +54,7 @@ class Span(NamedTuple):
     """Step at which it was over, None while it lasts."""
 
 
-class Spans:
+class Breaches:
     """The breaches of one metric, one after the other.
 
     What comes back soon after it was over is the same breach: a value that dances on its threshold
@@ -68,11 +68,11 @@ class Spans:
             cooldown: Points within which a breach that comes back is the same one.
         """
         self.cooldown = cooldown
-        self.all: deque[Span] = deque(maxlen=_KEPT_SPANS)
+        self.all: deque[Breach] = deque(maxlen=_KEPT_SPANS)
         self._cleared_at = 0
 
     @property
-    def open(self) -> Span | None:
+    def open(self) -> Breach | None:
         """The breach that holds now."""
         return self.all[-1] if self.all and self.all[-1].cleared is None else None
 
@@ -88,9 +88,9 @@ class Spans:
         if self.recent(at) is not None:
             self.all[-1] = self.all[-1]._replace(cleared=None)
         else:
-            self.all.append(Span(since, step, what))
+            self.all.append(Breach(since, step, what))
 
-    def recent(self, at: int) -> Span | None:
+    def recent(self, at: int) -> Breach | None:
         """Return the breach that one which can be told now is the same as, None where it is a new
         one.
         """
@@ -102,7 +102,7 @@ class Spans:
             self.all[-1] = self.all[-1]._replace(cleared=step)
             self._cleared_at = at
 
-    def copy(self) -> Spans:
+    def copy(self) -> Breaches:
         """Return an independent copy."""
         twin = copy(self)
         twin.all = self.all.copy()
@@ -122,20 +122,20 @@ class Condition(ABC):
     def __init__(self, cooldown: int = 0) -> None:
         self.seen = 0
         """Points fed so far."""
-        self.spans = Spans(cooldown)
+        self.breaches = Breaches(cooldown)
 
     @abstractmethod
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
 
     @abstractmethod
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
 
     def clone(self) -> Condition:
         """Return an independent copy, for a look at a point that may still change."""
         twin = copy(self)
-        twin.spans = self.spans.copy()
+        twin.breaches = self.breaches.copy()
         twin._detach()
         return twin
 
@@ -144,16 +144,16 @@ class Condition(ABC):
         """Replace the containers shared with the original by copies."""
 
     def _begin(self, since: int, step: int, what: str) -> None:
-        self.spans.begin(since, step, what, self.seen)
+        self.breaches.begin(since, step, what, self.seen)
 
     def _end(self, step: int) -> None:
-        self.spans.end(step, self.seen)
+        self.breaches.end(step, self.seen)
 
     def _first(self) -> int:
         """Return the first step of the breach that holds now."""
-        span = self.spans.open
-        assert span is not None
-        return span.since
+        breach = self.breaches.open
+        assert breach is not None
+        return breach.since
 
 
 def number(value: float) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Scaled(Condition):
         self._low, self._high, self._count = math.inf, -math.inf, 0
         self._beyond: list[tuple[int, float]] = []
         """The points beyond all before, in a row."""
-        self._told: tuple[int, float] | None = None
+        self._first_beyond: tuple[int, float] | None = None
         self._within = 0
         self._last: tuple[int, float] = (0, 0.0)
 
@@ -58,14 +58,14 @@ class Scaled(Condition):
                 self._begin_anew()
             self.seen += 1
             self._last = (step, value)
-            if self._told is not None:
+            if self._first_beyond is not None:
                 self._follow(step, value)
             elif self._count >= self._least and value > self._limit():
                 self._beyond.append((step, value))
                 if len(self._beyond) == _IN_A_ROW:
-                    self._told = self._beyond[0]
+                    self._first_beyond = self._beyond[0]
                     self._begin(
-                        self._told[0],
+                        self._first_beyond[0],
                         step,
                         f"jumped from {number(self._high)} at most to {number(value)}",
                     )
@@ -89,14 +89,14 @@ class Scaled(Condition):
     def _follow(self, step: int, value: float) -> None:
         self._within = self._within + 1 if value <= self._limit() else 0
         if self._within >= _BACK:
-            self._told, self._beyond, self._within = None, [], 0
+            self._first_beyond, self._beyond, self._within = None, [], 0
             self._end(step)
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
-        if self._told is None:
+        if self._first_beyond is None:
             return None
-        since, first = self._told
+        since, first = self._first_beyond
         step, last = self._last
         message = (
             f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} at most in all steps "

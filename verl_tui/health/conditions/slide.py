@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ _BACK = 0.5
 """It is over when half of the fall has been made up for."""
 
 
-class _Block(NamedTuple):
+class _BlockMean(NamedTuple):
     last: int
     mean: float
     noise: float
@@ -59,7 +59,7 @@ class Slide(Condition):
         self.needs = _STRETCHES[0] * _SIZE
         self._share, self._steep = share, steep
         self._some: list[float] = []
-        self._blocks: deque[_Block] = deque(maxlen=_STRETCHES[-1])
+        self._blocks: deque[_BlockMean] = deque(maxlen=_STRETCHES[-1])
         self._fallen: tuple[float, float] | None = None
         """Level before the fall and the lowest since."""
         self._lowest = math.inf
@@ -77,7 +77,7 @@ class Slide(Condition):
     def _close(self, step: int) -> None:
         some, self._some = self._some, []
         squares = sum((b - a) * (b - a) for a, b in pairwise(some))
-        self._blocks.append(_Block(step, fmean(some), squares / (2 * (_SIZE - 1))))
+        self._blocks.append(_BlockMean(step, fmean(some), squares / (2 * (_SIZE - 1))))
         self._lowest = min(self._lowest, self._blocks[-1].mean)
         if self._fallen is not None:
             self._follow(step)
@@ -110,8 +110,10 @@ class Slide(Condition):
                 continue
             error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
             sure = _SURE if fall > size else _CLEAR
-            told = self._steep or self.seen <= _BEGINNING or _steadily(stretch, first, middle, last)
-            if told and fall >= sure * error and fall > 0:
+            spread_out = (
+                self._steep or self.seen <= _BEGINNING or _steadily(stretch, first, middle, last)
+            )
+            if spread_out and fall >= sure * error and fall > 0:
                 near = first - _NEAR * fall
                 edge = max(
                     (at for at, block in enumerate(stretch) if block.mean >= near), default=0
@@ -124,7 +126,7 @@ class Slide(Condition):
                 )
                 return
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._fallen is None:
             return None
@@ -142,7 +144,7 @@ class Slide(Condition):
         self._blocks = self._blocks.copy()
 
 
-def _steadily(stretch: Sequence[_Block], first: float, middle: float, last: float) -> bool:
+def _steadily(stretch: Sequence[_BlockMean], first: float, middle: float, last: float) -> bool:
     """Tell whether a fall is spread over a stretch, and is no cliff."""
     fall = first - last
     drops = (before.mean - after.mean for before, after in zip(stretch, stretch[2:], strict=False))

@@ -8,7 +8,7 @@ from collections import deque
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,7 @@ class Jump(Condition):
             if value > leap.floor and past.count >= self.needs - 1 and self._is_jump(value):
                 self._jumps.append((step, value, past.median()))
                 self._quiet = 0
-                if self.spans.open is None:
+                if self.breaches.open is None:
                     self._begin(
                         step,
                         step,
@@ -165,7 +165,7 @@ class Jump(Condition):
             and value - level > leap.spread * self._past.sigma()
         )
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if not self._jumps:
             return None
@@ -254,7 +254,7 @@ class Surge(Condition):
             what = f"rose beyond {number(limit)}, from a usual {number(level)}"
             self._begin(self._since[0], self._recent[-1][0], what)
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._since is None:
             return None
@@ -263,7 +263,7 @@ class Surge(Condition):
         mean = fmean(value for _, value in self._recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
         message = (
-            f"{words.title} has been {times} its own past for {words.span(step - since + 1)}: mean of the last "
+            f"{words.title} has been {times} its own past for {words.duration(step - since + 1)}: mean of the last "
             f"{len(self._recent)} points {number(mean)}, before step {since} {number(level)}, last {number(last)}"
         )
         values = ", ".join(f"{number(value)} at step {at}" for at, value in self._recent)
@@ -371,12 +371,12 @@ class Zero(Condition):
         if self._since is not None and self._zeros == self._most:
             self._begin(self._since[0], step, f"fell to 0 from {number(self._since[1])}")
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._since is None or self._zeros < self._most:
             return None
         since, level = self._first(), self._since[1]
-        long = words.span(self._last[0] - since + 1)
+        long = words.duration(self._last[0] - since + 1)
         message = f"{words.title} fell to 0 at once at step {since}, from {number(level)}, and has been 0 for {long}"
         before = ", ".join(number(value) for value in self._past)
         return Report(message, since, (f"the points before: {before}",))

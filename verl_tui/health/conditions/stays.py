@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 from verl_tui.health.conditions.trend import trend
 
 if TYPE_CHECKING:
@@ -160,11 +160,11 @@ class Stays(Condition):
         first = next(i for i, (_, value) in enumerate(points) if self._range.breached(value))
         stretch = points[first:]
         self._breached = True
-        known = len(self.spans.all), self.spans.all[-1].since if self.spans.all else 0
+        known = len(self.breaches.all), self.breaches.all[-1].since if self.breaches.all else 0
         self._begin(
             stretch[0][0], self._ring[-1][0], f"was {self._range.words}, mean {number(mean)}"
         )
-        if known != (len(self.spans.all), self.spans.all[-1].since):
+        if known != (len(self.breaches.all), self.breaches.all[-1].since):
             self._count_from(stretch)
 
     def _count_from(self, stretch: list[tuple[int, float]]) -> None:
@@ -187,7 +187,7 @@ class Stays(Condition):
     def _trend(self) -> float:
         return trend([value for _, value in self._ring]).t
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if not self._breached:
             return None
@@ -201,11 +201,11 @@ class Stays(Condition):
                 f"{words.says} at {self._hits:,} of {self._spanned:,} points since step {since}"
             )
         elif words.says:
-            message = f"{words.says} for {words.span(step - since + 1)}"
+            message = f"{words.says} for {words.duration(step - since + 1)}"
         else:
             stayed = "stayed" if self._hits == self._spanned else "mostly stayed"
             message = (
-                f"{words.title} has {stayed} {where} for {words.span(step - since + 1)}{rising}"
+                f"{words.title} has {stayed} {where} for {words.duration(step - since + 1)}{rising}"
             )
             message += f": mean {number(mean)}, last {number(last)}"
         return Report(message, since, self._evidence())
@@ -235,7 +235,7 @@ class Noisy(Condition):
         self._values: deque[float] = deque(maxlen=steady.window + 1)
         self._stays = Stays(Range(high=threshold), steady)
         self.needs = 2 * steady.window
-        self.spans = self._stays.spans
+        self.breaches = self._stays.breaches
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -253,7 +253,7 @@ class Noisy(Condition):
         squares = fmean((b - a) ** 2 for a, b in pairwise(values))
         self._stays.feed((step,), (math.sqrt(squares / 2) / mean,))
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         return self._stays.report(words)
 
@@ -262,4 +262,4 @@ class Noisy(Condition):
         inner = self._stays.clone()
         assert isinstance(inner, Stays)
         self._stays = inner
-        self.spans = inner.spans
+        self.breaches = inner.breaches

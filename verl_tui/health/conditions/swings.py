@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ class Swings(Condition):
                 self._spread = None
                 self._end(step)
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._spread is None:
             return None

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ class Rising(Condition):
         level, top = self._rise[0][1], self._rise[-1][1]
         return [block for block in self._rise if block[1] <= level + _FOOT * (top - level)][-1]
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self._since is None:
             return None
@@ -128,7 +128,7 @@ class Rising(Condition):
             f"{number(value)} up to step {at}" for at, value in [*self._medians][-self._BLOCKS :]
         )
         message = (
-            f"{words.title} has risen for {words.span(self._last[0] - since + 1)}, from {number(first)} to "
+            f"{words.title} has risen for {words.duration(self._last[0] - since + 1)}, from {number(first)} to "
             f"{number(level)} (medians of {self._size} points)"
         )
         newest = f"newest value {number(self._last[1])} at step {self._last[0]}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Condition, Report, Words, number
+from verl_tui.health.conditions.condition import Condition, Report, Wording, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ class Vanish(Condition):
     def _is_gone(self, value: float) -> bool:
         return 0 <= value <= self._share * self.opening and self.opening > 0
 
-    def report(self, words: Words) -> Report | None:
+    def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
         if self.since is None:
             return None

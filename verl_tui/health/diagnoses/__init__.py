@@ -23,7 +23,7 @@ from verl_tui.health.diagnoses.nothing_learns import NothingLearns
 from verl_tui.health.diagnoses.plateau import Plateau
 from verl_tui.health.diagnoses.policy_collapse import PolicyCollapse
 from verl_tui.health.diagnoses.repetition import Repetition
-from verl_tui.health.diagnoses.restart import Restart
+from verl_tui.health.diagnoses.restart import RestartNotice
 from verl_tui.health.diagnoses.reward_hacking import RewardHacking
 from verl_tui.health.diagnoses.slow_phase import SlowPhase
 from verl_tui.health.diagnoses.weights_not_synced import WeightsNotSynced
@@ -56,7 +56,7 @@ DIAGNOSES: Mapping[str, type[Diagnosis]] = {
     "gpu-uneven": GpuUneven,
     "nothing-learns/flat": NothingLearns,
     "plateau": Plateau,
-    "restart": Restart,
+    "restart": RestartNotice,
 }
 """Unique name of its rule -> diagnosis, in the order of showing. Each reads its figures from its
 entry in `guide.toml`.

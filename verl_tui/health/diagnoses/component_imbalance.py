@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.components import components
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+)
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -60,7 +66,7 @@ class ComponentImbalance(BlockDiagnosis):
 
     needs: ClassVar[int] = 14
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward's components."""
         reward = context.indicators.get("reward")
         keys = components(context.run.keys, reward)
@@ -68,9 +74,9 @@ class ComponentImbalance(BlockDiagnosis):
             return NotJudged(
                 self.rule.id, "the log has no components of the reward" if reward else "no reward"
             )
-        return Inputs((reward, *keys[:_MOST]))
+        return BlockInputs((reward, *keys[:_MOST]))
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Tell when one component has all and the others nothing."""
         columns = range(1, len(inputs.keys))
         for i in columns:
@@ -83,8 +89,8 @@ class ComponentImbalance(BlockDiagnosis):
         return None
 
     def _tell(
-        self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: Inputs
-    ) -> Told:
+        self, blocks: Sequence[Block], one: _Saturated, others: Sequence[int], inputs: BlockInputs
+    ) -> BlockFinding:
         floor = one.top - (1 - _TOP) * (one.top - one.low)
         foot, last = blocks[one.climb].last, blocks[-1].last
         since = next(
@@ -95,17 +101,17 @@ class ComponentImbalance(BlockDiagnosis):
         what = (
             "fallen" if all(fell) else "gained nothing or fallen" if any(fell) else "gained nothing"
         )
-        told = tuple(
+        evidence = tuple(
             f"{inputs.keys[j]}: {number(column(blocks[one.climb :], j)[0])} at step {foot}, "
             f"{number(column(blocks, j)[-1])} at step {last} (means of {self.size} points)"
             for j in (one.column, *others, 0)
         )
-        return Told(
+        return BlockFinding(
             since,
             f"carried by {one.key} alone",
             f"{one.key} is saturated at {number(one.top)} since step {since} and carries the reward: {names} "
             f"{'have' if len(others) > 1 else 'has'} {what} since step {foot}",
-            told,
+            evidence,
             one.key,
         )
 

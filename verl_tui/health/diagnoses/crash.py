@@ -203,12 +203,12 @@ class Blamed(NamedTuple):
 
 def _better(run: Run, event: Event) -> Event:
     """Return the exception that a log ends with, where the event says only that the run failed."""
-    told = (
+    tracebacks = (
         state.ending
         for state in run.sources.values()
         if event.bare and state.ending and not state.ending.bare
     )
-    return next((one for one in told if one.kind is EventKind.TRACEBACK), event)
+    return next((one for one in tracebacks if one.kind is EventKind.TRACEBACK), event)
 
 
 def blamed(run: Run, event: Event) -> Blamed | None:

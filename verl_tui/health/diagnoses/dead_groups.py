@@ -7,13 +7,13 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Words, number
+from verl_tui.health.condition_feed import ConditionFeed
+from verl_tui.health.conditions.condition import Wording, number
 from verl_tui.health.conditions.stays import Range, Stays, Steadiness
 from verl_tui.health.diagnoses.dead_cause import DeadCause, dead_cause, seen_by
 from verl_tui.health.diagnoses.dead_share import SAMPLES, dead_share
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
-from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -36,7 +36,7 @@ class DeadGroups(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[tuple[str, tuple[float, ...], int], Watch] = {}
+        self._watches: dict[tuple[str, tuple[float, ...], int], ConditionFeed] = {}
         self._causes: dict[int, DeadCause | None] = {}
         """Why, by the step at which it was raised: what comes later changes no history."""
         self._seen: Hashable = None
@@ -60,18 +60,20 @@ class DeadGroups(Diagnosis):
         series = [one for name in (key, *share.beside) if (one := context.series(name)) is not None]
         window = self._window(context, key)
         basis = (key, share.figures, window)
-        watch = self._watches.setdefault(basis, Watch(lambda: self._stays(window), share.stream()))
-        stays, step = watch.look(series, context.end)
-        self.spans = stays.spans
+        watch = self._watches.setdefault(
+            basis, ConditionFeed(lambda: self._stays(window), share.stream())
+        )
+        stays, step = watch.update(series, context.end)
+        self.breaches = stays.breaches
         if stays.seen < stays.needs:
             return NotJudged(rule.id, f"needs {stays.needs} points, has {stays.seen}")
         if (seen := seen_by(context)) != self._seen:
             self._seen, self._causes = seen, {}
-        for span in stays.spans.all:
-            if span.raised not in self._causes:
-                self._causes[span.raised] = dead_cause(context, span.raised)
+        for breach in stays.breaches.all:
+            if breach.raised not in self._causes:
+                self._causes[breach.raised] = dead_cause(context, breach.raised)
         title = f"{rule.title} ({share.words})" if share.words else rule.title
-        report = stays.report(Words(title, context.span))
+        report = stays.report(Wording(title, context.duration))
         if report is None or step is None:
             return None
         cause = dead_cause(context, step)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.blocks import Block, Blocks
-from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.conditions.trend import trend
 from verl_tui.health.finding import Episode, Finding, NotJudged
 
@@ -42,7 +42,7 @@ class Diagnosis(ABC):
             rule: Its entry in the guide, with its figures.
         """
         self.rule = rule
-        self.spans = Spans(cooldown=0)
+        self.breaches = Breaches(cooldown=0)
 
     @abstractmethod
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
@@ -51,26 +51,28 @@ class Diagnosis(ABC):
     @property
     def episodes(self) -> Iterator[Episode]:
         """All that was found so far, oldest first."""
-        return self.told(self.spans)
+        return self.episodes_of(self.breaches)
 
-    def told(self, spans: Spans) -> Iterator[Episode]:
+    def episodes_of(self, breaches: Breaches) -> Iterator[Episode]:
         """Yield what was found in some spans."""
         rule = self.rule
-        for span in spans.all:
-            told = span.what if self.sentences else f"{rule.title} {span.what}"
-            yield Episode(rule.id, rule.severity, span.since, span.raised, span.cleared, told)
+        for breach in breaches.all:
+            finding = breach.what if self.sentences else f"{rule.title} {breach.what}"
+            yield Episode(
+                rule.id, rule.severity, breach.since, breach.raised, breach.cleared, finding
+            )
 
     def remember(self, finding: Finding | None, step: int | None) -> None:
         """Note what holds now, for diagnoses that look at the present only."""
         at = step if step is not None else 0
         if finding is None:
-            self.spans.end(at, at)
-        elif self.spans.open is None:
+            self.breaches.end(at, at)
+        elif self.breaches.open is None:
             since = finding.since_step if finding.since_step is not None else at
-            self.spans.begin(since, at, finding.message, at)
+            self.breaches.begin(since, at, finding.message, at)
 
 
-class Inputs(NamedTuple):
+class BlockInputs(NamedTuple):
     """What a diagnosis by blocks looks at."""
 
     keys: tuple[str | None, ...]
@@ -80,7 +82,7 @@ class Inputs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BlockFinding:
     """What is seen in the blocks so far."""
 
     since: int
@@ -109,15 +111,15 @@ class BlockDiagnosis(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._inputs: Inputs | None = None
+        self._inputs: BlockInputs | None = None
         self._start_over()
 
     @abstractmethod
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Return the metrics to look at, or why it does not apply."""
 
     @abstractmethod
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Return what is seen at the last of the blocks, None where nothing is."""
 
     def causes(self, context: RuleContext) -> Sequence[str]:  # noqa: ARG002 - most need no settings
@@ -142,7 +144,7 @@ class BlockDiagnosis(Diagnosis):
             self._history.append(block)
             self._widen(block)
             if len(self._history) >= self.needs:
-                self._note(self.look(self._history, inputs), block.told)
+                self._note(self.judge_blocks(self._history, inputs), block.settled_step)
         if len(self._history) < self.needs:
             needed = self.needs * self.size + 1
             count = len(series[0]) if series[0] is not None else 0
@@ -156,15 +158,15 @@ class BlockDiagnosis(Diagnosis):
     def _forget(self) -> None:
         self._history: list[Block] = []
         self._reach: list[tuple[float, float]] = []
-        self._told: Told | None = None
+        self._newest: BlockFinding | None = None
         self._quiet = 0
-        self.spans = Spans(cooldown=self.patience)
+        self.breaches = Breaches(cooldown=self.patience)
 
     def began(self, step: int) -> int:
         """Return the first step of a failure that is seen to begin at a step: of one that comes
         back, its own first.
         """
-        known = self.spans.recent(len(self._history))
+        known = self.breaches.recent(len(self._history))
         return step if known is None else min(step, known.since)
 
     def reach(self, i: int) -> tuple[float, float]:
@@ -183,34 +185,34 @@ class BlockDiagnosis(Diagnosis):
             for level, (low, high) in zip(block.levels, self._reach, strict=True)
         ]
 
-    def _note(self, told: Told | None, step: int) -> None:
+    def _note(self, finding: BlockFinding | None, step: int) -> None:
         at = len(self._history)
-        if told is not None:
+        if finding is not None:
             self._quiet = 0
-            if self.spans.open is None:
-                self.spans.begin(told.since, step, told.what, at)
-            self._told = told
-        elif self.spans.open is not None:
+            if self.breaches.open is None:
+                self.breaches.begin(finding.since, step, finding.what, at)
+            self._newest = finding
+        elif self.breaches.open is not None:
             self._quiet += 1
             if self._quiet >= self.patience:
-                self.spans.end(step, at)
-                self._told = None
+                self.breaches.end(step, at)
+                self._newest = None
 
     def _finding(self, context: RuleContext) -> Finding | None:
-        told, span = self._told, self.spans.open
-        if told is None or span is None:
+        finding, breach = self._newest, self.breaches.open
+        if finding is None or breach is None:
             return None
         rule = self.rule
         return Finding(
             rule.id,
             rule.severity,
-            told.message,
+            finding.message,
             step=self._history[-1].last,
-            since_step=span.since,
-            evidence=(*told.evidence, *self.causes(context)),
+            since_step=breach.since,
+            evidence=(*finding.evidence, *self.causes(context)),
             advice=rule.advice or None,
             source=rule.source,
-            key=told.key,
+            key=finding.key,
         )
 
 

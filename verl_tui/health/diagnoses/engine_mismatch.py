@@ -8,7 +8,14 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+    since,
+)
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ class EngineMismatch(BlockDiagnosis):
 
     needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the gradient norm and at whatever tells of the mismatch."""
         norm = context.indicators.get("grad_norm")
         found = [
@@ -56,9 +63,9 @@ class EngineMismatch(BlockDiagnosis):
                 self.rule.id,
                 f"the log has no {'figure of the mismatch' if norm else 'gradient norm'}",
             )
-        return Inputs((norm, *(key for key, _, _ in found)), tuple(found))
+        return BlockInputs((norm, *(key for key, _, _ in found)), tuple(found))
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Tell when both hold."""
         beyond = [
             (i, *known)
@@ -67,8 +74,8 @@ class EngineMismatch(BlockDiagnosis):
         ]
         if not beyond:
             return None
-        if self.spans.open is not None and self._told is not None:
-            return self._tell(since(blocks, self._told.since), beyond, inputs)
+        if self.breaches.open is not None and self._newest is not None:
+            return self._tell(since(blocks, self._newest.since), beyond, inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             norm = column(stretch, 0)
@@ -84,28 +91,28 @@ class EngineMismatch(BlockDiagnosis):
         self,
         stretch: Sequence[Block],
         beyond: Sequence[tuple[int, str, float, str]],
-        inputs: Inputs,
-    ) -> Told:
+        inputs: BlockInputs,
+    ) -> BlockFinding:
         norm, first, last = column(stretch, 0), stretch[0].last, stretch[-1].last
         i, key, limit, _ = beyond[0]
         climb = f"gradient norm from {number(norm[0])} to {number(norm[-1])}"
-        told = [
+        evidence = [
             f"{key}: {number(stretch[-1].levels[i])} (mean of {self.size} points), beyond {number(limit)} ({where})"
             for i, key, limit, where in beyond
         ]
-        told.append(
+        evidence.append(
             f"{inputs.keys[0]}: {number(norm[0])} at step {first}, {number(norm[-1])} at step {last}"
         )
-        return Told(
+        return BlockFinding(
             first,
             f"{key} beyond {number(limit)}, {climb}",
             f"inference engine and trainer disagree: {key} is {number(stretch[-1].levels[i])} (limit {number(limit)}), "
             f"and over steps {first}–{last} the {climb}",
-            tuple(told),
+            tuple(evidence),
             key,
         )
 
 
-def _limits(inputs: Inputs) -> Sequence[tuple[str, float, str]]:
+def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:
     known = inputs.depends_on
     return [one for one in known if not math.isnan(one[1])] if isinstance(known, tuple) else []

@@ -9,11 +9,18 @@ from bisect import bisect_right
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
-from verl_tui.health.conditions.condition import Spans, Words, number
+from verl_tui.health.condition_feed import ConditionFeed
+from verl_tui.health.conditions.condition import Breaches, Wording, number
 from verl_tui.health.conditions.vanish import Vanish
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+    since,
+)
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,12 +74,12 @@ class EntropyCollapse(BlockDiagnosis):
         super().__init__(rule)
         self._vanish = _vanish()
         self._of = ""
-        self._first_steps = Spans(cooldown=0)
+        self._first_steps = Breaches(cooldown=0)
 
     @property
     def episodes(self) -> Iterator[Episode]:
         """All that was found so far; what began with the first steps is told once."""
-        early = list(self.told(self._first_steps))
+        early = list(self.episodes_of(self._first_steps))
         yield from early
         yield from (
             one for one in super().episodes if not any(_within(one, first) for first in early)
@@ -91,15 +98,15 @@ class EntropyCollapse(BlockDiagnosis):
             return None
         if keys[0] != self._of:
             self._of, self._vanish = keys[0], _vanish()
-        gone, step = self._vanish.look([entropy], context.end)
+        gone, step = self._vanish.update([entropy], context.end)
         assert isinstance(gone, Vanish)
         # Judged by what was known when it could be told: what comes later changes no history.
-        told = [span for span in gone.spans.all if not _has_learnt(reward, span.raised)]
-        self._first_steps = Spans(cooldown=0)
-        self._first_steps.all.extend(told)
+        known = [breach for breach in gone.breaches.all if not _has_learnt(reward, breach.raised)]
+        self._first_steps = Breaches(cooldown=0)
+        self._first_steps.all.extend(known)
         if gone.since is None or self._first_steps.open is None:
             return None
-        report = gone.report(Words(self.rule.title, context.span))
+        report = gone.report(Wording(self.rule.title, context.duration))
         assert report is not None
         return Finding(
             self.rule.id,
@@ -113,20 +120,20 @@ class EntropyCollapse(BlockDiagnosis):
             key=keys[0],
         )
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at entropy and reward."""
         entropy, reward = context.indicators.get("entropy"), context.indicators.get("reward")
         if entropy is None or reward is None:
             return NotJudged(self.rule.id, f"the log has no {'reward' if entropy else 'entropy'}")
-        return Inputs((entropy, reward))
+        return BlockInputs((entropy, reward))
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest block with earlier ones."""
         opening, now = max(column(blocks[:3], 0), default=0.0), blocks[-1].levels[0]
         if opening <= 0 or not 0 <= now <= _LEFT * opening or self._converged(blocks):
             return None
-        if self.spans.open is not None and not _risen(blocks[-10:]):
-            return self._told and self._tell(blocks, self._told.since, opening, inputs)
+        if self.breaches.open is not None and not _risen(blocks[-10:]):
+            return self._newest and self._tell(blocks, self._newest.since, opening, inputs)
         for lag in _LAGS:
             stretch = blocks[-lag - 1 :]
             if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
@@ -145,12 +152,14 @@ class EntropyCollapse(BlockDiagnosis):
             reward[-1] >= _SOLVED and reward[-1] - reward[0] >= _LEARNT * (1 - reward[0])
         )
 
-    def _tell(self, blocks: Sequence[Block], start: int, opening: float, inputs: Inputs) -> Told:
+    def _tell(
+        self, blocks: Sequence[Block], start: int, opening: float, inputs: BlockInputs
+    ) -> BlockFinding:
         stretch = since(blocks, start)
         now = blocks[-1]
         entropy, reward = column(stretch, 0), column(stretch, 1)
         change = reward[-1] - reward[0] if reward else 0.0
-        return Told(
+        return BlockFinding(
             start,
             f"fell to {number(entropy[-1])} with a flat reward",
             f"entropy fell from {number(entropy[0])} at step {start} to {number(now.levels[0])} at step {now.last} "
@@ -176,8 +185,8 @@ def _within(one: Episode, first: Episode) -> bool:
     return first.cleared_step is None or (one.raised_step or 0) <= first.cleared_step
 
 
-def _vanish() -> Watch:
-    return Watch(lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY))
+def _vanish() -> ConditionFeed:
+    return ConditionFeed(lambda: Vanish(share=_GONE, back=_BACK, recent=_RECENT, within=_EARLY))
 
 
 def _has_learnt(reward: Series, step: int) -> bool:

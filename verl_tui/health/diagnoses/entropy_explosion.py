@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs, column
 from verl_tui.health.finding import NotJudged
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class EntropyExplosion(BlockDiagnosis):
     needs: ClassVar[int] = 8
     _found: _Explosion | None = None
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at entropy, beside response length and reward."""
         names = ("entropy", "response_length", "reward")
         entropy, length, reward = (context.indicators.get(name) for name in names)
@@ -58,17 +58,17 @@ class EntropyExplosion(BlockDiagnosis):
             return NotJudged(self.rule.id, "the log has no entropy")
         if length is None and reward is None:
             return NotJudged(self.rule.id, "the log has neither response length nor reward")
-        return Inputs((entropy, length, reward))
+        return BlockInputs((entropy, length, reward))
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with those before."""
-        if self.spans.open is None:
+        if self.breaches.open is None:
             self._found = _explosion(blocks)
         found = self._found
         if found is None or not blocks[-1].levels[0] >= _OVER * found.usual:
             return None
         now, last = blocks[-1].levels[0], blocks[-1].last
-        return Told(
+        return BlockFinding(
             found.since,
             f"rose to {number(now)}, {number(now / found.usual)} times its own past",
             f"entropy rose to {number(now)} at step {last}, {number(now / found.usual)} times what it was before step "

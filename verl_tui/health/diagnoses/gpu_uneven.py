@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.applicability import unused_device
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
 from verl_tui.health.finding import NotJudged
 from verl_tui.runs.views.devices import utilization_keys
 
@@ -41,7 +41,7 @@ class GpuUneven(BlockDiagnosis):
         super().__init__(rule)
         self._scale = 1.0
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the devices whose utilisation the run has logged."""
         devices = utilization_keys(context.run)
         used = [key for key in devices if unused_device(context, key) is None][:_MOST]
@@ -50,9 +50,9 @@ class GpuUneven(BlockDiagnosis):
                 self.rule.id, "the log tells of fewer than two devices that the run uses"
             )
         highest = max(series.highest for key in used if (series := context.series(key)) is not None)
-        return Inputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
+        return BlockInputs(tuple(used), 100.0 if highest <= 1.0 else 1.0)
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Tell of the devices that idle beside others that work."""
         newest = blocks[-_LASTS:]
         idle = [
@@ -64,7 +64,7 @@ class GpuUneven(BlockDiagnosis):
             return None
         return self._tell(newest, idle, inputs)
 
-    def _idles(self, block: Block, i: int, inputs: Inputs) -> bool:
+    def _idles(self, block: Block, i: int, inputs: BlockInputs) -> bool:
         levels, scale = block.levels, float(str(inputs.depends_on))
         others = [
             level * scale for j, level in enumerate(levels) if j != i and not math.isnan(level)
@@ -73,7 +73,9 @@ class GpuUneven(BlockDiagnosis):
         enough = 2 * len(working) >= len(others) and bool(working) and fmean(working) >= _WORKING
         return enough and levels[i] * scale < min(self.rule.threshold, _APART * fmean(working))
 
-    def _tell(self, newest: Sequence[Block], idle: Sequence[int], inputs: Inputs) -> Told:
+    def _tell(
+        self, newest: Sequence[Block], idle: Sequence[int], inputs: BlockInputs
+    ) -> BlockFinding:
         scale, last = float(str(inputs.depends_on)), newest[-1]
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
         names = ", ".join(_device(inputs.keys[i]) for i in idle)
@@ -84,11 +86,11 @@ class GpuUneven(BlockDiagnosis):
             if i not in idle and not math.isnan(level)
         )
         since = (
-            self._told.since
-            if self._told is not None and self.spans.open is not None
+            self._newest.since
+            if self._newest is not None and self.breaches.open is not None
             else newest[0].first
         )
-        return Told(
+        return BlockFinding(
             since,
             f"{names} idle beside others that work",
             f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} while the others of {len(levels)} work at "

@@ -139,7 +139,7 @@ class HostMemory(Diagnosis):
             else ""
         )
         evidence = f"{growth.key}: {number(growth.each)} {growth.unit} a step over steps {growth.since}–{growth.step}"
-        return self._told(
+        return self._growth_finding(
             words, severity, growth.step, growth.since, (evidence + pace,), growth.key
         )
 
@@ -149,7 +149,7 @@ class HostMemory(Diagnosis):
         )
         full = f": {known[1]} of {known[2]} GB were in use" if known else ""
         step = next((event.step for event in reversed(events) if event.step is not None), None)
-        return self._told(
+        return self._growth_finding(
             f"Ray killed workers because the host's memory was full{full}",
             self.rule.severity,
             context.run.step if step is None else step,
@@ -158,7 +158,7 @@ class HostMemory(Diagnosis):
             None,
         )
 
-    def _told(
+    def _growth_finding(
         self,
         words: str,
         severity: Severity,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs, column
 from verl_tui.health.finding import NotJudged
 from verl_tui.indicators import validation_keys
 
@@ -90,7 +90,7 @@ class LengthCollapse(BlockDiagnosis):
     _looked: int = 0
     """Blocks in which that was looked for."""
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward, the length, and at all scores that short responses may gain or
         lose.
         """
@@ -104,16 +104,16 @@ class LengthCollapse(BlockDiagnosis):
         known = weights(context.run, parts)
         # What counts against the reward is meant to fall.
         parts = tuple(key for key in parts if known.get(key, 0.0) >= 0)[:_MOST]
-        return Inputs((reward, length, *validations, *parts), len(validations))
+        return BlockInputs((reward, length, *validations, *parts), len(validations))
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with the run's beginning."""
         opening = max(column(blocks[:_OPENING], _LENGTH), default=0.0)
         for i in range(self._looked, len(blocks)):
             self._long = i if blocks[i].levels[_LENGTH] >= _NEAR * opening else self._long
         self._looked = len(blocks)
         newest = column(blocks[-_LASTS:], _LENGTH)
-        most = _BACK if self._told is not None else _LEFT
+        most = _BACK if self._newest is not None else _LEFT
         if opening < _TINY or len(newest) < _LASTS or max(newest) > most * opening:
             return None
         scores = (_REWARD, *range(_SCORES, len(inputs.keys)))
@@ -121,7 +121,7 @@ class LengthCollapse(BlockDiagnosis):
         fallen = next((one for one in courses if one.has_fallen), None)
         if self._is_explained(courses, fallen, inputs):
             return None
-        if fallen is None and self._told is None and max(newest) > _LITTLE * opening:
+        if fallen is None and self._newest is None and max(newest) > _LITTLE * opening:
             return None
         return self._tell(
             blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs
@@ -132,7 +132,7 @@ class LengthCollapse(BlockDiagnosis):
         self._long = self._looked = 0
 
     def _is_explained(
-        self, courses: Sequence[_Course], fallen: _Course | None, inputs: Inputs
+        self, courses: Sequence[_Course], fallen: _Course | None, inputs: BlockInputs
     ) -> bool:
         """Return whether short responses serve the task: validation gains, or another score while
         none falls.
@@ -155,8 +155,8 @@ class LengthCollapse(BlockDiagnosis):
         since: int,
         lengths: tuple[float, float],
         fallen: _Course | None,
-        inputs: Inputs,
-    ) -> Told:
+        inputs: BlockInputs,
+    ) -> BlockFinding:
         opening, now = lengths
         length, last = inputs.keys[_LENGTH], blocks[-1].last
         fell, beside = "no score gains by it", []
@@ -166,7 +166,7 @@ class LengthCollapse(BlockDiagnosis):
                 f"from {number(fallen.before)} to {number(fallen.now)}",
             )
             fell, beside = f"{score} fell {went} with them", [f"{score}: {went} since step {since}"]
-        return Told(
+        return BlockFinding(
             since,
             f"shrank from {number(opening)} to {number(now)} tokens, and {fell}",
             f"responses shrank from {number(opening)} tokens to {number(now)} ({now / opening:.0%}) from step {since} "

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.causes import length_cause
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course, since
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+    since,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import known_response_limit, v1_trainer
 
@@ -44,7 +51,7 @@ class LengthExplosion(BlockDiagnosis):
 
     needs: ClassVar[int] = 5
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at length, truncated share and reward, beside the limit where it is known."""
         length, reward = context.indicators.get("response_length"), context.indicators.get("reward")
         if length is None or reward is None:
@@ -58,27 +65,27 @@ class LengthExplosion(BlockDiagnosis):
             return NotJudged(
                 self.rule.id, "neither the limit of response length nor a truncated share is known"
             )
-        return Inputs((length, reward, cut), limit.value if limit is not None else None)
+        return BlockInputs((length, reward, cut), limit.value if limit is not None else None)
 
     def causes(self, context: RuleContext) -> Sequence[str]:
         """Name the limit that the settings state."""
         return [cause.words for cause in length_cause(context.run)]
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with earlier ones."""
         if (
-            self.spans.open is not None
-            and self._told is not None
+            self.breaches.open is not None
+            and self._newest is not None
             and self._stays(blocks[-1], inputs)
         ):
-            return self._tell(since(blocks, self._told.since), inputs)
+            return self._tell(since(blocks, self._newest.since), inputs)
         for lag in _LAGS:
             stretch = blocks[-lag:]
             if len(stretch) == lag and self._explodes(stretch, inputs):
                 return self._tell(_climb(stretch), inputs)
         return None
 
-    def _explodes(self, stretch: Sequence[Block], inputs: Inputs) -> bool:
+    def _explodes(self, stretch: Sequence[Block], inputs: BlockInputs) -> bool:
         length = column(stretch, 0)
         if len(length) < 4 or length[-1] < _CLIMB * length[0] or course(stretch, 0).t < _TREND_T:
             return False
@@ -102,29 +109,29 @@ class LengthExplosion(BlockDiagnosis):
             and course(stretch[reward.index(max(reward)) :], 1).t <= _FALL_T
         )
 
-    def _stays(self, block: Block, inputs: Inputs) -> bool:
+    def _stays(self, block: Block, inputs: BlockInputs) -> bool:
         length, _, cut = block.levels
         if not math.isnan(cut):
             return cut >= _CUT
         return isinstance(inputs.depends_on, float) and length >= _NEAR * inputs.depends_on
 
-    def _tell(self, stretch: Sequence[Block], inputs: Inputs) -> Told:
+    def _tell(self, stretch: Sequence[Block], inputs: BlockInputs) -> BlockFinding:
         length, reward, cut = (column(stretch, i) for i in range(3))
         first, last = stretch[0].last, stretch[-1].last
         limit = f" of {number(inputs.depends_on)}" if isinstance(inputs.depends_on, float) else ""
         pairs = [("response length", length, inputs.keys[0]), ("reward", reward, inputs.keys[1])]
         pairs += [("truncated share", cut, inputs.keys[2])] if cut else []
-        told = tuple(
+        evidence = tuple(
             f"{key}: {number(v[0])} at step {first}, {number(v[-1])} at step {last}"
             for _, v, key in pairs
         )
         shares = f", truncated share from {number(cut[0])} to {number(cut[-1])}" if cut else ""
-        return Told(
+        return BlockFinding(
             first,
             f"grew to {number(length[-1])}{limit} while the reward fell",
             f"responses grew from {number(length[0])} to {number(length[-1])}{limit} tokens over steps {first}–{last}"
             f"{shares}, and the reward fell from {number(max(reward))} to {number(reward[-1])}",
-            told,
+            evidence,
             inputs.keys[0],
         )
 

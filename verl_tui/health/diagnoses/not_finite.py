@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 
@@ -42,7 +42,7 @@ _MOST_NAMED = 8
 """Metrics named one by one; when an update breaks, dozens break with it."""
 
 
-class _Stretch(NamedTuple):
+class _BrokenStretch(NamedTuple):
     """Broken points with no longer pause between them than the window."""
 
     first: int
@@ -52,7 +52,7 @@ class _Stretch(NamedTuple):
     """Place of the last one among the points."""
 
 
-class _Points(NamedTuple):
+class _GappedSeries(NamedTuple):
     """A metric with nan where it was left out."""
 
     revision: Hashable
@@ -61,7 +61,7 @@ class _Points(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Seen:
+class _BrokenPoints:
     """One metric, as far as it has been read."""
 
     key: str
@@ -77,12 +77,12 @@ class _Seen:
     """Points that will not change any more."""
     finite: bool = False
     """Whether it ever had a finite value, or has gone without for too long."""
-    stretches: list[_Stretch] = field(default_factory=list)
+    stretches: list[_BrokenStretch] = field(default_factory=list)
     steps: deque[tuple[int, int]] = field(default_factory=deque)
     """The newest broken points: step and place."""
     last: tuple[int, float] = (0, 0.0)
 
-    def read(self, series: Series | _Points, length: int) -> None:
+    def read(self, series: Series | _GappedSeries, length: int) -> None:
         """Take in what is new; the newest point may still change and is kept apart."""
         if not self.count and length > 1:
             self.optional = not self.needed and not math.isfinite(series.values[0])
@@ -104,7 +104,7 @@ class _Seen:
         if self.stretches and i - self.stretches[-1].end <= self.window:
             self.stretches[-1] = self.stretches[-1]._replace(last=step, end=i)
         else:
-            self.stretches.append(_Stretch(step, step, i))
+            self.stretches.append(_BrokenStretch(step, step, i))
         self.steps.append((step, i))
         while self.steps[0][1] <= i - self.window:
             self.steps.popleft()
@@ -131,7 +131,7 @@ class _Seen:
             return self.stretches[-1].first
         return self.last[0]
 
-    def breaches(self) -> Iterator[tuple[int, int, bool]]:
+    def cases(self) -> Iterator[tuple[int, int, bool]]:
         """Yield for each breach its first and last step, and whether it still counts."""
         for stretch in self.stretches:
             yield stretch.first, stretch.last, self.count - stretch.end < self.window
@@ -144,7 +144,7 @@ class NotFinite(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _BrokenPoints] = {}
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Find metrics that broke."""
@@ -159,7 +159,7 @@ class NotFinite(Diagnosis):
             for key, points in left_out.items()
             if (one := self._read(context, key, points)) is not None
         ]
-        self.spans = _spans(seen, self.rule.window)
+        self.breaches = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
             return NotJudged(
                 self.rule.id, "no metric ever had a value" if keys else "the log has no numbers yet"
@@ -186,8 +186,8 @@ class NotFinite(Diagnosis):
         return [key for key in odd if _PART.fullmatch(key) is None]
 
     def _read(
-        self, context: RuleContext, key: str, series: Series | _Points | None
-    ) -> _Seen | None:
+        self, context: RuleContext, key: str, series: Series | _GappedSeries | None
+    ) -> _BrokenPoints | None:
         if series is None:
             return None
         length = (
@@ -195,13 +195,13 @@ class NotFinite(Diagnosis):
         )
         seen = self._seen.get(key)
         if seen is None or seen.revision != series.revision or seen.count > length:
-            seen = self._seen[key] = _Seen(
+            seen = self._seen[key] = _BrokenPoints(
                 key, self.rule.window, series.revision, key in _needed(context.run)
             )
         seen.read(series, length)
         return seen
 
-    def _finding(self, broken: list[_Seen]) -> Finding:
+    def _finding(self, broken: list[_BrokenPoints]) -> Finding:
         rule, worst = self.rule, broken[0]
         others = (
             f"; {len(broken) - 1} further metric{'s' * (len(broken) > 2)} too"
@@ -234,7 +234,7 @@ class NotFinite(Diagnosis):
         )
 
 
-def _left_out(context: RuleContext) -> Mapping[str, _Points]:
+def _left_out(context: RuleContext) -> Mapping[str, _GappedSeries]:
     """Return the metrics of Hugging Face's TensorBoard files that were left out at some steps, with
     nan there.
     """
@@ -249,7 +249,7 @@ def _left_out(context: RuleContext) -> Mapping[str, _Points]:
     return {key: points for key, points in found if points is not None}
 
 
-def _gaps(series: Series, pace: Series) -> _Points | None:
+def _gaps(series: Series, pace: Series) -> _GappedSeries | None:
     """Return a metric with nan where only the other came, None where it lacks nothing or comes at a
     pace of its own.
     """
@@ -266,7 +266,7 @@ def _gaps(series: Series, pace: Series) -> _Points | None:
         return None
     if (newest := pace.steps[-1]) in known:
         steps.append(newest)
-    return _Points(
+    return _GappedSeries(
         (series.revision, pace.revision), steps, [known.get(step, math.nan) for step in steps]
     )
 
@@ -275,25 +275,25 @@ def _needed(run: Run) -> set[str]:
     return {key for name in _NEEDED if (key := run.indicators.get(name)) is not None}
 
 
-def _count(one: _Seen) -> str:
+def _count(one: _BrokenPoints) -> str:
     broken, looked = one.recent(), min(one.window, one.count + 1)
     steps = ", ".join(map(str, broken[:_MOST_STEPS])) + (", …" if len(broken) > _MOST_STEPS else "")
     return f"at {len(broken)} of the last {looked} points (step{'s' * (len(broken) > 1)} {steps})"
 
 
-def _spans(seen: Sequence[_Seen], window: int) -> Spans:
+def _spans(seen: Sequence[_BrokenPoints], window: int) -> Breaches:
     """Return when anything was broken: breaches of several metrics that overlap are one."""
-    breaches = sorted(
-        (first, last, lasts, one.key) for one in seen for first, last, lasts in one.breaches()
+    cases = sorted(
+        (first, last, lasts, one.key) for one in seen for first, last, lasts in one.cases()
     )
-    spans = Spans(cooldown=0)
+    breaches = Breaches(cooldown=0)
     until = 0
-    for at, (first, last, _, key) in enumerate(breaches):
-        if spans.open is not None and first > until + window:
-            spans.end(until, 2 * at)
-        if spans.open is None:
-            spans.begin(first, first, f"were not finite: {key}", 2 * at + 1)
+    for at, (first, last, _, key) in enumerate(cases):
+        if breaches.open is not None and first > until + window:
+            breaches.end(until, 2 * at)
+        if breaches.open is None:
+            breaches.begin(first, first, f"were not finite: {key}", 2 * at + 1)
         until = max(until, last)
-    if breaches and not any(lasts for _, _, lasts, _ in breaches):
-        spans.end(until, 2 * len(breaches))
-    return spans
+    if cases and not any(lasts for _, _, lasts, _ in cases):
+        breaches.end(until, 2 * len(cases))
+    return breaches

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.health.rounded import RATES
@@ -72,7 +78,7 @@ _FIRST, _HUMP = 2, 4.0
 of many is sought."""
 
 
-class _Line(NamedTuple):
+class _LearningTrends(NamedTuple):
     """The reward's course over all blocks."""
 
     mean: float
@@ -117,7 +123,7 @@ class NothingLearns(BlockDiagnosis):
     begins elsewhere.
     """
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward and its ends, KL, the learning rate, and at all that may gain
         instead.
         """
@@ -134,7 +140,7 @@ class NothingLearns(BlockDiagnosis):
         ][:_MOST]
         figures = (context.indicators.get("reference_kl"), *ends, rate)
         stated = kl_coefficient(context.run)
-        return Inputs(
+        return BlockInputs(
             (reward, *figures, *others), _Coefficient(*stated) if stated is not None else None
         )
 
@@ -152,19 +158,19 @@ class NothingLearns(BlockDiagnosis):
             )
         return found
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Bound what the reward can have gained since the beginning."""
         if self._learnt or max(map(abs, self.reach(0))) > _HUGE:
             return None
         if len(blocks) % (len(blocks) // _OFTEN + 1):
-            return self._told
+            return self._newest
         line = _line(blocks)
         if not _begins(blocks[0]) or _gained(blocks, line):
             self._learnt = True
             return None
         if any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys))):
             return None
-        if self._told is not None:
+        if self._newest is not None:
             return self._tell(blocks, line, inputs)
         if not _warm(blocks) or not _level(blocks, line):
             return None
@@ -182,7 +188,11 @@ class NothingLearns(BlockDiagnosis):
         self._learnt = False
 
     def _bound(
-        self, blocks: Sequence[Block], line: _Line, ends: tuple[float, float], inputs: Inputs
+        self,
+        blocks: Sequence[Block],
+        line: _LearningTrends,
+        ends: tuple[float, float],
+        inputs: BlockInputs,
     ) -> float:
         """Return how large a gain must be ruled out."""
         left, above = ends[1] - line.mean, line.mean - ends[0]
@@ -191,25 +201,27 @@ class NothingLearns(BlockDiagnosis):
         share = _HELD if _held_back(blocks, inputs) else _BOUND if _moved(blocks) else _STRICT
         return share * min(spread, left)
 
-    def _tell(self, blocks: Sequence[Block], line: _Line, inputs: Inputs) -> Told:
+    def _tell(
+        self, blocks: Sequence[Block], line: _LearningTrends, inputs: BlockInputs
+    ) -> BlockFinding:
         first, last = blocks[0].first, blocks[-1].last
         points = len(blocks) * self.size
-        span = f"{number(line.low)} to {line.high:+.2g}"
-        return Told(
+        interval = f"{number(line.low)} to {line.high:+.2g}"
+        return BlockFinding(
             first,
-            f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {span})",
+            f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {interval})",
             f"nothing learns, by statistics: in {last - first + 1:,} steps the reward has gained nothing, its mean is "
             f"{number(line.mean)}; a gain of more than {number(max(line.high, 0.0))} is ruled out"
             + _reason(blocks, inputs),
             (
                 f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points since step {first}, with 95 % "
-                f"certainty {span}",
+                f"certainty {interval}",
             ),
             inputs.keys[0],
         )
 
 
-def _line(blocks: Sequence[Block]) -> _Line:
+def _line(blocks: Sequence[Block]) -> _LearningTrends:
     """Fit a line through the reward's levels."""
     levels = column(blocks, 0)
     count, mean = len(levels), fmean(levels)
@@ -224,7 +236,7 @@ def _line(blocks: Sequence[Block]) -> _Line:
     shared = math.fsum(a * b for a, b in pairwise(rest)) / squares if squares else 0.0
     shared = min(0.9, max(0.0, shared))
     alone = noise * (count - 1) / math.sqrt(spread)
-    return _Line(
+    return _LearningTrends(
         mean, slope * (count - 1), alone * math.sqrt((1 + shared) / (1 - shared)), alone, noise, own
     )
 
@@ -244,7 +256,7 @@ def _warm(blocks: Sequence[Block]) -> bool:
     return not rates or fmean(rates[: len(rates) // 2 + 1]) >= _WARM * max(rates) > 0
 
 
-def _level(blocks: Sequence[Block], line: _Line) -> bool:
+def _level(blocks: Sequence[Block], line: _LearningTrends) -> bool:
     """Return whether nothing speaks for a gain, neither the line nor the newest points, nor for a
     fall.
     """
@@ -257,7 +269,7 @@ def _level(blocks: Sequence[Block], line: _Line) -> bool:
     )
 
 
-def _gained(blocks: Sequence[Block], line: _Line) -> bool:
+def _gained(blocks: Sequence[Block], line: _LearningTrends) -> bool:
     """Return whether a reward has gained: over all, for a time, lately, or at once with its first
     points.
     """
@@ -304,7 +316,7 @@ def _moved(blocks: Sequence[Block]) -> bool:
     return _distance(blocks) >= _MOVED
 
 
-def _held_back(blocks: Sequence[Block], inputs: Inputs) -> bool:
+def _held_back(blocks: Sequence[Block], inputs: BlockInputs) -> bool:
     """Return whether the KL term is stronger than the guide's, and costs what counts beside
     advantages.
     """
@@ -314,7 +326,7 @@ def _held_back(blocks: Sequence[Block], inputs: Inputs) -> bool:
     return stated.value * _distance(blocks) >= _COST
 
 
-def _reason(blocks: Sequence[Block], inputs: Inputs) -> str:
+def _reason(blocks: Sequence[Block], inputs: BlockInputs) -> str:
     far, stated = _distance(blocks), inputs.depends_on
     if _held_back(blocks, inputs):
         assert isinstance(stated, _Coefficient)

@@ -6,7 +6,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.indicators import validation_keys
 
@@ -35,12 +41,12 @@ class Plateau(BlockDiagnosis):
         super().__init__(rule)
         self.needs = max(4, rule.window // self.size)  # type: ignore[misc]
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward and at all validation scores."""
         reward = context.indicators.get("reward")
         if reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        return Inputs((reward, *validation_keys(context.run.keys)[:_MOST_VALIDATIONS]))
+        return BlockInputs((reward, *validation_keys(context.run.keys)[:_MOST_VALIDATIONS]))
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Judge only where there are validations enough to know their trend."""
@@ -56,7 +62,7 @@ class Plateau(BlockDiagnosis):
                 )
         return found
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Tell when nothing moves over the window."""
         window = blocks[-self.needs :]
         lines = [course(window, i) for i in range(len(inputs.keys))]
@@ -69,7 +75,7 @@ class Plateau(BlockDiagnosis):
             "validation shows none either" if len(lines) > 1 else "the log has no validation"
         )
         steps = window[-1].last - window[0].first + 1
-        return Told(
+        return BlockFinding(
             window[0].first,
             "showed no trend",
             f"reward shows no trend over {steps:,} steps: mean {number(fmean(levels))}, change {lines[0].change:+.2g}; "

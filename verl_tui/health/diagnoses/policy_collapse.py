@@ -10,17 +10,17 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.causes import drift_causes
+from verl_tui.health.condition_feed import ConditionFeed
 from verl_tui.health.conditions.cliff import Cliff
-from verl_tui.health.conditions.condition import Spans, number
+from verl_tui.health.conditions.condition import Breaches, number
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.health.limits import kl_band, target_kl
-from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Span
+    from verl_tui.health.conditions.condition import Breach
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -81,7 +81,7 @@ class _Departure(NamedTuple):
     title: str
     usual: float
     """Median of the values before."""
-    told: int
+    raised: int
     """Step from which on it could be told."""
 
     @property
@@ -115,8 +115,10 @@ class PolicyCollapse(Diagnosis):
 
     def _start_over(self) -> None:
         share = self.rule.threshold
-        self._watch = Watch(lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share))
-        self._few = Watch(lambda: self._of_few(share))
+        self._watch = ConditionFeed(
+            lambda: Cliff(window=_LEVEL, recent=_RECENT, gap=_GAP, share=share)
+        )
+        self._few = ConditionFeed(lambda: self._of_few(share))
 
     @staticmethod
     def _of_few(share: float) -> Cliff:
@@ -137,15 +139,18 @@ class PolicyCollapse(Diagnosis):
             self._key = key
             self._start_over()
         (cliff, step), (few, _) = (
-            watch.look([reward], context.end) for watch in (self._watch, self._few)
+            watch.update([reward], context.end) for watch in (self._watch, self._few)
         )
         assert isinstance(cliff, Cliff)
         assert isinstance(few, Cliff)
         if few.seen < few.needs:
             return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
-        shown = {span.since: _shown(context, reward, span.since) for span in cliff.spans.all}
+        shown = {
+            breach.since: _shown(context, reward, breach.since) for breach in cliff.breaches.all
+        }
         strong = {
-            span.since: _shown(context, reward, span.since, few=True) for span in few.spans.all
+            breach.since: _shown(context, reward, breach.since, few=True)
+            for breach in few.breaches.all
         }
         self._note([*_seen(cliff, shown), *_seen(few, strong)])
         for one, signs in ((cliff, shown), (few, strong)):
@@ -153,26 +158,33 @@ class PolicyCollapse(Diagnosis):
                 return self._finding(context, reward, fall, step)
         return None
 
-    def _note(self, seen: Sequence[tuple[Span, int]]) -> None:
-        self.spans = Spans(cooldown=0)
+    def _note(self, seen: Sequence[tuple[Breach, int]]) -> None:
+        self.breaches = Breaches(cooldown=0)
         at = 0
-        for span, sign in sorted(seen, key=lambda one: (max(one[0].raised, one[1]), one[0].since)):
-            raised = max(span.raised, sign)
-            if self.spans.all and span.since <= (self.spans.all[-1].cleared or span.since):
+        for breach, sign in sorted(
+            seen, key=lambda one: (max(one[0].raised, one[1]), one[0].since)
+        ):
+            raised = max(breach.raised, sign)
+            if self.breaches.all and breach.since <= (
+                self.breaches.all[-1].cleared or breach.since
+            ):
                 continue  # both windows tell of one fall
             at += 2
-            self.spans.begin(span.since, raised, f"collapsed: reward {span.what}", at)
-            if span.cleared is not None:
-                self.spans.end(span.cleared, at + 1)
+            self.breaches.begin(breach.since, raised, f"collapsed: reward {breach.what}", at)
+            if breach.cleared is not None:
+                self.breaches.end(breach.cleared, at + 1)
 
     def _finding(
         self, context: RuleContext, reward: Series, fall: tuple[int, float, float], step: int | None
     ) -> Finding:
         edge, level, foot = fall
         at = bisect_left(reward.steps, edge)
-        span = (reward.steps[max(0, at - _BEFORE)], reward.steps[min(at + _WRECK, len(reward) - 1)])
-        out = _departures(context, span)
-        loops = _loops(context, span)
+        stretch = (
+            reward.steps[max(0, at - _BEFORE)],
+            reward.steps[min(at + _WRECK, len(reward) - 1)],
+        )
+        out = _departures(context, stretch)
+        loops = _loops(context, stretch)
         causes = drift_causes(context.run)
         evidence = [
             f"reward cliff at step {edge}: from {number(level)} to {number(foot)} ({reward.key})"
@@ -204,11 +216,11 @@ class PolicyCollapse(Diagnosis):
         )
 
 
-def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Span, int]]:
+def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Breach, int]]:
     """Yield the falls that are the policy's, each with the step of the first sign of that."""
-    for span in cliff.spans.all:
-        if (sign := signs[span.since]) is not None:
-            yield span, sign
+    for breach in cliff.breaches.all:
+        if (sign := signs[breach.since]) is not None:
+            yield breach, sign
 
 
 def _shown(context: RuleContext, reward: Series, edge: int, *, few: bool = False) -> int | None:
@@ -223,15 +235,15 @@ def _shown(context: RuleContext, reward: Series, edge: int, *, few: bool = False
     """
     at = bisect_left(reward.steps, edge)
     before, after = (4 * _FEW_BEFORE, 2 * _FEW_BEFORE) if few else (_BEFORE, _AFTER)
-    span = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
-    loops = _loops(context, span)
+    stretch = (reward.steps[max(0, at - before)], reward.steps[min(at + after, len(reward) - 1)])
+    loops = _loops(context, stretch)
     # In few points a fall is less sure: what was out before them has nothing to do with it.
     out = [
         one
-        for one in _departures(context, span)
-        if not few or (_is_far(one) and one.step >= span[0])
+        for one in _departures(context, stretch)
+        if not few or (_is_far(one) and one.step >= stretch[0])
     ]
-    signs = [one.told for one in out]
+    signs = [one.raised for one in out]
     if loops is not None and (loops.lasts or not few):
         signs.append(loops.step)
     return min(signs, default=None)
@@ -241,28 +253,28 @@ def _is_far(one: _Departure) -> bool:
     return one.top >= _STRONG * min(one.threshold, _FAR_FROM) and one.top >= _OWN_PAST * one.usual
 
 
-def _departures(context: RuleContext, span: tuple[int, int]) -> Sequence[_Departure]:
+def _departures(context: RuleContext, stretch: tuple[int, int]) -> Sequence[_Departure]:
     found = (
-        _departure(context, "policy_kl", "policy KL", span),
-        _departure(context, "reference_kl", "reference KL", span),
+        _departure(context, "policy_kl", "policy KL", stretch),
+        _departure(context, "reference_kl", "reference KL", stretch),
     )
     return [one for one in found if one is not None]
 
 
 def _departure(
-    context: RuleContext, indicator: str, title: str, span: tuple[int, int]
+    context: RuleContext, indicator: str, title: str, stretch: tuple[int, int]
 ) -> _Departure | None:
     """Return where a KL left its band between two steps, None where it did not."""
     series = context.run.indicator(indicator)
     if series is None:
         return None
-    start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
+    start, stop = bisect_left(series.steps, stretch[0]), bisect_right(series.steps, stretch[1])
     limit, threshold = _limits(context, indicator, series, start)
     first = _stretch(series.values[start:stop], limit)
     if first is None:
         return None
     first += start
-    told = series.steps[first + _OUT - 1]
+    raised = series.steps[first + _OUT - 1]
     # It may have left earlier; but what was out long before has nothing to do with the cliff.
     earliest = max(0, first - _LONG_OUT)
     while first > earliest and series.values[first - 1] > limit:
@@ -274,7 +286,13 @@ def _departure(
         value for value in series.values[max(0, first - _BEFORE) : first] if math.isfinite(value)
     ]
     return _Departure(
-        series.key, series.steps[first], threshold, top, title, median(past) if past else 0.0, told
+        series.key,
+        series.steps[first],
+        threshold,
+        top,
+        title,
+        median(past) if past else 0.0,
+        raised,
     )
 
 
@@ -314,7 +332,7 @@ def _loops_key(context: RuleContext) -> str | None:
     )
 
 
-def _loops(context: RuleContext, span: tuple[int, int]) -> _Loops | None:
+def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
     """Return where samples began to repeat themselves between two steps, None where they did
     not.
     """
@@ -322,7 +340,7 @@ def _loops(context: RuleContext, span: tuple[int, int]) -> _Loops | None:
     series = context.series(key) if key else None
     if key is None or series is None:
         return None
-    start, stop = bisect_left(series.steps, span[0]), bisect_right(series.steps, span[1])
+    start, stop = bisect_left(series.steps, stretch[0]), bisect_right(series.steps, stretch[1])
     earlier = series.values[max(0, start - _BEFORE) : start]
     if earlier and median(earlier) > _REPETITION:
         return None  # they did so long before

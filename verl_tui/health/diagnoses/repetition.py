@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.conditions.condition import Condition, Spans, Words
+from verl_tui.health.condition_feed import ConditionFeed
+from verl_tui.health.conditions.condition import Breaches, Condition, Wording
 from verl_tui.health.conditions.shift import Shift
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.learnt import has_learnt, right_or_wrong
-from verl_tui.health.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -25,7 +25,7 @@ left it.
 """
 
 
-class _Figure(NamedTuple):
+class _SampleFigure(NamedTuple):
     name: str
     title: str
     way: float
@@ -33,7 +33,7 @@ class _Figure(NamedTuple):
 
 
 _FIGURES = tuple(
-    _Figure(prefix + name, f"{title}{where}", way)
+    _SampleFigure(prefix + name, f"{title}{where}", way)
     for prefix, where in (("samples/", ""), ("val_samples/", " in validation"))
     for name, title, way in (
         ("repetition", "repetition of samples", 0.2),
@@ -53,7 +53,7 @@ class Repetition(Diagnosis):
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule)
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, ConditionFeed] = {}
         self._calm: dict[int, bool] = {}
         """Whether answers had become better, by the step at which it was raised: later ones change
         no history.
@@ -80,8 +80,8 @@ class Repetition(Diagnosis):
             series = context.series(key) if key else None
             if key is None or series is None:
                 continue
-            watch = self._watches.setdefault(key, Watch(_make(figure.way)))
-            looked.append((key, figure.title, *watch.look([series], context.end)))
+            watch = self._watches.setdefault(key, ConditionFeed(_make(figure.way)))
+            looked.append((key, figure.title, *watch.update([series], context.end)))
         if not looked:
             return NotJudged(self.rule.id, "the log has no samples")
         known = [one for one in looked if one[2].seen >= one[2].needs]
@@ -91,21 +91,23 @@ class Repetition(Diagnosis):
                 self.rule.id, f"needs {_LEAST + _RECENT} steps with samples, has {most}"
             )
         # The figures of one kind tell the same story: the first that left its past tells it.
-        told = [one for one in known if one[2].spans.open is not None]
-        self.spans = next((one[2].spans for one in (*told, *known) if one[2].spans.all), Spans(0))
+        breached = [one for one in known if one[2].breaches.open is not None]
+        self.breaches = next(
+            (one[2].breaches for one in (*breached, *known) if one[2].breaches.all), Breaches(0)
+        )
         if (seen := _seen_by(context)) != self._seen:
             self._seen, self._calm = seen, {}
-        for span in self.spans.all:
-            if span.raised not in self._calm:
-                self._calm[span.raised] = _better(context.at(span.raised))
-        return self._finding(context, told) if told else None
+        for breach in self.breaches.all:
+            if breach.raised not in self._calm:
+                self._calm[breach.raised] = _better(context.at(breach.raised))
+        return self._finding(context, breached) if breached else None
 
     def _finding(
-        self, context: RuleContext, told: list[tuple[str, str, Condition, int | None]]
+        self, context: RuleContext, breached: list[tuple[str, str, Condition, int | None]]
     ) -> Finding | None:
         reports = [
-            (key, step, condition.report(Words(title, context.span)))
-            for key, title, condition, step in told
+            (key, step, condition.report(Wording(title, context.duration)))
+            for key, title, condition, step in breached
         ]
         key, step, first = reports[0]
         if first is None:

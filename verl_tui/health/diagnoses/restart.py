@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
 
-class Restart(Diagnosis):
+class RestartNotice(Diagnosis):
     """Steps went back, or the file was written anew."""
 
     def judge(self, context: RuleContext) -> Finding | None:
         """Tell where the run's sources started anew."""
         marks = context.run.restarts
-        self.spans = Spans(cooldown=0)
+        self.breaches = Breaches(cooldown=0)
         for at, mark in enumerate(marks, 1):
-            self.spans.end(mark.step, at)
-            self.spans.begin(mark.step, mark.step, f"started anew: {mark.reason}", at + 1)
+            self.breaches.end(mark.step, at)
+            self.breaches.begin(mark.step, mark.step, f"started anew: {mark.reason}", at + 1)
         if not marks:
             return None
         # They go by step: those beyond the step that the run has reached anew are of segments

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told, column, course
+from verl_tui.health.diagnoses.diagnosis import (
+    BlockDiagnosis,
+    BlockFinding,
+    BlockInputs,
+    column,
+    course,
+)
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.learnt import has_learnt, right_or_wrong
 from verl_tui.health.trade_off import TradeOff, trade_off
@@ -75,7 +81,7 @@ class RewardHacking(BlockDiagnosis):
     _cost: TradeOff | None = None
     """What the reward rises at the cost of, while that lasts."""
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at the reward, what samples tell, the validation scores and the reward's parts."""
         reward = context.indicators.get("reward")
         if reward is None:
@@ -93,23 +99,23 @@ class RewardHacking(BlockDiagnosis):
                 self.rule.id, "the log has neither validation nor samples nor parts of the reward"
             )
         columns = _Columns(len(validations), tuple(known.get(key) for key in parts))
-        return Inputs(
+        return BlockInputs(
             (reward, *samples, *validations, *parts, *map(context.names.get, _SCORED)), columns
         )
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Look for what the reward costs, then over several stretches; two blocks in a row must
         show it.
         """
-        told = self._costs(blocks, inputs) or self._compare(blocks, inputs)
-        before, self._before = self._before, told is not None
-        return told if before or self.spans.open is not None else None
+        finding = self._costs(blocks, inputs) or self._compare(blocks, inputs)
+        before, self._before = self._before, finding is not None
+        return finding if before or self.breaches.open is not None else None
 
     def _forget(self) -> None:
         super()._forget()
         self._before, self._cost = False, None
 
-    def _costs(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def _costs(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Return what the reward rises at the cost of."""
         assert isinstance(inputs.depends_on, _Columns)
         if self._cost is not None and not self._cost.lasts(blocks, self.reach(self._cost.column)):
@@ -120,7 +126,7 @@ class RewardHacking(BlockDiagnosis):
             self._cost = next((one for one in found if one is not None), None)
         return _told_cost(blocks, self._cost, inputs) if self._cost is not None else None
 
-    def _compare(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def _compare(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         low, high = self.reach(0)
         shared = low >= 0.0 and high <= 1.0
         assert isinstance(inputs.depends_on, _Columns)
@@ -143,23 +149,23 @@ class RewardHacking(BlockDiagnosis):
                 return self._tell(stretch, sign, inputs)
         return None
 
-    def _tell(self, stretch: Sequence[Block], sign: _Sign, inputs: Inputs) -> Told:
+    def _tell(self, stretch: Sequence[Block], sign: _Sign, inputs: BlockInputs) -> BlockFinding:
         first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
-        told = [
+        evidence = [
             f"{inputs.keys[0]}: {number(first)} at step {stretch[0].last}, {number(last)} at {stretch[-1].last}"
         ]
-        told.append(f"{sign.key}: {sign.words}")
-        return Told(
+        evidence.append(f"{sign.key}: {sign.words}")
+        return BlockFinding(
             sign.since,
             f"rose to {number(last)} while {sign.words}",
             f"the reward rose from {number(first)} to {number(last)} over steps {stretch[0].last}–{stretch[-1].last}, "
             f"but {sign.words}",
-            (*told, "an audit after the fact: read samples with high scores"),
+            (*evidence, "an audit after the fact: read samples with high scores"),
             sign.key,
         )
 
 
-def _told_cost(blocks: Sequence[Block], cost: TradeOff, inputs: Inputs) -> Told:
+def _told_cost(blocks: Sequence[Block], cost: TradeOff, inputs: BlockInputs) -> BlockFinding:
     assert isinstance(inputs.depends_on, _Columns)
     key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
@@ -167,7 +173,7 @@ def _told_cost(blocks: Sequence[Block], cost: TradeOff, inputs: Inputs) -> Told:
     now, last = blocks[-1].levels[cost.column], blocks[-1].last
     fell = f"from {number(cost.best)} at step {cost.best_step} to {number(now if math.isfinite(now) else cost.now)}"
     rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"
-    return Told(
+    return BlockFinding(
         cost.since,
         f"rose at the cost of {key}, which fell from {number(cost.best)} to {number(cost.now)}",
         f"the reward rises at the cost of {key}{' (weight 0)' if held_out else ''}: that fell {fell}, while the reward "

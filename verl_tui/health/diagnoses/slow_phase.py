@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from verl_tui.health.conditions.condition import number
-from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, Inputs, Told
+from verl_tui.health.diagnoses.diagnosis import BlockDiagnosis, BlockFinding, BlockInputs
 from verl_tui.health.finding import NotJudged
 from verl_tui.metrics import describe
 
@@ -77,7 +77,7 @@ class SlowPhase(BlockDiagnosis):
     _slow: _Slow | None = None
     """The phase that was told."""
 
-    def inputs(self, context: RuleContext) -> Inputs | NotJudged:
+    def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at all phases, beside the whole step and the tokens worked on."""
         step = context.indicators.get("step_time")
         phases = _phases(context.run.keys)
@@ -86,12 +86,12 @@ class SlowPhase(BlockDiagnosis):
         tokens = context.names.get("perf/total_num_tokens") or context.indicators.get(
             "response_length"
         )
-        return Inputs((step, tokens, *(phases or [step])))
+        return BlockInputs((step, tokens, *(phases or [step])))
 
-    def look(self, blocks: Sequence[Block], inputs: Inputs) -> Told | None:
+    def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare each phase with its past; the one that costs most is told."""
-        if self.spans.open is not None and self._told is not None and self._slow is not None:
-            since = self._told.since
+        if self.breaches.open is not None and self._newest is not None and self._slow is not None:
+            since = self._newest.since
         else:
             self._slow = max(
                 (one for i in range(2, len(inputs.keys)) if (one := _find(blocks, i))), default=None
@@ -101,7 +101,9 @@ class SlowPhase(BlockDiagnosis):
             return None
         return self._tell(blocks, self._slow, since, inputs)
 
-    def _tell(self, blocks: Sequence[Block], slow: _Slow, since: int, inputs: Inputs) -> Told:
+    def _tell(
+        self, blocks: Sequence[Block], slow: _Slow, since: int, inputs: BlockInputs
+    ) -> BlockFinding:
         i, usual = slow.column, slow.usual
         key, now, step, last = (
             inputs.keys[i],
@@ -110,7 +112,7 @@ class SlowPhase(BlockDiagnosis):
             blocks[-1].last,
         )
         share = "" if key == inputs.keys[0] else f", {now / step:.0%} of the step"
-        return Told(
+        return BlockFinding(
             since,
             f"slowed: {key} from {number(usual)} s to {number(now)} s",
             f"{key} takes {number(now)} s{share}, {number(now / usual)} times what it took before step {since} "

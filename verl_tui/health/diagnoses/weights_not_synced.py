@@ -9,7 +9,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from verl_tui.health.conditions.condition import Spans
+from verl_tui.health.conditions.condition import Breaches
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
 from verl_tui.indicators import validation_keys
@@ -60,7 +60,7 @@ class WeightsNotSynced(Diagnosis):
         """What the validations were when they were looked at last."""
         self._found: Finding | None = None
         self._known: dict[str, _Same] = {}
-        self._kept = Spans(cooldown=0)
+        self._kept = Breaches(cooldown=0)
         self._until = -1
         """Validations up to this step are settled: what they came to is in the two before."""
         self._settled: tuple[object, ...] = ()
@@ -94,17 +94,17 @@ class WeightsNotSynced(Diagnosis):
         after.
         """
         if self._basis(scores, learning) != self._settled:
-            self._known, self._kept, self._until = {}, Spans(cooldown=0), -1
+            self._known, self._kept, self._until = {}, Breaches(cooldown=0), -1
         fresh = sorted(
             {step for one in scores for step in one.steps[bisect_right(one.steps, self._until) :]}
         )
-        self.spans = self._kept
+        self.breaches = self._kept
         for step in fresh[:-1]:
             self._pass(self._known, scores, step, learning)
             self._until = step
         self._settled = self._basis(scores, learning)
         # The newest validation may still change.
-        self.spans = self._kept.copy()
+        self.breaches = self._kept.copy()
         self._pass({**self._known}, scores, fresh[-1], learning)
 
     def _basis(self, scores: Sequence[Series], learning: Series) -> tuple[object, ...]:

@@ -156,7 +156,7 @@ def _standing(view: View, run: Run) -> Standing:
         return Standing(
             "critical" if worst is Severity.CRITICAL else "warning", str(min(len(bad), _MOST))
         )
-    if view.attention.open(run.name, verdict.told):
+    if view.attention.open(run.name, verdict.primary):
         return Standing("ok")
     guide = getattr(view.monitor, "guide", None)
     skipped = {rule.id for rule in verdict.not_judged}
@@ -168,5 +168,5 @@ def _standing(view: View, run: Run) -> Standing:
 def _trouble(view: View, run: Run) -> Sequence[Finding]:
     """Return what is wrong with a run and not acknowledged."""
     verdict = view.monitor.verdicts.get(run.name)
-    open_ = view.attention.open(run.name, verdict.told) if verdict is not None else ()
+    open_ = view.attention.open(run.name, verdict.primary) if verdict is not None else ()
     return [finding for finding in open_ if finding.severity > Severity.INFO]

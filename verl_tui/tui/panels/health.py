@@ -94,7 +94,7 @@ class HealthPanel(TextPanel):
         if view is None:
             return ()
         shown: list[Finding] = []
-        for finding in sorted(view.verdict.told, key=self._acknowledged):
+        for finding in sorted(view.verdict.primary, key=self._acknowledged):
             shown.append(finding)
             if name_of(finding) in self._unfolded:
                 shown += view.verdict.consequences(finding)
@@ -254,7 +254,7 @@ class HealthPanel(TextPanel):
         rows.set_entries(self.strips(lines), heads, self._foot or len(lines))
         names = [name_of(finding) for finding in findings] if heads else []
         rows.choose(names.index(self._chosen) if self._chosen in names else None)
-        open_ = [finding for finding in view.verdict.told if not self._acknowledged(finding)]
+        open_ = [finding for finding in view.verdict.primary if not self._acknowledged(finding)]
         told = counts(view.verdict, open_, drawing.symbols)
         told = told if view.run and not view.loading else [""]
         self.subtitle(next((text for text in told if cell_len(text) <= self.size.width - 4), ""))

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.health.conditions.condition import Span
+    from verl_tui.health.conditions.condition import Breach
 
 _OFTEN = 100
 """So many points of a breach are looked at one by one, so many more in every second, and so on."""
 
 
 @dataclass(slots=True)
-class _Heard:
+class _ExemptionLog:
     """What a silence said in the course of one breach."""
 
     at: int
@@ -31,52 +31,56 @@ class _Heard:
             self.changes.append((place, step, excused))
 
 
-class Gate:
+class BreachFilter:
     """Cuts breaches where a silence excused them, so that what was said at a step depends on
     nothing after it.
     """
 
     def __init__(self) -> None:
-        self._heard: dict[int, _Heard] = {}
+        self._heard: dict[int, _ExemptionLog] = {}
         """By the step at which the breach could be told."""
 
     def cut(
         self,
-        spans: Iterable[Span],
+        breaches: Iterable[Breach],
         steps: Sequence[int],
         excused: Callable[[int], bool],
         cooldown: int,
-    ) -> list[Span]:
+    ) -> list[Breach]:
         """Return the parts of breaches that nothing excused at the time.
 
         Args:
-            spans: The breaches, oldest first.
+            breaches: The breaches, oldest first.
             steps: Steps of the metric's points; the last point may still change.
             excused: Returns whether a silence holds at a step, by what was known then.
             cooldown: Points within which a breach that is no longer excused is the same as before.
         """
-        return [part for span in spans for part in self._parts(span, steps, excused, cooldown)]
+        return [
+            part for breach in breaches for part in self._parts(breach, steps, excused, cooldown)
+        ]
 
     def _parts(
-        self, span: Span, steps: Sequence[int], excused: Callable[[int], bool], cooldown: int
-    ) -> Iterator[Span]:
-        first, newest = bisect_left(steps, span.raised), len(steps) - 1
-        stop = len(steps) if span.cleared is None else bisect_left(steps, span.cleared)
-        heard = self._heard.setdefault(span.raised, _Heard(first))
+        self, breach: Breach, steps: Sequence[int], excused: Callable[[int], bool], cooldown: int
+    ) -> Iterator[Breach]:
+        first, newest = bisect_left(steps, breach.raised), len(steps) - 1
+        stop = len(steps) if breach.cleared is None else bisect_left(steps, breach.cleared)
+        heard = self._heard.setdefault(breach.raised, _ExemptionLog(first))
         while heard.at < min(stop, newest):
             heard.note(heard.at, steps[heard.at], excused=excused(steps[heard.at]))
             heard.at += 1 + (heard.at - first) // _OFTEN
         if heard.at == newest < stop:
-            heard = _Heard(newest, [*heard.changes])
+            heard = _ExemptionLog(newest, [*heard.changes])
             heard.note(newest, steps[newest], excused=excused(steps[newest]))
-        return _opened(span, heard.changes, cooldown)
+        return _opened(breach, heard.changes, cooldown)
 
 
-def _opened(span: Span, changes: Sequence[tuple[int, int, bool]], cooldown: int) -> Iterator[Span]:
+def _opened(
+    breach: Breach, changes: Sequence[tuple[int, int, bool]], cooldown: int
+) -> Iterator[Breach]:
     """Yield the stretches of a breach in which it was not excused; a short pause makes no new
     one.
     """
-    part: Span | None = None
+    part: Breach | None = None
     closed = 0
     for place, step, excused in changes:
         if excused:
@@ -86,6 +90,6 @@ def _opened(span: Span, changes: Sequence[tuple[int, int, bool]], cooldown: int)
         else:
             if part is not None:
                 yield part
-            part = span._replace(raised=step, cleared=None)
+            part = breach._replace(raised=step, cleared=None)
     if part is not None:
-        yield part if part.cleared is not None else part._replace(cleared=span.cleared)
+        yield part if part.cleared is not None else part._replace(cleared=breach.cleared)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 
-class Watch:
+class ConditionFeed:
     """Feeds a condition with what is new, and starts it over where earlier points have changed."""
 
     def __init__(self, make: Callable[[], Condition], stream: Stream | None = None) -> None:
@@ -31,7 +31,7 @@ class Watch:
         self.turn = 0
         """Grows when it starts over."""
 
-    def look(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
+    def update(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
         """Feed what is new; return the condition as it stands at the newest point, and that point's
         step.
 
