@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from verl_tui.on_demand import sample_browser, worker
-from verl_tui.on_demand.sample_browser import Browser, Hits, Page
+from verl_tui.on_demand.sample_browser import Hits, Page, SampleBrowser
 from verl_tui.records import Dump, Sample
 from verl_tui.runs.samples import Place, Samples
 
@@ -29,7 +29,7 @@ class Screen:
         self.samples = Samples()
         self.news = threading.Event()
         self.told = 0
-        self.browser = Browser(self._notify)
+        self.browser = SampleBrowser(self._notify)
 
     def _notify(self) -> None:
         self.told += 1
@@ -336,7 +336,7 @@ def test_what_is_undertaken_is_done_though_its_page_is_forgotten(
         def waits(self) -> bool:
             return len(self.lines) < 8
 
-        def presses(self) -> bool:
+        def is_urgent(self) -> bool:
             return False
 
         def read_on(self) -> bool:
@@ -349,7 +349,7 @@ def test_what_is_undertaken_is_done_though_its_page_is_forgotten(
     for step in range(10, 16):
         screen.known(screen.dump(tmp_path / f"{step}.jsonl", row(1)))
     assert screen.page(place) is not copy.page, "it has been forgotten"
-    screen.browser.undertake(copy)
+    screen.browser.run_later(copy)
     screen.until(lambda page: not copy.waits())
     assert [json.loads(line) for line in copy.lines] == [row(i) for i in range(8)]
     assert copy.threads == {"samples"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.evaluation import Evaluation, ngram_entropy, repetition, tokens
-from verl_tui.records import Fact, Sample
+from verl_tui.records import Sample, SampleFacts
 
 ENGLISH = "First we add the two numbers, which gives twelve. Then we halve the sum and find that the answer is six. "
 CHINESE = "首先把两个数相加，得到十二，然后再除以二，所以最后的答案就是六，这与题目的条件完全一致。"
@@ -155,7 +155,7 @@ def part(sizes: list[int]) -> dict[str, float]:
     """
     evaluation = Evaluation()
     facts = [
-        Fact(0, 1.0, str(group), 3, {}, validation=False)
+        SampleFacts(0, 1.0, str(group), 3, {}, validation=False)
         for group, size in enumerate(sizes)
         for _ in range(size)
     ]
@@ -167,7 +167,7 @@ def part(sizes: list[int]) -> dict[str, float]:
 def test_of_a_part_only_whole_groups_count() -> None:
     evaluation = Evaluation()
     for group, score in [("a", 0.0), ("a", 1.0), ("a", 1.0), ("b", 1.0), ("b", 1.0)]:
-        evaluation.add_fact(Fact(0, score, group, 3, {}, validation=False), "yes")
+        evaluation.add_fact(SampleFacts(0, score, group, 3, {}, validation=False), "yes")
     assert evaluation.figures()["dead_groups"] == 0.5
     assert evaluation.figures(whole=False)["dead_groups"] == 0.0
     assert evaluation.figures(whole=False)["count"] == 5

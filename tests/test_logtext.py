@@ -177,12 +177,12 @@ def test_finds_the_next_line_either_way(
     (tmp_path / "train.log").write_text(text)
     log = opened(tmp_path / "train.log")
     origin = min(origin, len(text))
-    hunt = log.find(Word("ab"), origin, way)
+    search = log.find(Word("ab"), origin, way)
     read(log)
     starts = [start for start, _, line in expected(text.encode()) if b"ab" in line[:SHORT]]
     wanted = [start for start in starts[::way] if (start >= origin) == (way > 0)]
-    assert hunt.done
-    assert hunt.found == (wanted[0] if wanted else None)
+    assert search.done
+    assert search.found == (wanted[0] if wanted else None)
 
 
 def test_the_newest_lines_cost_a_few_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.distributions import Distribution
-    from verl_tui.records import Fact, Sample
+    from verl_tui.records import Sample, SampleFacts
 
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""
@@ -228,7 +228,7 @@ class Evaluation:
             sample.score, hash(sample.group or sample.prompt), len(sample.response), sample.extras
         )
 
-    def add_fact(self, fact: Fact, response: str | None) -> None:
+    def add_fact(self, fact: SampleFacts, response: str | None) -> None:
         """Take in what is known of a sample.
 
         Args:

@@ -25,7 +25,7 @@ loads.
 """
 
 
-class Supply(Protocol):
+class NewsSource(Protocol):
     """Where a front end has its news from."""
 
     def start(self) -> None:

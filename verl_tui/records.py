@@ -103,7 +103,7 @@ class Dump:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class SampleFacts:
     """What can be said of a sample without its text: enough to sort, group and count by."""
 
     index: int

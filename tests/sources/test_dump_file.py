@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from verl_tui.records import Fact, Sample, Unreadable
+from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.folders.dump_file import DumpFile
 from verl_tui.text import safe
 
@@ -157,7 +157,7 @@ def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     assert isinstance(last, Sample)
     assert (broken.line, nothing.line, nothing.reason) == (4, 5, "no prompt and response")
     assert broken.reason.startswith("not JSON")
-    assert file.facts(1, 2) == [Fact(1, None, None, 0, {}, validation=False)]
+    assert file.facts(1, 2) == [SampleFacts(1, None, None, 0, {}, validation=False)]
 
 
 def test_a_last_line_counts_when_it_is_whole(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.on_demand.worker import Worker
-from verl_tui.records import Fact, Sample, Unreadable
+from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.runs.samples import Place
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import group_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Dump
     from verl_tui.runs.samples import Samples
 
-__all__ = ["Browser", "Fact", "Hits", "Page", "Place", "PlainText", "Query"]
+__all__ = ["Hits", "Page", "Place", "PlainText", "SampleBrowser", "SampleFacts", "TextMatcher"]
 
 _PAGES = 4
 """Pages that are kept: the one that is seen, and those one has just come from."""
@@ -48,7 +48,7 @@ _RETRY = 2.0
 """Seconds after which a file that could not be read is tried again."""
 
 
-class Query(Protocol):
+class TextMatcher(Protocol):
     """What rows are searched for."""
 
     def found(self, texts: Iterable[str]) -> bool:
@@ -72,7 +72,7 @@ class PlainText:
 class Hits:
     """What a search has found so far."""
 
-    query: Query
+    query: TextMatcher
     rows: list[int] = field(default_factory=list)
     """Rows that have what is searched for, ascending."""
     searched: int = 0
@@ -99,7 +99,7 @@ class Page:
         """Rows known so far."""
         self.complete = False
         """Whether all rows are known."""
-        self.facts: Sequence[Fact] = ()
+        self.facts: Sequence[SampleFacts] = ()
         """What can be said of the first rows, as many as have been looked at, in order."""
         self.problem: str | None = None
         """Why nothing more can be read, None while it can."""
@@ -124,7 +124,7 @@ class Page:
         """
         return None
 
-    def hits(self, query: Query | str) -> Hits:
+    def hits(self, query: TextMatcher | str) -> Hits:
         """Return the rows found so far that have what is searched for in one of their texts.
 
         These are prompt, response, ground truth and all further fields. It goes on in the
@@ -152,7 +152,7 @@ class Page:
         """Tell whether there is something to read or to search."""
         return self._searching() is not None
 
-    def presses(self) -> bool:
+    def is_urgent(self) -> bool:
         """Tell whether a row that is to be seen can be read at once: a notice waits for it."""
         return False
 
@@ -163,14 +163,14 @@ class Page:
         raise NotImplementedError
 
 
-class _KeptPage(Page):
+class _MemoryPage(Page):
     """Samples that lie in memory."""
 
     def __init__(self, place: Place, wake: threading.Condition) -> None:
         super().__init__(place, wake)
         self.complete = True
         self._samples: Sequence[Sample] = ()
-        self._facts: list[Fact] = []
+        self._facts: list[SampleFacts] = []
 
     def show(self, samples: Sequence[Sample]) -> None:
         """Take what there is now: mostly what there was, and more."""
@@ -203,7 +203,7 @@ class _DumpPage(Page):
         super().__init__(Place(dump.step, dump.validation), wake)
         self._dump = dump
         self._file = DumpFile(dump.path, dump.step, validation=dump.validation)
-        self._facts: list[Fact] = []
+        self._facts: list[SampleFacts] = []
         self._texts = texts
         self._token = object()
         """Tells its rows from those of an earlier page of the same file, which may have been
@@ -245,7 +245,7 @@ class _DumpPage(Page):
             return False
         return self._grown or bool(self._wanted) or len(self._facts) < self.count or super().waits()
 
-    def presses(self) -> bool:
+    def is_urgent(self) -> bool:
         """Tell whether a row that is wanted can be read at once."""
         with self._wake:
             return self.problem is None and any(index < self.count for index in self._wanted)
@@ -349,13 +349,13 @@ class _Texts:
             self._size -= self._samples.popitem(last=False)[1][1]
 
 
-class Browser(Worker[Page]):
+class SampleBrowser(Worker[Page]):
     """The pages that a screen looks at, and the thread that reads them."""
 
     def __init__(self, notify: Callable[[], object]) -> None:
         super().__init__(notify, name="samples", kept=_PAGES)
         self._texts = _Texts()
-        self._undertaken: list[Job] = []
+        self._later_jobs: list[Job] = []
         """What is to be done besides, one after the other."""
 
     def page(self, samples: Samples, place: Place) -> Page:
@@ -368,26 +368,26 @@ class Browser(Worker[Page]):
                 if isinstance(page, _DumpPage):
                     page.show(dump)
             else:
-                page = self._recall((id(samples), place), lambda: _KeptPage(place, self._wake))
-                if isinstance(page, _KeptPage):
+                page = self._recall((id(samples), place), lambda: _MemoryPage(place, self._wake))
+                if isinstance(page, _MemoryPage):
                     page.show(samples.kept(place))
             self._start()
         return page
 
-    def undertake(self, job: Job) -> None:
+    def run_later(self, job: Job) -> None:
         """Have something done when nothing waits to be seen, however many pages are asked for
         meanwhile.
         """
         with self._wake:
-            self._undertaken = [*(other for other in self._undertaken if other.waits()), job]
+            self._later_jobs = [*(other for other in self._later_jobs if other.waits()), job]
             self._start()
 
     def _next(self) -> Job | None:
         """Return a page to read on, or what has been undertaken."""
-        return super()._next() or next((job for job in self._undertaken if job.waits()), None)
+        return super()._next() or next((job for job in self._later_jobs if job.waits()), None)
 
 
-def _fact(sample: Sample, index: int) -> Fact:
+def _fact(sample: Sample, index: int) -> SampleFacts:
     extras = sample.extras.items()
     numbers = {
         key: found
@@ -395,7 +395,7 @@ def _fact(sample: Sample, index: int) -> Fact:
         if value is not None and (found := number(value)) is not None
     }
     group = sample.group or group_of(sample.prompt)
-    return Fact(index, sample.score, group, len(sample.response), numbers, sample.validation)
+    return SampleFacts(index, sample.score, group, len(sample.response), numbers, sample.validation)
 
 
 def _all_text(sample: Sample) -> Iterator[str]:

@@ -26,7 +26,7 @@ class Job(Protocol):
         """Tell whether there is something to read."""
         ...
 
-    def presses(self) -> bool:
+    def is_urgent(self) -> bool:
         """Tell whether what is to be seen can be read at once: a notice waits for it."""
         ...
 
@@ -96,7 +96,7 @@ class Worker(Generic[JobT]):
             job = self._next()
             if job is not None:
                 news = job.read_on() or news
-            if news and time.monotonic() >= due and not (job is not None and job.presses()):
+            if news and time.monotonic() >= due and not (job is not None and job.is_urgent()):
                 due, news = time.monotonic() + _PAUSE, False
                 self._notify()
             with self._wake:

@@ -17,7 +17,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from verl_tui.monitor import Monitor
-from verl_tui.on_demand.sample_browser import Browser
+from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.reading import Reading
 from verl_tui.records import Batch, GpuReading
 from verl_tui.rendering.charts.plan import unknown
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from verl_tui.config import Config
-    from verl_tui.reading import Supply
+    from verl_tui.reading import NewsSource
     from verl_tui.rendering.session.preferences import StateFile
 
 _BUDGET = 0.005
@@ -159,7 +159,7 @@ class VerlApp(TerminalApp):
         self._clock = clock
         self._monitor = monitor if monitor is not None else Monitor(config)
         self._reading = None if monitor is not None else self._new_reading()
-        self.browser = Browser(lambda: self.post_message(self.Read()))
+        self.browser = SampleBrowser(lambda: self.post_message(self.Read()))
         self._dashboard = Dashboard()
         self._picked: str | None = None
         self._cursor: int | None = None
@@ -194,7 +194,7 @@ class VerlApp(TerminalApp):
         if self._reading is not None:
             self._reading.stop()
 
-    def _new_reading(self) -> Supply:
+    def _new_reading(self) -> NewsSource:
         return Reading(
             self._specs,
             gpu_interval=self.config.gpu_interval,

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
 
-    from verl_tui.on_demand.sample_browser import Browser
+    from verl_tui.on_demand.sample_browser import SampleBrowser
 
 _BRAILLE = re.compile("[\u2801-\u28ff]")
 _PATIENCE = 100
 _TEXT = re.compile(r'(<text [^>]*?textLength=")([\d.]+)("[^>]*>)([^<]*)(</text>)')
 
 
-async def settled(pilot: Pilot[Any], browser: Browser) -> None:
+async def settled(pilot: Pilot[Any], browser: SampleBrowser) -> None:
     """Wait until what is to be seen has been read and drawn, five seconds at most: a picture is
     taken only once.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.config import Config
-    from verl_tui.reading import Supply
+    from verl_tui.reading import NewsSource
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.replay import Player, Tape
 
@@ -106,7 +106,7 @@ class ReplayApp(VerlApp):
         """Look regularly whether something has happened."""
         self.set_interval(_BEAT, self._beat)
 
-    def _new_reading(self) -> Supply:
+    def _new_reading(self) -> NewsSource:
         self._player.notify = lambda: self.post_message(self.News())
         return self._player
 

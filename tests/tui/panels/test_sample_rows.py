@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.on_demand.sample_browser import Browser
+from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.listing import Listing
 from verl_tui.rendering.samples.order import Order
@@ -50,7 +50,7 @@ def listed(samples: Sequence[Sample]) -> tuple[Place, Listing]:
     for one in samples:
         kept.add(replace(one, validation=place.validation), place.step)
     listing = Listing()
-    listing.update(Browser(lambda: None).page(kept, place), Query(), Order())
+    listing.update(SampleBrowser(lambda: None).page(kept, place), Query(), Order())
     return place, listing
 
 

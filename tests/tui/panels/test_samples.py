@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from textual.app import App, ComposeResult
 
-from verl_tui.on_demand.sample_browser import Browser
+from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Batch, Restart, Sample, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
@@ -32,7 +32,7 @@ HOSTILE = (
     "\n" * 20_000,
     "",
 )
-BROWSER = Browser(lambda: None)
+BROWSER = SampleBrowser(lambda: None)
 """What the samples are looked at through: these lie in memory, nothing is read."""
 STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
 

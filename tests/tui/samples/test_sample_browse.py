@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.on_demand.sample_browser import Browser
+from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.chosen import Chosen
@@ -28,7 +28,7 @@ class Reader:
         self.samples = Samples()
         for step in (1, 2, 3):
             self.add(step)
-        self.browser = Browser(lambda: None)
+        self.browser = SampleBrowser(lambda: None)
         self.browse = Browse(Chosen(follow=True))
         self.settle()
 
@@ -65,7 +65,7 @@ def reader() -> Iterator[Reader]:
 
 
 def test_nothing_to_see() -> None:
-    browse, browser = Browse(Chosen(follow=True)), Browser(lambda: None)
+    browse, browser = Browse(Chosen(follow=True)), SampleBrowser(lambda: None)
     for samples in (None, Samples()):
         assert not browse.settle(samples, browser)
         assert (browse.shown, browse.sample, browse.fact, browse.read()) == (None,) * 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.on_demand.sample_browser import Browser
+from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.answer_rows import Item, opening, row
 from verl_tui.rendering.samples.export import Export, file_name, record
@@ -158,7 +158,7 @@ def test_what_is_written_can_be_read_again() -> None:
 def history_of(samples: Samples, step: int, prompt: str) -> History:
     """Return the history of a prompt when all of it has been read."""
     news = threading.Event()
-    browser = Browser(news.set)
+    browser = SampleBrowser(news.set)
     history = History(samples, Place(step, validation=False), prompt)
     while not history.complete:
         news.clear()

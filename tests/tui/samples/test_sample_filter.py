@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from verl_tui.records import Fact
+from verl_tui.records import SampleFacts
 from verl_tui.rendering.samples import order, query
 from verl_tui.rendering.samples.order import Fields, Order, choices
 from verl_tui.rendering.samples.query import Query, parse
 from verl_tui.rendering.text.search import Search
 
 
-def fact(index: int = 0, score: float | None = None, **more: Any) -> Fact:
+def fact(index: int = 0, score: float | None = None, **more: Any) -> SampleFacts:
     known = {"group": None, "length": 0, "numbers": {}, "validation": False, **more}
-    return Fact(index, score, **known)
+    return SampleFacts(index, score, **known)
 
 
 # -- searches --------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_any_expression_is_searched_or_refused(expression: str, text: str) -> No
 # -- filters ---------------------------------------------------------------------------------------
 
 
-def passes(text: str, one: Fact) -> bool:
+def passes(text: str, one: SampleFacts) -> bool:
     return parse(text).holds(one)
 
 

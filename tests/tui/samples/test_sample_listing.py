@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.on_demand.sample_browser import Browser
-from verl_tui.records import Fact, Sample
+from verl_tui.on_demand.sample_browser import SampleBrowser
+from verl_tui.records import Sample, SampleFacts
 from verl_tui.rendering.samples import table
 from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
 from verl_tui.rendering.samples.listing import Listing
@@ -28,15 +28,15 @@ class Page:
         self.place = Place(1, validation=False)
         self.count = count
         self.complete = True
-        self.facts: list[Fact] = []
+        self.facts: list[SampleFacts] = []
         self.problem = None
 
-    def read(self, *facts: Fact) -> Any:
+    def read(self, *facts: SampleFacts) -> Any:
         self.facts += facts
         return self
 
 
-def fact(index: int, score: float | None = None, **more: Any) -> Fact:
+def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
     known = {
         "group": f"g{index // 2}",
         "length": 10 * index,
@@ -44,10 +44,12 @@ def fact(index: int, score: float | None = None, **more: Any) -> Fact:
         "validation": False,
         **more,
     }
-    return Fact(index, score, **known)
+    return SampleFacts(index, score, **known)
 
 
-def listing_of(*facts: Fact, query: Query | None = None, order: Order | None = None) -> Listing:
+def listing_of(
+    *facts: SampleFacts, query: Query | None = None, order: Order | None = None
+) -> Listing:
     listing = Listing()
     listing.update(Page(len(facts)).read(*facts), query or Query(), order or Order())
     return listing
@@ -77,7 +79,7 @@ def test_texts_are_searched() -> None:
     samples = Samples()
     for text in ("an apple", "a pear", "apples"):
         samples.add(Sample(1, "p", text), 1)
-    browser, listing, place = Browser(lambda: None), Listing(), Place(1, validation=False)
+    browser, listing, place = SampleBrowser(lambda: None), Listing(), Place(1, validation=False)
     page = browser.page(samples, place)
     for _ in range(10):
         listing.update(page, parse("apple"), Order())

@@ -86,7 +86,7 @@ async def quiet(pilot: Pilot[Any]) -> None:
     assert isinstance(screen, LogScreen)
     await until(pilot, lambda: screen._reader.idle)
     await pilot.pause(0.01)  # the last notice comes a moment after the last reading
-    await until(pilot, lambda: screen._reader.idle and screen._seeker.hunt is None)
+    await until(pilot, lambda: screen._reader.idle and screen._seeker.search is None)
     await settle(pilot)
 
 

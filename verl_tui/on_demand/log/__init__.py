@@ -4,7 +4,7 @@ line backwards.
 
 from verl_tui.on_demand.log.blocks import Block, LogLine
 from verl_tui.on_demand.log.reader import Log, LogReader
-from verl_tui.on_demand.log.replay_cutoff import Present
-from verl_tui.on_demand.log.search import Hunt
+from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
+from verl_tui.on_demand.log.search import SearchJob
 
-__all__ = ["Block", "Hunt", "Log", "LogLine", "LogReader", "Present"]
+__all__ = ["Block", "Log", "LogLine", "LogReader", "ReplayCutoff", "SearchJob"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.on_demand.log import blocks
 from verl_tui.on_demand.log.blocks import LogFile, read_block
-from verl_tui.on_demand.log.search import Hunt, hunt_on
+from verl_tui.on_demand.log.search import SearchJob, search_next
 from verl_tui.on_demand.worker import Worker
 from verl_tui.sources.files.compressed import plain
 from verl_tui.sources.files.tail import opened
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from verl_tui.on_demand.log.blocks import Block
-    from verl_tui.on_demand.log.replay_cutoff import Present
-    from verl_tui.on_demand.log.search import Query
+    from verl_tui.on_demand.log.replay_cutoff import ReplayCutoff
+    from verl_tui.on_demand.log.search import LineMatcher
 
 _KEPT = 64
 """Blocks kept in memory."""
@@ -50,13 +50,13 @@ class Log:
         """Grows when the file turns out to be another one."""
         self.problem: str | None = None
         """Why nothing can be read, None while it can."""
-        self.hunt: Hunt | None = None
+        self.search: SearchJob | None = None
         """The search that goes on, or the last one."""
-        self.present: Present | None = None
+        self.cutoff: ReplayCutoff | None = None
         """How far it is to be seen, None for all of it."""
         self._wake = wake
         self._stamp: tuple[int, ...] = ()
-        self._shown: Present | None = None
+        self._shown: ReplayCutoff | None = None
         """How far it was to be seen when it was last opened."""
         self._head = self._tail = b""
         self._blocks: OrderedDict[int, Block] = OrderedDict()
@@ -101,16 +101,16 @@ class Log:
                 self._wake.notify()
             return known
 
-    def find(self, query: Query, origin: int, way: int) -> Hunt:
+    def find(self, query: LineMatcher, origin: int, way: int) -> SearchJob:
         """Begin a search; one that goes on ends."""
         with self._wake:
-            self.hunt = Hunt(query, origin, way, self.size)
+            self.search = SearchJob(query, origin, way, self.size)
             self._wake.notify()
-            return self.hunt
+            return self.search
 
-    def stop_hunt(self) -> None:
+    def stop_search(self) -> None:
         """Search no further."""
-        self.hunt = None
+        self.search = None
 
     def number(self, start: int) -> int | None:
         """Return the number, from 1, of the line that begins somewhere; None where lines have not
@@ -149,16 +149,16 @@ class Log:
         asked = self._count_to > self._before[-1]
         return not self._all_counted and (asked or self.size <= _COUNTED)
 
-    def _hunts(self) -> bool:
-        return self.hunt is not None and not self.hunt.done
+    def _searches(self) -> bool:
+        return self.search is not None and not self.search.done
 
     def waits(self) -> bool:
         """Tell whether there is something to read."""
         if self._look:
             return True
-        return self.problem is None and (bool(self._wanted) or self._hunts() or self._counts())
+        return self.problem is None and (bool(self._wanted) or self._searches() or self._counts())
 
-    def presses(self) -> bool:
+    def is_urgent(self) -> bool:
         """Tell whether a block is to be seen."""
         return self.problem is None and bool(self._wanted)
 
@@ -186,8 +186,8 @@ class Log:
             )
         known = self.path.stat()
         stamp = (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)
-        present = self.present
-        same = stamp == self._stamp and present == self._shown and self.problem is None
+        cutoff = self.cutoff
+        same = stamp == self._stamp and cutoff == self._shown and self.problem is None
         with self._wake:
             self._look = False
         if same and not self.waits():
@@ -196,13 +196,13 @@ class Log:
         with opened(self.path) as raw:
             file = LogFile(raw.fileno())
             if not same:
-                self._changed(file, stamp, present)
+                self._changed(file, stamp, cutoff)
             file.size = min(file.size, self.size)
             yield file
 
-    def _changed(self, file: LogFile, stamp: tuple[int, ...], present: Present | None) -> None:
+    def _changed(self, file: LogFile, stamp: tuple[int, ...], cutoff: ReplayCutoff | None) -> None:
         """Take note of how the file is now."""
-        size = file.size if present is None else present.end(file)
+        size = file.size if cutoff is None else cutoff.end(file)
         other = self.known and not self._continues(file, size)
         # A file that did not grow was written over somewhere.
         rewritten = stamp != self._stamp and not (size > self.size and stamp[:2] == self._stamp[:2])
@@ -210,13 +210,13 @@ class Log:
             if other:
                 self.generation += 1
                 self._blocks.clear()
-                self._before, self._count_to, self.hunt = [0], 0, None
+                self._before, self._count_to, self.search = [0], 0, None
             self._stale = {
                 number for number, block in self._blocks.items() if block.open or rewritten
             }
             if rewritten:
                 self._before = [0]
-            self._stamp, self._shown = stamp, present
+            self._stamp, self._shown = stamp, cutoff
             self.size, self.known, self.problem = size, True, None
             # What is counted is counted for blocks that are full.
             del self._before[1 + size // blocks.BLOCK :]
@@ -237,9 +237,9 @@ class Log:
                 del self._wanted[wanted]
         if wanted is not None:
             self._keep(read_block(file, wanted))
-        elif self._hunts():
-            assert self.hunt is not None
-            hunt_on(file, self.hunt)
+        elif self._searches():
+            assert self.search is not None
+            search_next(file, self.search)
         elif self._counts():
             self._count(file)
             return self._all_counted or not self._counts()
@@ -274,17 +274,17 @@ class LogReader(Worker[Log]):
     def __init__(self, notify: Callable[[], object]) -> None:
         super().__init__(notify, name="logs", kept=4)
 
-    def log(self, path: str, present: Present | None = None) -> Log:
+    def log(self, path: str, cutoff: ReplayCutoff | None = None) -> Log:
         """Return a log; never waits, never reads.
 
         Args:
             path: The file.
-            present: How far it is to be seen, None for all of it.
+            cutoff: How far it is to be seen, None for all of it.
         """
         with self._wake:
             log = self._recall(path, lambda: Log(path, self._wake))
-            if log.present != present:
-                log.present = present
+            if log.cutoff != cutoff:
+                log.cutoff = cutoff
                 log.look()
             self._start()
         return log

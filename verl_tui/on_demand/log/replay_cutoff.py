@@ -25,7 +25,7 @@ class _Gap(NamedTuple):
     after: int | None
 
 
-class Present(NamedTuple):
+class ReplayCutoff(NamedTuple):
     """How far a log had been written."""
 
     size: int

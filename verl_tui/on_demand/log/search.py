@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.log.blocks import LogFile
 
 
-class Query(Protocol):
+class LineMatcher(Protocol):
     """What lines are searched for."""
 
     def worth(self, data: bytes) -> bool:
@@ -23,10 +23,10 @@ class Query(Protocol):
         ...
 
 
-class Hunt:
+class SearchJob:
     """A search for the next line of a kind, from one place towards one end of the file."""
 
-    def __init__(self, query: Query, origin: int, way: int, size: int) -> None:
+    def __init__(self, query: LineMatcher, origin: int, way: int, size: int) -> None:
         """Begin.
 
         Args:
@@ -48,22 +48,48 @@ class Hunt:
         return min(1.0, abs(self.at - self.origin) / whole) if whole > 0 else 1.0
 
 
-def hunt_on(file: LogFile, hunt: Hunt) -> None:
+def search_next(file: LogFile, search: SearchJob) -> None:
     """Search the next stretch of a file."""
-    step = blocks.STRIDE // blocks.BLOCK
-    number = hunt.at // blocks.BLOCK if hunt.way > 0 else (hunt.at - 1) // blocks.BLOCK
-    first = number if hunt.way > 0 else max(0, number - step + 1)
-    last = number + step - 1 if hunt.way > 0 else number
-    last = min(last, max(0, file.size - 1) // blocks.BLOCK)
-    begin, end = first * blocks.BLOCK, min(file.size, (last + 1) * blocks.BLOCK)
+    numbers = _next_blocks(file, search)
+    begin = min(numbers, default=0) * blocks.BLOCK
+    end = min(file.size, begin + len(numbers) * blocks.BLOCK)
+    found = (
+        _first_match(file, search, numbers) if _worth_reading(file, search, begin, end) else None
+    )
+    if found is not None:
+        search.found, search.done = found, True
+        return
+    search.at = end if search.way > 0 else begin
+    search.done = search.at >= file.size if search.way > 0 else search.at <= 0
+
+
+def _next_blocks(file: LogFile, search: SearchJob) -> range:
+    """Return the numbers of the blocks to search next, in the order of the search."""
+    count = blocks.STRIDE // blocks.BLOCK
+    if search.way > 0:
+        first = search.at // blocks.BLOCK
+        last = min(first + count - 1, max(0, file.size - 1) // blocks.BLOCK)
+        return range(first, last + 1)
+    last = (search.at - 1) // blocks.BLOCK
+    return range(last, max(0, last - count + 1) - 1, -1)
+
+
+def _worth_reading(file: LogFile, search: SearchJob, begin: int, end: int) -> bool:
+    """Return whether a line that begins between two places may match."""
     data = file.read(begin, end - begin + blocks.WINDOW)
-    # What a line that is longer than what was read holds at its end, nobody knows.
-    long = len(data) == end - begin + blocks.WINDOW and b"\n" not in data[end - begin :]
-    if number >= 0 and (long or hunt.query.worth(data)):
-        for at in range(first, last + 1)[:: hunt.way]:
-            for line in [*lines_of(file, at, hunt.query.worth)][:: hunt.way]:
-                if (line.start >= hunt.origin) == (hunt.way > 0) and hunt.query.found(line.text):
-                    hunt.found, hunt.done = line.start, True
-                    return
-    hunt.at = end if hunt.way > 0 else begin
-    hunt.done = hunt.at >= file.size if hunt.way > 0 else hunt.at <= 0
+    if not data:
+        return False
+    # The end of a line that is longer than what was read may hold anything.
+    cut = len(data) == end - begin + blocks.WINDOW and b"\n" not in data[end - begin :]
+    return cut or search.query.worth(data)
+
+
+def _first_match(file: LogFile, search: SearchJob, numbers: range) -> int | None:
+    """Return where the first line that matches begins, None where none does."""
+    for number in numbers:
+        lines = list(lines_of(file, number, search.query.worth))
+        for line in lines[:: search.way]:
+            ahead = (line.start >= search.origin) == (search.way > 0)
+            if ahead and search.query.found(line.text):
+                return line.start
+    return None

@@ -9,7 +9,7 @@ from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.log import Hunt, Log
+    from verl_tui.on_demand.log import Log, SearchJob
     from verl_tui.rendering.log.pager import Line, Pager
     from verl_tui.rendering.log.target import Aim
 
@@ -29,7 +29,7 @@ class Seeker:
         self.aim = aim
         """What is still to be found."""
         self.query: TextQuery | None = None
-        self.hunt: Hunt | None = None
+        self.search: SearchJob | None = None
         """The search of which one waits for the end."""
         self.mark: int | None = None
         """Where the line begins that one has gone to."""
@@ -39,7 +39,7 @@ class Seeker:
 
     def drop(self) -> None:
         """Look at another log."""
-        self.mark = self.aim = self.hunt = None
+        self.mark = self.aim = self.search = None
 
     def marked(self, lines: Sequence[Line]) -> int | None:
         """Return which row in sight is the one that one has gone to."""
@@ -52,8 +52,8 @@ class Seeker:
 
     def doing(self, log: Log) -> str:
         """Return what is being looked for, empty if nothing is."""
-        if self.hunt is not None and self.hunt is log.hunt:
-            return f"searching {self.hunt.share(log.size):.0%}"
+        if self.search is not None and self.search is log.search:
+            return f"searching {self.search.share(log.size):.0%}"
         if self.aim is not None and self.aim.line is not None:
             return f"looking for line {self.aim.line}"
         return ""
@@ -74,7 +74,7 @@ class Seeker:
     def arrive(self, pager: Pager) -> None:
         """Go where one wanted to, as soon as it is known where that is."""
         self._take_aim(pager)
-        self._end_hunt(pager)
+        self._end_search(pager)
 
     def _take_aim(self, pager: Pager) -> None:
         aim = self.aim
@@ -97,21 +97,21 @@ class Seeker:
         pager.go_to(start)
 
     def _begin(self, pager: Pager, query: Query, origin: int, way: int, *, again: bool) -> None:
-        self.hunt, self._again = pager.log.find(query, origin, way), again
+        self.search, self._again = pager.log.find(query, origin, way), again
 
-    def _end_hunt(self, pager: Pager) -> None:
+    def _end_search(self, pager: Pager) -> None:
         """Go to what was searched for, or go on at the other end of the log."""
-        hunt, log = self.hunt, pager.log
-        if hunt is None or not hunt.done:
+        search, log = self.search, pager.log
+        if search is None or not search.done:
             return
-        self.hunt = None
-        query = hunt.query
+        self.search = None
+        query = search.query
         assert isinstance(query, Query)
-        if hunt.found is not None:
-            self._go(pager, hunt.found)
+        if search.found is not None:
+            self._go(pager, search.found)
             if self._again and not isinstance(query, StepLine):
-                self._say("from the beginning" if hunt.way > 0 else "from the end")
+                self._say("from the beginning" if search.way > 0 else "from the end")
         elif self._again:
             self._say(f"no {query.words} in {log.path.name}")
         else:
-            self._begin(pager, query, 0 if hunt.way > 0 else log.size, hunt.way, again=True)
+            self._begin(pager, query, 0 if search.way > 0 else log.size, search.way, again=True)

@@ -20,8 +20,8 @@ from verl_tui.rendering.samples.table import score_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.sample_browser import Browser, Page
-    from verl_tui.records import Fact, Sample
+    from verl_tui.on_demand.sample_browser import Page, SampleBrowser
+    from verl_tui.records import Sample, SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
 _AHEAD = (1, -1)
@@ -83,7 +83,7 @@ class Browse:
         )
 
     @property
-    def fact(self) -> Fact | None:
+    def fact(self) -> SampleFacts | None:
         """What is known of the sample without its text."""
         facts = self.listing.facts
         return facts[self.index] if self.index is not None and self.index < len(facts) else None
@@ -97,7 +97,7 @@ class Browse:
             else self.chosen
         )
 
-    def settle(self, samples: Samples | None, browser: Browser) -> bool:
+    def settle(self, samples: Samples | None, browser: SampleBrowser) -> bool:
         """Find out what is shown of what was asked for; return whether it is another sample than
         before.
 
@@ -261,10 +261,10 @@ class Browse:
             ascii: Write in ASCII.
         """
 
-        def score(fact: Fact) -> tuple[str, str]:
+        def score(fact: SampleFacts) -> tuple[str, str]:
             return score_words(fact, standing, ascii=ascii)
 
-        def mate(page: Page, fact: Fact) -> Item:
+        def mate(page: Page, fact: SampleFacts) -> Item:
             sample = page.sample(fact.index)
             answer = sample.response if sample is not None else None
             return Item(page.place, fact.index, score(fact), fact.length, answer)

@@ -69,7 +69,7 @@ class Export:
         """Tell whether there is something to write."""
         return not self.done
 
-    def presses(self) -> bool:
+    def is_urgent(self) -> bool:
         """Nobody looks at it."""
         return False
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.on_demand.sample_browser import Page
-    from verl_tui.records import Fact
+    from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.history import History
     from verl_tui.rendering.samples.listing import Listing
     from verl_tui.rendering.samples.order import Order
@@ -71,7 +71,7 @@ def list_words(
 
 
 def sample_words(
-    index: int, fact: Fact | None, listing: Listing, *, reading: bool, ascii: bool
+    index: int, fact: SampleFacts | None, listing: Listing, *, reading: bool, ascii: bool
 ) -> Pieces:
     """Say which sample is shown."""
     at = listing.place_of(index)

@@ -9,8 +9,8 @@ from verl_tui.text import safe
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from verl_tui.on_demand.sample_browser import Browser, Page
-    from verl_tui.records import Fact, Sample
+    from verl_tui.on_demand.sample_browser import Page, SampleBrowser
+    from verl_tui.records import Sample, SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
 _MOST_STEPS = 50
@@ -23,7 +23,7 @@ class Found(NamedTuple):
     """A sample of the prompt."""
 
     place: Place
-    fact: Fact
+    fact: SampleFacts
     answer: str
     """Its beginning."""
 
@@ -73,7 +73,7 @@ class History:
         """Whether all steps have been searched."""
         return not self._waiting
 
-    def advance(self, browser: Browser) -> None:
+    def advance(self, browser: SampleBrowser) -> None:
         """Take in what has been read; asks for what comes next."""
         while self._waiting:
             place = self._waiting[0]
@@ -98,7 +98,7 @@ class History:
             self._taken += 1
         return over
 
-    def _add(self, place: Place, fact: Fact, sample: Sample) -> None:
+    def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
             self.found.append(Found(place, fact, sample.response[:_SHOWN]))
             self.found.sort(key=lambda found: (found.place, found.fact.index))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.on_demand.sample_browser import Page
-    from verl_tui.records import Fact
+    from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.query import Query
 
 _GROWTH = 8
@@ -28,7 +28,7 @@ class Listing:
     """
 
     def __init__(self) -> None:
-        self.facts: Sequence[Fact] = ()
+        self.facts: Sequence[SampleFacts] = ()
         """What the list was made of."""
         self.visible: list[int] = []
         """Indices of the samples that are listed."""
@@ -43,7 +43,7 @@ class Listing:
         self.revision = 0
         """Grows with every change."""
         self._fields = Fields()
-        self._source: Sequence[Fact] | None = None
+        self._source: Sequence[SampleFacts] | None = None
         """The page's own list of facts, which grows; another one where the file has begun anew."""
         self._key: object = None
         self._places: dict[int, int] = {}
@@ -80,7 +80,7 @@ class Listing:
         self._places = {index: at for at, index in enumerate(self.visible)}
         self.revision += 1
 
-    def _know(self, facts: Sequence[Fact]) -> None:
+    def _know(self, facts: Sequence[SampleFacts]) -> None:
         self.facts = facts
         self._fields.read(facts)
         self.standing = standing(facts)

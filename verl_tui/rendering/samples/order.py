@@ -10,7 +10,7 @@ from verl_tui.rendering.samples.query import value_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.records import Fact
+    from verl_tui.records import SampleFacts
 
 FILE, GROUP = "file", "group"
 
@@ -23,7 +23,7 @@ class Order(NamedTuple):
     field: str = FILE
     down: bool = False
 
-    def sort(self, facts: Iterable[Fact]) -> list[int]:
+    def sort(self, facts: Iterable[SampleFacts]) -> list[int]:
         """Return the indices of the samples in this order."""
         facts = list(facts)
         if self.field == FILE:
@@ -46,7 +46,7 @@ class Order(NamedTuple):
         return [index for _, index in known] + lacking
 
 
-def _groups(facts: Sequence[Fact]) -> list[float | None]:
+def _groups(facts: Sequence[SampleFacts]) -> list[float | None]:
     """Return each sample's group by number, in the order in which groups appear."""
     numbers: dict[object, int] = {}
     return [
@@ -64,7 +64,7 @@ class Fields:
         self.names: dict[str, None] = {}
         self._seen = 0
 
-    def read(self, facts: Sequence[Fact]) -> None:
+    def read(self, facts: Sequence[SampleFacts]) -> None:
         """Take in what is new."""
         if len(facts) < self._seen:
             self.names, self._seen = {}, 0

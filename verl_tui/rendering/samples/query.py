@@ -20,7 +20,7 @@ from verl_tui.rendering.text.search import Search
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from verl_tui.records import Fact
+    from verl_tui.records import SampleFacts
 
 _TERM = re.compile(
     r"""(?P<field>[^\s"/<>=!:][^\s"<>=!]*)(?P<sign><=|>=|!=|==|=|<|>)(?P<value>\S*)(?=\s|$)
@@ -61,7 +61,7 @@ class Comparison(NamedTuple):
     sign: str
     value: float
 
-    def holds(self, fact: Fact) -> bool:
+    def holds(self, fact: SampleFacts) -> bool:
         """Tell whether it holds; a sample without the number never passes."""
         number = value_of(fact, self.field)
         if number is None:
@@ -81,7 +81,7 @@ class Query:
     searches: tuple[Search, ...] = ()
     """Each must have a hit in one of the sample's texts."""
 
-    def holds(self, fact: Fact) -> bool:
+    def holds(self, fact: SampleFacts) -> bool:
         """Tell whether a sample passes, as far as that can be told without its text."""
         return all(part in (fact.group or "") for part in self.groups) and all(
             c.holds(fact) for c in self.comparisons
@@ -137,7 +137,7 @@ def _comparison(field: str, sign: str, value: str) -> Comparison:
         ) from None
 
 
-def value_of(fact: Fact, field: str) -> float | None:
+def value_of(fact: SampleFacts, field: str) -> float | None:
     """Return a number of a sample by its name, None where it has none."""
     if field == "score":
         return fact.score

@@ -11,7 +11,7 @@ from verl_tui.rendering.text.numbers import compact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import Fact
+    from verl_tui.records import SampleFacts
 
 _GLYPHS = {
     "right": "✓",
@@ -80,7 +80,7 @@ class Standing:
         return said
 
 
-def standing(facts: Sequence[Fact]) -> Standing:
+def standing(facts: Sequence[SampleFacts]) -> Standing:
     """Sum up the scores of a step's samples."""
     scores: list[float] = []
     groups: dict[str, tuple[float, float, int]] = {}

@@ -14,7 +14,7 @@ from verl_tui.rendering.text.wrap import fit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.records import Fact
+    from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.order import Order
     from verl_tui.rendering.samples.score_summary import Standing
 
@@ -84,7 +84,7 @@ def heading(shown: Sequence[Column], order: Order, *, ascii: bool = False) -> Ro
 
 
 def line(
-    fact: Fact,
+    fact: SampleFacts,
     shown: Sequence[Column],
     standing: Standing,
     groups: dict[str, int],
@@ -112,7 +112,7 @@ def line(
     return row
 
 
-def _cell(fact: Fact, column: Column, groups: dict[str, int]) -> str:
+def _cell(fact: SampleFacts, column: Column, groups: dict[str, int]) -> str:
     if column.field == FILE:
         return str(fact.index + 1)
     if column.field == GROUP:
@@ -121,7 +121,7 @@ def _cell(fact: Fact, column: Column, groups: dict[str, int]) -> str:
     return compact(value) if value is not None else "-"
 
 
-def number_groups(facts: Iterable[Fact]) -> dict[str, int]:
+def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
     """Return a number for each group, from 1, in the order of appearance: names of groups are long
     and mean nothing.
     """
@@ -132,7 +132,7 @@ def number_groups(facts: Iterable[Fact]) -> dict[str, int]:
     return numbers
 
 
-def score_words(fact: Fact, standing: Standing, *, ascii: bool = False) -> tuple[str, str]:
+def score_words(fact: SampleFacts, standing: Standing, *, ascii: bool = False) -> tuple[str, str]:
     """Return score with its mark, and the role."""
     glyph, role = standing.mark(fact.score, ascii=ascii)
     return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role

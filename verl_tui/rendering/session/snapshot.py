@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Verdict
-from verl_tui.on_demand.sample_browser import Browser
+from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Attention
 from verl_tui.rendering.session.selection import Selection
 
@@ -39,7 +39,7 @@ class View:
     """Keys of the metrics whose charts come first."""
     attention: Attention = field(default_factory=Attention)
     """What the user has acknowledged."""
-    browser: Browser = field(default_factory=lambda: Browser(lambda: None))
+    browser: SampleBrowser = field(default_factory=lambda: SampleBrowser(lambda: None))
     """Reads the samples that somebody looks at."""
     selection: Selection = field(default_factory=Selection)
     """The runs that the user has selected to be compared."""

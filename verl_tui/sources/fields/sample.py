@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from verl_tui.records import Fact, Sample
+from verl_tui.records import Sample, SampleFacts
 from verl_tui.sources.fields.jsonl import integer, number
 from verl_tui.text import safe
 
@@ -91,7 +91,9 @@ def read_sample(
     )
 
 
-def read_fact(record: Mapping[str, Any], index: int, *, validation: bool = False) -> Fact | None:
+def read_fact(
+    record: Mapping[str, Any], index: int, *, validation: bool = False
+) -> SampleFacts | None:
     """Return what can be said of a record's sample without its text, None where it holds none.
 
     Args:
@@ -108,7 +110,7 @@ def read_fact(record: Mapping[str, Any], index: int, *, validation: bool = False
         for key, value in _extras(record, fields)
         if isinstance(value, (int, float)) and -1e300 < value < 1e300
     }
-    return Fact(
+    return SampleFacts(
         index,
         number(record[fields.score]) if fields.score is not None else None,
         _group(record.get("uid")) or group_of(prompt),

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Fact, Sample, Unreadable
+from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.sample import all_text, is_padding, read_fact, read_sample
 from verl_tui.sources.files.tail import Tail, opened
@@ -103,16 +103,16 @@ class DumpFile:
         sample = read_sample(record, self.step, validation=self.validation, longest=LONGEST_SHOWN)
         return sample if sample is not None else self._no_sample(index)
 
-    def facts(self, start: int, stop: int) -> list[Fact]:
+    def facts(self, start: int, stop: int) -> list[SampleFacts]:
         """Return what can be said of rows without their text; of an unreadable one, nothing."""
         return [
-            Fact(start + i, None, None, 0, {}, self.validation)
+            SampleFacts(start + i, None, None, 0, {}, self.validation)
             if isinstance(look, Unreadable)
             else look
             for i, look in enumerate(self.looks(start, stop))
         ]
 
-    def looks(self, start: int, stop: int) -> Iterator[Fact | Unreadable]:
+    def looks(self, start: int, stop: int) -> Iterator[SampleFacts | Unreadable]:
         """Yield what can be said of each row without its text, or why it cannot be read."""
         for index, record in self._records(start, stop):
             if isinstance(record, Unreadable):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
-from verl_tui.records import Dump, Fact, Record, Restart, Sample, SourceStatus, Unreadable
+from verl_tui.records import Dump, Record, Restart, Sample, SampleFacts, SourceStatus, Unreadable
 from verl_tui.sources.fields.sample_figures import figure_records
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.dump_file import BLOCK, DumpFile
@@ -81,7 +81,7 @@ class _Look:
             self.evaluation, self.done, self.told = Evaluation(), 0, 0
         stop = self.file.span(self.done, BLOCK)
         for look in self.file.looks(self.done, stop):
-            if isinstance(look, Fact):
+            if isinstance(look, SampleFacts):
                 self.evaluation.add_fact(look, self._response(look))
             else:
                 yield look
@@ -95,7 +95,7 @@ class _Look:
             self.file.complete or self.file.offset >= self.limit
         )
 
-    def _response(self, fact: Fact) -> str | None:
+    def _response(self, fact: SampleFacts) -> str | None:
         if self.evaluation.count >= LOOKED_AT:
             return None
         row = self.file.row(fact.index)

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Input
 
-from verl_tui.on_demand.log import LogReader, Present
+from verl_tui.on_demand.log import LogReader, ReplayCutoff
 from verl_tui.rendering.log.line_kinds import Alarms, Kind, TextQuery
 from verl_tui.rendering.log.pager import Look, Pager, Unread
 from verl_tui.rendering.log.pieces import ROLES, drawn, number_cells
@@ -189,8 +189,10 @@ class LogScreen(StillScreen[None], Inked):
         if source is None:
             return None
         played = view.replay is not None and view.run is not None
-        present = Present(source.size, view.run.step) if played and view.run is not None else None
-        return self._reader.log(source.path, present)
+        cutoff = (
+            ReplayCutoff(source.size, view.run.step) if played and view.run is not None else None
+        )
+        return self._reader.log(source.path, cutoff)
 
     @property
     def _pager(self) -> Pager | None:
@@ -411,9 +413,9 @@ class LogScreen(StillScreen[None], Inked):
         log, seeker = self._log, self._seeker
         if self.has_class("-searching"):
             self._close_search()
-        elif seeker.hunt is not None and log is not None:
-            log.stop_hunt()
-            seeker.hunt = None
+        elif seeker.search is not None and log is not None:
+            log.stop_search()
+            seeker.search = None
             self.redraw()
         elif seeker.query is not None:
             seeker.query = None

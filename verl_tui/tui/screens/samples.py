@@ -403,7 +403,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         except OSError as error:
             self._say(f"cannot write to {folder()}: {error.strerror or error}")
             return
-        self._view.browser.undertake(self._export)
+        self._view.browser.run_later(self._export)
 
     def _tell_of_export(self) -> None:
         if self._export is not None and self._export.done:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.on_demand.log import Present
+from verl_tui.on_demand.log import ReplayCutoff
 from verl_tui.on_demand.log.blocks import LogFile
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def shown(path: Path, text: str, size: int, step: int | None) -> str:
     """Return what is to be seen of a log of which so many bytes had been read."""
     path.write_text(text, encoding="utf-8")
     with path.open("rb") as file:
-        end = Present(size, step).end(LogFile(file.fileno()))
+        end = ReplayCutoff(size, step).end(LogFile(file.fileno()))
     return text.encode()[:end].decode()
 
 
