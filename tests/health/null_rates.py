@@ -1,9 +1,11 @@
 """Measures how often each rule speaks on runs without a fault; writes the rate beside the rule in
 the guide.
 
-python tests/health/null_rates.py [DRAWS [FIRST]]   prints what each rule said of so many runs of
-each kind and dialect python tests/health/null_rates.py --write           measures 40 of each, and
-writes `null_rate` into guide.toml
+    python tests/health/null_rates.py [DRAWS [FIRST]]
+    python tests/health/null_rates.py --write
+
+The first prints what each rule said of DRAWS runs of each kind and dialect; the second measures 40
+of each and writes `null_rate` into guide.toml.
 """
 
 from __future__ import annotations

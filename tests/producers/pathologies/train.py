@@ -4,13 +4,16 @@ Reads one JSON object a line and says when it is done: importing the libraries t
 many of these trainings, so it is done once. An object has `out` (a directory), `half`, `base` (the
 model's directory), `task`, `steps`, `seed` and `options`:
 
-    rewards, weights    names of `rewards.KINDS` prompts, gens, limit    a batch: prompts a step,
-    responses to each, most tokens of a response log, eval, samples  logging_steps, eval_steps,
-    whether responses are printed and kept flip                the loss has the wrong sign events
-    list of {"at": STEP, "what": WHAT, "value": X}: `rate` (times), `beta`, `temperature`, `task`
-                        (prompts of another one), or a fault of `rewards.Scorer`, with its reward's
-                        place in `of`
-    anything else       as GRPOConfig has it
+    rewards, weights     names of `rewards.KINDS`
+    prompts, gens        prompts a step, responses to each
+    limit                most tokens of a response
+    log, eval            logging_steps, eval_steps
+    samples              whether responses are printed and kept
+    flip                 the loss has the wrong sign
+    events               list of {"at": STEP, "what": WHAT, "value": X}: `rate` (times), `beta`,
+                         `temperature`, `task` (prompts of another one), or a fault of
+                         `rewards.Scorer`, with its reward's place in `of`
+    anything else        as GRPOConfig has it
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@ r"""The filter language of the samples screen, as small as it can be.
 
 Terms stand side by side, all must hold:
 
-    score>0.5  acc=1  len>=2000     a number of the sample: < <= > >= = != group:abc
-    the group's name has abc in it boxed  /\d+ apples/  "a (b"     its texts have a hit: an
-    expression, one with spaces, text as it stands
+    score>0.5  acc=1  len>=2000     a number of the sample: < <= > >= = !=
+    group:abc                       the group's name has abc in it
+    boxed  /\d+ apples/  "a (b"     its texts have a hit: an expression, or text as it stands
 """
 
 from __future__ import annotations
