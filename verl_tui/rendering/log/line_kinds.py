@@ -11,6 +11,7 @@ from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import needle
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def take_apart(line: str) -> Parts:
 def _kind(text: str, data: bytes) -> Kind:
     if text.startswith("{") and not text.startswith("{'"):
         return Kind.PLAIN  # a record of a JSONL file: what it quotes is not said by the log
-    if "step:" in text and console.STEP.search(data):
+    if "step:" in text and STEP.search(data):
         return Kind.STEP
     data = data[:_LOOKED_AT]
     event = console_events.told(data)

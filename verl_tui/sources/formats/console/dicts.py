@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
+from verl_tui.sources.formats.console.progress_lines import elapsed
 from verl_tui.sources.formats.console.trainer_detector import TrainerDetector
 from verl_tui.text import one_line, safe
 
@@ -47,8 +48,6 @@ _BAR = re.compile(
     rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """A bar without a name, as that of the training is; ms-swift's has one."""
-_ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
-"""What tqdm says behind a bar's `[`."""
 _EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
 _CONTINUED = re.compile(rb"Continuing training from global step (\d{1,15})(?!\d)")
 WORDS = ("logging_steps", "Continuing training")
@@ -75,15 +74,6 @@ _HINT = re.compile(
 def hinted(head: bytes) -> bool:
     """Tell whether the beginning of a text file holds such a dict."""
     return _HINT.search(head) is not None
-
-
-def elapsed(part: bytes, at: int) -> float | None:
-    """Return the seconds that a bar has taken so far, from the text behind its bracket."""
-    found = _ELAPSED.match(part, at)
-    if found is None:
-        return None
-    hours, minutes, seconds = (int(group or 0) for group in found.groups())
-    return 3600.0 * hours + 60.0 * minutes + seconds
 
 
 class DictReader:

@@ -1,0 +1,71 @@
+"""Lines that state how far a training is: progress bars with a name, totals, the step that begins.
+
+Nameless bars belong to Hugging Face's trainers: `verl_tui.sources.formats.console.dicts`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from verl_tui.records import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAMED_BAR = re.compile(
+    rb"(Training Progress|(?:Epoch |Episode \[)(\d{1,9})/(\d{1,9})\]?):"
+    rb"\s*\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(\d{1,9})/(\d{1,9}) \["
+)
+WHOLE_BAR = re.compile(
+    rb"\d{1,3}%\|[^|]{0,1000}\|\s{0,40}[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]"
+)
+"""A bar up to the end of tqdm's text; bounded, since a line of millions of bars may have no end."""
+_ELAPSED = re.compile(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
+"""The time that tqdm writes behind a bar's `[`."""
+_TOTAL = re.compile(rb"Total (?:training steps:|optimization steps =) ([\d,]{1,15})(?!\d)")
+"""verl's trainers and the Trainer of transformers."""
+_PER_EPOCH = re.compile(rb"Size of train dataloader: (\d{1,15})(?!\d)")
+_BEGUN = re.compile(rb"^epoch \d+, step (\d{1,15})\s*$")
+WORDS = ("%|", "Total training", "Total optimization", "Size of train", "epoch ")
+"""Every line that this module reads contains one of these."""
+
+
+def elapsed(part: bytes, at: int) -> float | None:
+    """Return the seconds that a bar has taken so far, from the text behind its bracket."""
+    found = _ELAPSED.match(part, at)
+    if found is None:
+        return None
+    hours, minutes, seconds = (int(group or 0) for group in found.groups())
+    return 3600.0 * hours + 60.0 * minutes + seconds
+
+
+def named_bars(part: bytes) -> Iterator[Progress]:
+    """Yield the progress that the bars of verl and OpenRLHF show."""
+    for bar in _NAMED_BAR.finditer(part):
+        at, total = int(bar.group(4)), int(bar.group(5))
+        if bar.group(2) is None:
+            yield Progress(at, total, elapsed(part, bar.end()))
+        else:
+            # verl's supervised fine-tuning and OpenRLHF restart bar and time in each epoch.
+            epoch, epochs = int(bar.group(2)), int(bar.group(3))
+            yield Progress((epoch - 1) * total + at, epochs * total)
+
+
+def stated_progress(part: bytes) -> Progress | None:
+    """Return the progress that a line states in words; a step is one that only begins."""
+    if b"Total " in part and (found := _TOTAL.search(part)):
+        return Progress(total=int(found.group(1).replace(b",", b"") or 0) or None)
+    if b"train dataloader" in part and (found := _PER_EPOCH.search(part)):
+        return Progress(per_epoch=int(found.group(1)))
+    found = _BEGUN.match(part)
+    return Progress(step=int(found.group(1))) if found is not None else None
+
+
+def complete_bars(line: bytes) -> int:
+    """Return how many bytes of an unfinished line end with its last complete bar, 0 for none."""
+    at = line.rfind(b"%|")
+    if at < 0:
+        return 0
+    found = WHOLE_BAR.match(line, max(0, len(line[:at].rstrip(b"0123456789"))))
+    return found.end() if found is not None else 0

@@ -1,0 +1,74 @@
+"""verl's step lines, `step:N - key:value - …` (verl/utils/logger/aggregate_logger.py)."""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+
+from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.text import safe
+
+STEP = re.compile(rb"(?<![\w:])step:(\d{1,15}) - (.*)$", re.DOTALL)
+SURE = 5
+"""Pieces that make a step line certain even within a model's answer: models imitate step lines."""
+_PIECE = re.compile(
+    r"^(?P<key>.+?):(?:np\.\w+\(|tensor\()?"
+    r"(?P<value>[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)|True|False)\)?$"
+)
+_REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
+_TRUTH = {"True": 1.0, "False": 0.0}
+
+
+class StepLineReader:
+    """Reads step lines; keeps the cleaned key names, since a run has only a few sets of keys."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Keys as they are written -> as they are shown."""
+
+    def row(self, found: re.Match[bytes], *, sure: bool) -> MetricRow | None:
+        """Return the row of a step line, None where it only looks like one.
+
+        Args:
+            found: A match of `STEP`.
+            sure: Accept only a line with `SURE` pieces, since a model may have written it.
+        """
+        step, rest = int(found.group(1)), found.group(2)
+        if b"[repeated " in rest:
+            rest = _REPEATED.sub(b"", rest)
+        numbers = _by_json(rest)
+        if numbers is None:
+            numbers = _by_piece(rest)
+        if not numbers or (sure and len(numbers) < SURE):
+            return None
+        keys = tuple(numbers)
+        known = self.schemas.get(keys)
+        if known is None:
+            known = self.schemas[keys] = tuple(safe(key, 300) for key in keys)
+        return MetricRow(step, known, tuple(numbers.values()))
+
+
+def _by_json(rest: bytes) -> dict[str, float] | None:
+    """Return the numbers of a step line parsed as JSON, which is fast; None if that fails."""
+    if b'"' in rest or b"\\" in rest or b"(" in rest:
+        return None
+    try:
+        numbers = orjson.loads(
+            b'{"' + rest.strip().replace(b":", b'":').replace(b" - ", b',"') + b"}"
+        )
+    except orjson.JSONDecodeError:
+        return None
+    return numbers if all(type(value) in (int, float) for value in numbers.values()) else None
+
+
+def _by_piece(rest: bytes) -> dict[str, float] | None:
+    """Return the numbers of a step line; None if fewer than half of its pieces are `key:number`."""
+    pieces = rest.decode("utf-8", "replace").split(" - ")
+    numbers: dict[str, float] = {}
+    for piece in pieces:
+        found = _PIECE.match(piece.strip())
+        if found is not None:
+            value = found["value"]
+            numbers[found["key"]] = _TRUTH[value] if value in _TRUTH else float(value)
+    return numbers if 2 * len(numbers) >= len(pieces) else None
