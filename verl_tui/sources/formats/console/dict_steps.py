@@ -1,20 +1,20 @@
-"""The steps of dicts that state none, from the progress bars they stand among.
+"""Finds the steps of printed dicts that state none, from the progress bars around them.
 
 Hugging Face's trainers print by `tqdm.write`: it clears the bars, writes to standard output and
 paints the bars anew on standard error (`ProgressCallback.on_log` in
 `transformers/trainer_callback.py`). Standard error arrives at once. Standard output may be kept
 back until some kilobytes have come together, as Python does wherever it goes to a file or a pipe.
-So every clearing is a dict written at the step of the bar painted next: where the dict stands
-between the two it is that one, where nothing does the n-th dict to come belongs to the n-th
-clearing.
+So every clearing stands for a dict written at the step of the bar painted next. A dict printed
+between the two is that one; if none is, the n-th dict to come belongs to the n-th clearing.
 
 Consoles without clearings (W&B's `output.log`, edited ones) keep bars and dicts, but not their
-order: there a bar is no more than the last step that the dicts before it may have. What it leaves
-open is counted by the logging interval, as are the dicts of a console without any bar.
+order: there a bar only bounds the steps of the dicts before it. The steps that remain open are
+counted by the logging interval, as are the dicts of a console without any bar.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,25 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PATIENCE = 32
-"""Dicts of training without a bar among them after which none is waited for: their steps are
-counted.
-"""
+"""Training dicts without a bar among them after which the steps are counted."""
 _MOST_BARS = 100
-"""Bars whose first place is remembered: a console has a handful, a broken one any number."""
+"""Bars whose first position is remembered: a console has a handful, a broken one any number."""
 _ROUND = (1000, 500, 100, 50, 20, 10, 5, 2, 1)
 """Logging intervals as people choose them, the roundest first."""
 
 
 class PrintedDict(NamedTuple):
-    """A dict as it was printed."""
+    """A dict of metrics as it was printed."""
 
     keys: tuple[str, ...]
     values: tuple[float, ...]
     training: bool
-    """Whether it is one of those that the trainer prints at each logging interval."""
+    """True if the trainer prints such a dict at each logging interval."""
     epoch: float | None = None
     step: int | None = None
-    """As it states it."""
+    """The step that the dict states."""
 
 
 class PlacedDict(NamedTuple):
@@ -50,59 +48,59 @@ class PlacedDict(NamedTuple):
     printed: PrintedDict
     step: int
     counted: bool
-    """Whether the step was only counted, not told by the dict or a bar."""
+    """True if the step was counted: neither the dict nor a bar states it."""
     first: bool = False
-    """Whether it is the first one of a training that a further bar was begun for."""
+    """True for the first training dict behind a new training bar."""
 
 
 class StepResolver:
-    """Gives the dicts of one console their steps, in the order in which they were printed."""
+    """Finds the steps of the dicts of one console, in the order in which they were printed."""
 
     def __init__(self) -> None:
         self.at: int | None = None
-        """Place of the training's bar."""
+        """Position of the training's bar."""
         self.total: int | None = None
-        """Its length."""
+        """Length of the training's bar."""
         self.every: int | None = None
-        """Steps between two dicts of training, where the console states it."""
+        """Steps between two training dicts, where the console states it."""
         self._drawn: tuple[int, int] | None = None
-        """Place and length of the bar drawn last, whatever it is of."""
+        """Position and length of the last bar, of the training or another one."""
         self._first: dict[int, int] = {}
-        """The first place of each bar, by length."""
+        """The first position of each bar, by length."""
         self._waiting: list[PrintedDict] = []
         """Dicts whose steps are not known yet."""
-        self._begin_anew()
+        self._start_training()
         self._another = False
 
-    def _begin_anew(self) -> None:
-        """Forget what is only true of one training: another one begins."""
+    def _start_training(self) -> None:
+        """Forget the state of the previous training: another one begins."""
         self._another = True
-        """Whether none of its dicts has been settled yet."""
+        """True until the first dict of this training has its step."""
         self._writes: deque[int] = deque()
         """Steps of clearings whose dicts have not come yet."""
         self._kept_back: bool | None = None
-        """Whether dicts arrive later than the bars do, None while that is unknown."""
+        """True if dicts arrive later than the bars, None while that is unknown."""
         self._loose = False
-        """Whether bars and dicts keep no order."""
+        """True if bars and dicts are in no order."""
         self._last: int | None = None
-        """Step of the last dict of training."""
+        """Step of the last training dict."""
         self._stride: int | None = None
-        """Steps between the last two of them."""
-        self._told: tuple[list[float], list[int]] = ([], [])
-        """Epochs and steps of dicts that were counted, both ascending."""
+        """Steps between the last two training dicts."""
+        self._by_epoch: tuple[list[float], list[int]] = ([], [])
+        """Epochs and steps of counted dicts, both ascending."""
         self.cleared = False
-        """Whether the bar has been cleared and not been painted again."""
+        """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
-        """Bars painted since the clearing, length -> place."""
+        """Bars painted since the clearing, length -> position."""
         self._came = 0
         """Dicts since the clearing."""
         self._other = False
-        """Whether something else was printed since the clearing."""
+        """True if other text was printed since the clearing."""
 
-    # -- what stands on the console ----------------------------------------------------------------
+    # -- events on the console ---------------------------------------------------------------------
 
     def resumed(self, step: int) -> None:
-        """Take the word of the trainer that it goes on from a step."""
+        """Note that the trainer says it continues from a step."""
         self._another = self._another or self._last is not None
         self._last = step
 
@@ -141,27 +139,32 @@ class StepResolver:
         return out
 
     def bar(self, at: int, total: int) -> Sequence[PlacedDict]:
-        """Take a bar without a name, as that of the training is."""
+        """Take a nameless bar; the training's bar is one."""
         out: list[PlacedDict] = []
         if total == self.total and at == 0 and self.at:
             out += self._count()
-            self._begin_anew()
+            self._start_training()
         if len(self._first) < _MOST_BARS:
             self._first.setdefault(total, at)
         self._drawn = at, total
         if total == self.total:
             self.at = at
         if self.cleared:
-            self._painted.setdefault(total, at)
-            if total == self.total or (self.total is None and at < total):
-                out += self._close()
+            out += self._paint(at, total)
         elif self._waiting and not self._kept_back and self._may_be_of_training(at, total):
             self._take(at, total)
             out += self._behind(at)
         return out
 
+    def _paint(self, at: int, total: int) -> list[PlacedDict]:
+        """Take a bar that is painted again behind a clearing."""
+        self._painted.setdefault(total, at)
+        if total == self.total or (self.total is None and at < total):
+            return self._close()
+        return []
+
     def settle(self) -> Sequence[PlacedDict]:
-        """Give what waits for a bar the step that it most likely has: there may be none to come."""
+        """Settle the dicts that wait for a bar at their likeliest steps: none may come."""
         return [*self._close(), *self._count()]
 
     # -- clearings ---------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class StepResolver:
             return []
         self.cleared, painted = False, self._painted
         self._painted = {}
-        # An evaluation before it has left a full bar.
+        # An evaluation right before leaves a full bar behind.
         total = (
             self.total
             if self.total in painted
@@ -185,17 +188,17 @@ class StepResolver:
             return self._written(at)
         if at >= total:
             return []
-        # Another training has begun, of which is what came since the clearing.
+        # Another training has begun: it printed the dicts since the clearing.
         came, other, start = self._came, self._other, max(0, len(self._waiting) - self._came)
         waiting, self._waiting = self._waiting[start:], self._waiting[:start]
         out = self._count()
-        self._begin_anew()
+        self._start_training()
         self._waiting, self._came, self._other = waiting, came, other
         self._take(at, total)
         return out + self._written(at)
 
     def _written(self, at: int) -> list[PlacedDict]:
-        """Note that a dict was written at a step, unless somebody else wrote."""
+        """Note that a dict was written at a step, unless something else was."""
         came, other = self._came, self._other
         self._came, self._other = 0, False
         if self._kept_back is None:
@@ -226,7 +229,7 @@ class StepResolver:
         self.at, self.total = at, total
 
     def _behind(self, at: int) -> list[PlacedDict]:
-        """Settle what stands before a bar: a single dict has its step."""
+        """Settle the dicts before a bar: a single training dict has the bar's step."""
         if self._loose or sum(one.training for one in self._waiting) > 1:
             return self._bounded(at)
         waiting, self._waiting = self._waiting, []
@@ -237,7 +240,7 @@ class StepResolver:
         return out
 
     def _bounded(self, at: int) -> list[PlacedDict]:
-        """Settle several dicts of training before a bar, none of which can be beyond it."""
+        """Settle several training dicts before a bar, none of which can be beyond it."""
         count = sum(one.training for one in self._waiting)
         if not count:
             return self._count()
@@ -249,43 +252,40 @@ class StepResolver:
         return self._count(before, min(stride, max(0, at - before) / count))
 
     def _count(self, before: int | None = None, stride: float | None = None) -> list[PlacedDict]:
-        """Settle all that waits by counting.
+        """Settle all waiting dicts by counting.
 
         Args:
             before: The step to count from.
-            stride: StepResolver between two dicts of training; below 1 where several share a step.
+            stride: Steps between two training dicts; below 1 where several share a step.
         """
         waiting, self._waiting = self._waiting, []
         training = sum(one.training for one in waiting)
         if training > 1:
             self._loose = True
-        if (
-            self.total is None
-            and self._drawn is not None
-            and self._drawn[0] < self._drawn[1]
-            and training
-        ):
-            self.total = self._drawn[1]
-        place = self.at if training == 1 and self._kept_back is False else None
+        if training and self.total is None:
+            self._adopt_last_bar()
+        least = (self.at or 0) if training == 1 and self._kept_back is False else 0
         start = before if before is not None else self._before() or 0
         stride = stride if stride is not None else self._interval() or 1
         out, counted = [], 0
         for one in waiting:
-            step = start
             if one.training:
                 counted += 1
-                step = max(start - int(-stride * counted // 1), place or 0)
+                step = max(start + math.ceil(stride * counted), least)
                 step = self._again(one.epoch, step)
             else:
                 step = self._last if self._last is not None else self.at or start
             out.append(self._settle(one, step, counted=True))
         return out
 
+    def _adopt_last_bar(self) -> None:
+        """Take the last bar for the training's, unless it is full."""
+        if self._drawn is not None and self._drawn[0] < self._drawn[1]:
+            self.total = self._drawn[1]
+
     def _again(self, epoch: float | None, step: int) -> int:
-        """Return the step of a counted dict; one of an epoch that was passed before is of a
-        training begun again.
-        """
-        epochs, steps = self._told
+        """Return the step of a counted dict; an epoch that goes back is that of a restart."""
+        epochs, steps = self._by_epoch
         if epoch is None or self._drawn is not None:
             return step
         if epochs and epoch < epochs[-1]:
@@ -297,16 +297,12 @@ class StepResolver:
         return step
 
     def _before(self) -> int | None:
-        """Return the step that counting begins behind, None where the console does not show it."""
+        """Return the step to count from, None if the console does not show it."""
         if self._last is not None:
             return self._last
-        total = (
-            self.total
-            if self.total is not None
-            else self._drawn[1]
-            if self._drawn is not None
-            else None
-        )
+        total = self.total
+        if total is None and self._drawn is not None:
+            total = self._drawn[1]
         return 0 if total is None or self._first.get(total) == 0 else None
 
     def _interval(self) -> int | None:
@@ -324,9 +320,7 @@ class StepResolver:
 
 
 def _interval(span: int, count: int) -> int:
-    """Return the logging interval by which so many dicts were most likely printed within so many
-    steps.
-    """
+    """Return the likeliest logging interval for `count` dicts within `span` steps."""
     if span < count:
         return 1
     if span % count == 0:
