@@ -259,12 +259,7 @@ class StepResolver:
             stride: Steps between two training dicts; below 1 where several share a step.
         """
         waiting, self._waiting = self._waiting, []
-        training = sum(one.training for one in waiting)
-        if training > 1:
-            self._loose = True
-        if training and self.total is None:
-            self._adopt_last_bar()
-        least = (self.at or 0) if training == 1 and self._kept_back is False else 0
+        least = self._begin_count(sum(one.training for one in waiting))
         start = before if before is not None else self._before() or 0
         stride = stride if stride is not None else self._interval() or 1
         out, counted = [], 0
@@ -278,10 +273,14 @@ class StepResolver:
             out.append(self._settle(one, step, counted=True))
         return out
 
-    def _adopt_last_bar(self) -> None:
-        """Take the last bar for the training's, unless it is full."""
-        if self._drawn is not None and self._drawn[0] < self._drawn[1]:
-            self.total = self._drawn[1]
+    def _begin_count(self, training: int) -> int:
+        """Note that so many training dicts are counted; return the least step of the first."""
+        if training > 1:
+            self._loose = True
+        if training and self.total is None and self._drawn is not None:
+            at, total = self._drawn
+            self.total = total if at < total else None
+        return (self.at or 0) if training == 1 and self._kept_back is False else 0
 
     def _again(self, epoch: float | None, step: int) -> int:
         """Return the step of a counted dict; an epoch that goes back is that of a restart."""
