@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.time.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock, reckoned
 
 
 def clock(*moments):

@@ -11,6 +11,7 @@ from log_reading import NOW, values
 
 from verl_tui.records import Batch, Event, EventKind, Progress, Restart, Rows, SourceStatus
 from verl_tui.runs.run import Run
+from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.provenance import leading, origin, shares, words
 
 CONSOLE, LOGGER, EVENTS = ("verl console", 3), ("verl file logger", 6), ("tensorboard events", 5)
@@ -214,13 +215,13 @@ def test_several_sources_show_one_restart(run):
 
 def test_times_come_from_whichever_source_has_them(run):
     tell(run, status("exp.jsonl", LOGGER, 0), rows("a", {1: 1.0, 2: 1.0, 3: 1.0}))
-    assert list(run.clocks) == []
+    assert list(clocks(run)) == []
     bars = (Progress(1, 3, 10.0), Progress(2, 3, 20.0), Progress(3, 3, 40.0))
     tell(run, status("train.log", CONSOLE, 1, modified=5000.0), *bars)
-    (bar,) = run.clocks
+    (bar,) = clocks(run)
     assert [bar.at(step) for step in (1, 2, 3)] == [4970.0, 4980.0, 5000.0]
     tell(run, status("tb/1", EVENTS, 2), rows("a", {1: 1.0, 3: 1.0}, times=(100.0, 300.0)))
-    assert [clock.at(2) for clock in run.clocks] == [200.0, 4980.0]
+    assert [clock.at(2) for clock in clocks(run)] == [200.0, 4980.0]
 
 
 def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code(run):

@@ -11,7 +11,8 @@ import pytest
 
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.runs.time.elapsed import Lapse
+from verl_tui.runs.time.elapsed import ElapsedTimes
+from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.alignment import Alignment, stops
 
 NOW = 1_700_000_000.0
@@ -48,9 +49,9 @@ def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
     run = opened(row(*range(1, 151)), *bars(*range(151)))
     take(run, row(151), now=NOW + 12)
     take(run, row(152), now=NOW + 25)
-    clock = run.clocks[0]
+    clock = clocks(run)[0]
     assert (
-        len(run.clocks) == 1
+        len(clocks(run)) == 1
     )  # the bar's own clock ends at the file's last change: it has nothing to add
     assert clock.origin == "arrival while we watched, before that the progress bar"
     assert [clock.at(step) - NOW for step in (0, 150, 151, 152)] == [12 - 1510, 2, 12, 25]
@@ -60,8 +61,8 @@ def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
 def test_steps_of_one_gulp_are_no_arrivals_but_the_last():
     run = opened(row(*range(1, 151)), *bars(*range(151)))
     take(run, row(151, 152), *bars(151, 152))
-    assert list(run.clocks[0].steps[-3:]) == [150, 151, 152]
-    assert [NOW - run.clocks[0].at(step) for step in (150, 151, 152)] == [20, 10, 0]
+    assert list(clocks(run)[0].steps[-3:]) == [150, 151, 152]
+    assert [NOW - clocks(run)[0].at(step) for step in (150, 151, 152)] == [20, 10, 0]
     assert elapsed(run) == 1520
     times = run.series(KEY).times
     assert math.isnan(times[-2])
@@ -73,32 +74,32 @@ def test_lines_that_a_buffer_kept_back_tell_nothing():
     take(run, row(151, 152))
     take(run, row(153), now=NOW + 500)
     assert elapsed(run) == 2090
-    assert run.clocks[0].origin == "progress bar and the file's last change"
+    assert clocks(run)[0].origin == "progress bar and the file's last change"
 
 
 def test_what_is_still_being_read_is_no_arrival():
     run = opened(row(1, 2, 3))
     take(run, row(4, 5), unread=100)
     take(run, row(6), now=NOW + 1, unread=50)
-    assert not run.clocks
+    assert not clocks(run)
 
 
 def test_without_a_bar_the_step_timers_are_summed():
     run = opened(row(*range(1, 11), key="timing_s/step", value=7.0))
-    assert run.clocks[0].origin == "step timers and the file's last change"
+    assert clocks(run)[0].origin == "step timers and the file's last change"
     assert elapsed(run) == 70  # from the beginning of the first step
     take(run, row(11, key="timing_s/step", value=7.0), now=NOW + 8)
     take(run, row(12, key="timing_s/step", value=7.0), now=NOW + 16)
-    assert run.clocks[0].origin == "arrival while we watched, before that the step timers"
+    assert clocks(run)[0].origin == "arrival while we watched, before that the step timers"
     assert elapsed(run) == 77 + 8
 
 
 def test_the_bar_of_the_first_arrival_follows_it():
     run = opened(row(1, 2, 3), *bars(0, 1, 2, 3))
     take(run, row(4), now=NOW + 14)
-    before = run.clocks[0].times[0]
+    before = clocks(run)[0].times[0]
     take(run, Progress(4, 300, 44.0), now=NOW + 14)
-    assert run.clocks[0].times[0] == before - 4
+    assert clocks(run)[0].times[0] == before - 4
 
 
 def test_the_source_that_tells_the_past_may_be_another():
@@ -107,15 +108,15 @@ def test_the_source_that_tells_the_past_may_be_another():
     for step in (5, 6):
         take(run, row(step), now=NOW + 10 * (step - 4), path="metrics.jsonl")
     assert elapsed(run) == 60
-    assert [b - a for a, b in pairwise(run.clocks[0].times)] == [10.0] * 6
+    assert [b - a for a, b in pairwise(clocks(run)[0].times)] == [10.0] * 6
 
 
 @pytest.mark.parametrize(("step", "last"), [(3, 31.0), (4, 42.0), (5, 53.0), (6, 64.0)])
 def test_a_lapse_ends_at_a_step_that_it_may_not_have(step, last):
-    part = Lapse("bar", [1, 3, 5], [9.0, 31.0, 53.0]).until(step)
+    part = ElapsedTimes("bar", [1, 3, 5], [9.0, 31.0, 53.0]).until(step)
     assert (part.steps[-1], part.elapsed[-1]) == (step, last)
 
 
 @pytest.mark.parametrize("step", [0, 8])
 def test_a_lapse_tells_nothing_far_from_its_steps(step):
-    assert Lapse("bar", [1, 3, 5], [9.0, 31.0, 53.0]).until(step) is None
+    assert ElapsedTimes("bar", [1, 3, 5], [9.0, 31.0, 53.0]).until(step) is None

@@ -10,7 +10,7 @@ from trainings import again, put, state, training
 from verl_tui.records import Progress
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.pace import Kind, ahead, due, kinds, pace
-from verl_tui.runs.time.schedule import rhythm
+from verl_tui.runs.time.schedule import schedule_of
 from verl_tui.runs.views.state import remaining
 
 FREQUENCIES = {"trainer__test_freq": 10, "trainer__save_freq": 50}
@@ -281,7 +281,7 @@ def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
 )
 def test_rhythm(occasions: list[int], setting: int | None, after: int, due_at: int | None) -> None:
     run = training({"critic/score/mean": [0.5] * after}, settings={"trainer__test_freq": setting})
-    assert rhythm(run, set(occasions), "trainer.test_freq").next_after(after) == due_at
+    assert schedule_of(run, set(occasions), "trainer.test_freq").next_after(after) == due_at
 
 
 def test_a_setting_that_was_not_looked_up_is_none() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from log_reading import drain, feed_in_pieces, read_run, values
 
 from verl_tui.records import EventKind, Restart, Sample, Unreadable
+from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import FORMATS, filelogger, rollouts, samples, tutorial
 from verl_tui.sources.formats.console import decoder as console
@@ -344,5 +345,5 @@ def test_bars_tell_when_steps_were_reached(tmp_path):
     )
     path.write_text(bars)
     os.utime(path, (50_000, 50_000))
-    (clock,) = read_run(path).clocks
+    (clock,) = clocks(read_run(path))
     assert [clock.at(step) for step in (1, 2, 3)] == [46_450.0, 46_490.0, 50_000.0]

@@ -14,7 +14,7 @@ from rich.text import Text
 from verl_tui.evaluation import PREFIX
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
-from verl_tui.runs.life import evidence
+from verl_tui.runs.views.signs_of_life import evidence
 from verl_tui.runs.views.state import is_evaluation, remaining
 from verl_tui.text import one_line
 from verl_tui.times import age, duration

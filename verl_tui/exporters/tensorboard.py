@@ -23,7 +23,8 @@ from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.records import Sample
-from verl_tui.runs.time.clock import moment
+from verl_tui.runs.clock import moment
+from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.sources.folders.dump_file import DumpFile
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ class _Times:
     """When a run was at its steps."""
 
     def __init__(self, run: Run, now: float) -> None:
-        self._clocks = run.clocks
+        self._clocks = clocks(run)
         changes = (state.status.modified for state in run.sources.values())
         self._otherwise = max((time for time in changes if time is not None), default=now)
         self._stated: dict[int, float] = {}

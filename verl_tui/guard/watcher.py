@@ -12,7 +12,7 @@ from verl_tui.guard.commands import event, start, variables
 from verl_tui.health import Severity
 from verl_tui.monitor import Monitor
 from verl_tui.reading import looks
-from verl_tui.runs.life import unattended
+from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.runs.cached import while_unchanged
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.alignment import Alignment, extreme, recent, seconds_per_step, stops, value
 from verl_tui.runs.views.best import is_better_low
 from verl_tui.runs.views.identity import identity, said
@@ -141,7 +141,7 @@ def _one_scale(found: Sequence[tuple[Run, Stop]]) -> bool:
     return len({_is_bounded(run) for run, _ in found if run.indicator("reward") is not None}) < 2
 
 
-@while_unchanged
+@cached_by_revision
 def _is_bounded(run: Run) -> bool:
     return bounded(run) is not None
 

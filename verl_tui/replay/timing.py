@@ -8,8 +8,9 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Dump, Progress, Record, Rows, Sample
-from verl_tui.runs.time.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock, reckoned
 from verl_tui.runs.time.elapsed import TIMERS
+from verl_tui.runs.time.step_clocks import bar_clock, clocks
 from verl_tui.runs.views.state import last_write
 from verl_tui.times import LATEST
 
@@ -78,7 +79,7 @@ class Timing:
         self._run = run
         # Timers pace what they can below, over all passes; a clock made of them tells of the newest
         # pass only.
-        self._clocks = [clock for clock in run.clocks if not clock.origin.startswith(TIMERS)]
+        self._clocks = [clock for clock in clocks(run) if not clock.origin.startswith(TIMERS)]
         timer = run.indicator("step_time")
         pairs = zip(timer.steps, timer.values, strict=True) if timer is not None else ()
         self._taken = {step: seconds for step, seconds in pairs if 0 < seconds < math.inf}
@@ -114,7 +115,7 @@ class Timing:
         if not told.steps:
             return self.reference
         source = self._run.sources.get(path)
-        own = [source.bar_clock()] if source is not None else []
+        own = [bar_clock(source)] if source is not None else []
         clocks = [clock for clock in self._clocks if not clock.reckoned]
         if last:
             clocks += [*own, *self._clocks]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.replay.timing import Timing
-    from verl_tui.runs.time.clock import Clock
+    from verl_tui.runs.clock import Clock
 
 _AT_ONCE = 1000
 """Pieces in one batch: they are taken in within some milliseconds."""

@@ -24,8 +24,10 @@ from verl_tui.records import (
     Settings,
     Unreadable,
 )
-from verl_tui.runs.cached import while_unchanged
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.clock import Clock
 from verl_tui.runs.histograms import Histograms
+from verl_tui.runs.last_record import LastRecord, last_record
 from verl_tui.runs.newest import measured, newest, since
 from verl_tui.runs.restarts import SLACK, RestartMark, continued, marks, starts
 from verl_tui.runs.samples import Samples
@@ -34,9 +36,7 @@ from verl_tui.runs.settings import RunSettings
 from verl_tui.runs.source_state import SourceState, surest
 from verl_tui.runs.spelling import Spellings
 from verl_tui.runs.table import Table, precedence
-from verl_tui.runs.time.last_record import LastRecord, last_record
-from verl_tui.runs.time.step_clocks import Moments
-from verl_tui.runs.time.total_steps import planned_steps
+from verl_tui.runs.total_steps import planned_steps
 from verl_tui.times import dated
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import Spread
     from verl_tui.records import GpuReading
-    from verl_tui.runs.time.clock import Clock
 
 _KEPT_EVENTS = 500
 _NAN = float("nan")
@@ -82,7 +81,10 @@ class Run:
         self._restarts: list[RestartMark] = []
         self._behind: set[int] = set()
         """Sources that others go on from."""
-        self._moments = Moments()
+        self.stated = Clock("times in the log")
+        """When steps were reached, by times that records state."""
+        self.watched = Clock("arrival while we watched")
+        """When steps were reached, by when their records arrived."""
         self._last: tuple[int, LastRecord] = (-1, LastRecord())
         """The newest record of training, and at which revision it was: it is asked for often."""
         self.gpus: GpuReading | None = None
@@ -170,25 +172,18 @@ class Run:
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
     @property
-    @while_unchanged
+    @cached_by_revision
     def restarts(self) -> Sequence[RestartMark]:
         """Where the run began anew, by step."""
         return marks(self._restarts, self.sources.values())
 
     @property
-    @while_unchanged
+    @cached_by_revision
     def end(self) -> int | None:
         """The last step that tells how the run is now, None where all do: after a restart, those
         beyond are old.
         """
         return self.step if self.restarts else None
-
-    @property
-    def clocks(self) -> Sequence[Clock]:
-        """What tells when steps were reached, the best evidence first; those that tell nothing are
-        left out.
-        """
-        return self._moments.clocks(self)
 
     @property
     def total_steps(self) -> int | None:
@@ -456,9 +451,9 @@ class Run:
             state.restarted = None
         state.tell(rows)
         if rows.times:
-            self._moments.stated.note(rows.steps, rows.times)
+            self.stated.note(rows.steps, rows.times)
         else:
-            self._moments.watched.note(rows.steps, times)
+            self.watched.note(rows.steps, times)
         written = rows.times[-1] if rows.times else None
         state.life.progress(arrival, written, state.status.modified, absolute=state.status.absolute)
 
@@ -492,7 +487,7 @@ class Run:
         if event.kind is EventKind.RESUMED and event.step is not None:
             state.resume(event.step)
         if event.actor or event.kind is EventKind.WARNING:
-            state.troubles.add(event, state.step)
+            state.errors.add(event, state.step)
         if event.kind is not EventKind.STAGE:
             self.events.append(event)
         state.end(event)

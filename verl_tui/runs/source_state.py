@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Progress, Rows, SourceStatus, Unreadable
 from verl_tui.runs.life import Life
-from verl_tui.runs.time.clock import Clock
-from verl_tui.runs.time.elapsed import BAR, Lapse
-from verl_tui.runs.troubles import Troubles
+from verl_tui.runs.reported_errors import ReportedErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,8 +57,8 @@ class SourceState:
     """When it last told of training, and what shows that the process lives."""
     stage: Event | None = None
     """The last stage that was printed, until a further step follows."""
-    troubles: Troubles = field(default_factory=Troubles)
-    """What workers reported and the run went on with."""
+    errors: ReportedErrors = field(default_factory=ReportedErrors)
+    """Errors and warnings that the run went on with."""
     restarted: str | None = None
     """Why the source started anew, until the first row of the new segment tells at which step."""
     tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(default_factory=dict)
@@ -143,21 +141,12 @@ class SourceState:
         self.step = self.ending = self.stage = None
         self.tables = {}
         self.bar_steps, self.bar_elapsed = array("q"), array("d")
-        self.troubles.clear()
+        self.errors.clear()
 
     def resume(self, step: int) -> None:
         """Note the step that a new process goes on from."""
         if self.restarted is not None and self.step is None:
             self.step = step
-
-    def bar_clock(self) -> Clock:
-        """Return when steps were reached by the progress bar, if the bar went on to the end of the
-        file.
-        """
-        written, bar = self.status.modified, Lapse(BAR, self.bar_steps, self.bar_elapsed)
-        if written is None or self.step is None:
-            return Clock(BAR)
-        return bar.clock(self.step, written, "the file's last change") or Clock(BAR)
 
     def _is_later(self, step: int, elapsed: float) -> bool:
         return not self.bar_steps or (step > self.bar_steps[-1] and elapsed >= self.bar_elapsed[-1])

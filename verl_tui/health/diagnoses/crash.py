@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.records import EventKind
-from verl_tui.runs.life import writer
-from verl_tui.runs.troubles import troubles
+from verl_tui.runs.views.signs_of_life import writer
 from verl_tui.runs.views.state import State, interrupted
+from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def blamed(run: Run, event: Event) -> Blamed | None:
 
 def _most(run: Run) -> Blamed | None:
     """Return the most frequent error of the workers, of equals the first."""
-    path, worst = next(iter(troubles(run)), ("", None))
+    path, worst = next(iter(worker_errors(run)), ("", None))
     if worst is None:
         return None
     first, actor = worst.first, worst.first.actor

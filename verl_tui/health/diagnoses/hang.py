@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged, Severity
 from verl_tui.health.rule_context import minutes
-from verl_tui.runs.life import evidence, gpus_work, phase, unattended, writer
-from verl_tui.runs.life import written as last_of_training
 from verl_tui.runs.time.pace import expected
+from verl_tui.runs.views.signs_of_life import evidence, gpus_work, phase, unattended, writer
+from verl_tui.runs.views.signs_of_life import written as last_of_training
 from verl_tui.runs.views.state import State, doubt, is_evaluation, last_write, patience, waited
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import Diagnosis
 from verl_tui.health.finding import Finding, NotJudged
-from verl_tui.runs.troubles import troubles
 from verl_tui.runs.views.state import State
+from verl_tui.runs.views.worker_errors import worker_errors
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.reported_errors import ReportedError
     from verl_tui.runs.run import Run
-    from verl_tui.runs.troubles import Trouble
 
 _BEFORE = 20
 """Steps before the first error that tell how many samples a step has."""
@@ -36,22 +36,22 @@ class WorkerErrors(Diagnosis):
         self.remember(finding, run.step)
         return finding
 
-    def _lately(self, run: Run) -> tuple[str, Trouble] | None:
+    def _lately(self, run: Run) -> tuple[str, ReportedError] | None:
         least, at = self.rule.count, run.step or 0
-        lasting = (one for one in troubles(run) if one[1].count >= least)
+        lasting = (one for one in worker_errors(run) if one[1].count >= least)
         return next((one for one in lasting if at - (one[1].step or 0) <= self.rule.window), None)
 
-    def _finding(self, run: Run, path: str, trouble: Trouble) -> Finding:
-        first, last = trouble.first, trouble.last
+    def _finding(self, run: Run, path: str, error: ReportedError) -> Finding:
+        first, last = error.first, error.last
         name = one_line(PurePath(path).name, 60)
         lines = f"{name}:{first.line}" + (f" to {last.line}" if last.line != first.line else "")
-        cost = _cost(run, trouble.since)
+        cost = _cost(run, error.since)
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"{one_line(first.actor)} reported {trouble.count:,} times: {one_line(first.text, 200)}",
-            step=trouble.step,
-            since_step=trouble.since,
+            f"{one_line(first.actor)} reported {error.count:,} times: {one_line(first.text, 200)}",
+            step=error.step,
+            since_step=error.since,
             evidence=(f"{lines}: {one_line(first.text, 160)}", *((cost,) if cost else ())),
             advice=self.rule.advice or None,
             source=self.rule.source,

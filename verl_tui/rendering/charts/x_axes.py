@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from verl_tui.rendering.charts.chart_data import STEPS, Axis
+from verl_tui.runs.clock import moment
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.runs.time.clock import moment
+from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import Points
+    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-    from verl_tui.runs.time.clock import Clock
 
 AXES = ("step", "time", "relative")
 _DAY = 86_400.0
@@ -142,24 +143,24 @@ def on_axis(run: Run, name: str) -> Along:
     """
     if name == "step":
         return _Stepped()
-    clocks = run.clocks
+    known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
-    began = min([*(clock.times[0] for clock in clocks), *_first_times(run)], default=None)
+    began = min([*(clock.times[0] for clock in known), *_first_times(run)], default=None)
     if began is None:
         return _Stepped("no times are known")
     if name == "relative":
         write = _since(began, "")
         return _Clocked(
-            Axis(name, write, write, _since(began, " "), time=True, zero=int(began)), clocks
+            Axis(name, write, write, _since(began, " "), time=True, zero=int(began)), known
         )
     lasted, steps = max(
-        ((clock.times[-1] - began, len(clock)) for clock in clocks), default=(0.0, 1)
+        ((clock.times[-1] - began, len(clock)) for clock in known), default=(0.0, 1)
     )
     long = lasted > _DAY
     read = _of_day if not long or lasted < _PLAIN * steps else _dated
     exact = _in_full if long else _of_day
-    return _Clocked(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), clocks)
+    return _Clocked(Axis(name, _tick, read, exact, time=True, zero=int(_midnight(began))), known)
 
 
 def steps_of(points: Points) -> array[int]:

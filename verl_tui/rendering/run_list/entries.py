@@ -13,7 +13,7 @@ from verl_tui.rendering.run_list.table import Figures
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.runs.cached import while_unchanged
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.state import remaining, silence, state
 from verl_tui.times import age, duration
 
@@ -67,7 +67,7 @@ class Told:
         return made[1]
 
 
-@while_unchanged
+@cached_by_revision
 def steps_told(run: Run) -> str:
     """Write how far a run is, and of how many steps."""
     if run.step is None:
@@ -100,7 +100,7 @@ def wordless(runs: Sequence[Run]) -> frozenset[str]:
     return _SOME.difference(*map(_said, runs))
 
 
-@while_unchanged
+@cached_by_revision
 def _said(run: Run) -> frozenset[str]:
     """Return the columns of `_SOME` in which a run has something to say."""
     found = {

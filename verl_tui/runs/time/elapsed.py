@@ -9,7 +9,7 @@ from bisect import bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.time.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock, reckoned
 from verl_tui.runs.time.step_timing import beside
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BAR, TIMERS = "progress bar", "step timers"
 
 
-class Lapse(NamedTuple):
+class ElapsedTimes(NamedTuple):
     """Seconds since some beginning, at each of some steps; ascending in both."""
 
     origin: str
@@ -28,7 +28,7 @@ class Lapse(NamedTuple):
     steps: Sequence[int]
     elapsed: Sequence[float]
 
-    def until(self, step: int) -> Lapse | None:
+    def until(self, step: int) -> ElapsedTimes | None:
         """Return the part up to a step, None where nothing is told near it.
 
         Bars are drawn after their step's line, so the last step may be a stride ahead: it took as
@@ -39,14 +39,14 @@ class Lapse(NamedTuple):
             return None
         steps, elapsed = self.steps[:count], self.elapsed[:count]
         if steps[-1] == step:
-            return Lapse(self.origin, steps, elapsed)
+            return ElapsedTimes(self.origin, steps, elapsed)
         beyond = count == len(self.steps)
         to = count - 1 if beyond else count
         gap = self.steps[to] - self.steps[to - 1]
         if beyond and step - steps[-1] > gap:
             return None
         more = (step - steps[-1]) / gap * (self.elapsed[to] - self.elapsed[to - 1])
-        return Lapse(self.origin, [*steps, step], [*elapsed, elapsed[-1] + more])
+        return ElapsedTimes(self.origin, [*steps, step], [*elapsed, elapsed[-1] + more])
 
     def clock(self, step: int, end: float, rest: str = "") -> Clock | None:
         """Return a clock that is counted back from when a step was reached, None where nothing is
@@ -62,7 +62,7 @@ class Lapse(NamedTuple):
         return reckoned(origin, part.steps, part.elapsed, end) if part is not None else None
 
 
-def by_timers(run: Run, step: int) -> Lapse:
+def by_timers(run: Run, step: int) -> ElapsedTimes:
     """Return how long a run took by its own timers up to a step; a step without one took what is
     usual.
 
@@ -71,7 +71,7 @@ def by_timers(run: Run, step: int) -> Lapse:
     timer = run.indicator("step_time")
     known = timer.steps[: bisect_right(timer.steps, step)] if timer is not None else ()
     if timer is None or not known:
-        return Lapse(TIMERS, (), ())
+        return ElapsedTimes(TIMERS, (), ())
     values = timer.values[: len(known)]
     usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
     extras: dict[int, float] = {}
@@ -85,7 +85,11 @@ def by_timers(run: Run, step: int) -> Lapse:
             took = value if 0 < value < math.inf else usual
             elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
             steps.append(at)
-    return Lapse(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else Lapse(TIMERS, (), ())
+    return (
+        ElapsedTimes(TIMERS, steps, elapsed)
+        if math.isfinite(elapsed[-1])
+        else ElapsedTimes(TIMERS, (), ())
+    )
 
 
 def joined(watched: Clock, past: Clock | None) -> Clock:

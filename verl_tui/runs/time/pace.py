@@ -12,17 +12,18 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
-from verl_tui.runs.cached import while_unchanged
-from verl_tui.runs.time.schedule import rhythm
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.time.schedule import schedule_of
+from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.time.step_timing import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-    from verl_tui.runs.time.clock import Clock
-    from verl_tui.runs.time.schedule import Rhythm
+    from verl_tui.runs.time.schedule import Schedule
 
 _GAPS = 30
 """Recent gaps between steps that make the pace."""
@@ -102,7 +103,7 @@ class Due(NamedTuple):
     checkpoint: int | None
 
 
-@while_unchanged
+@cached_by_revision
 def pace(run: Run) -> Pace | None:
     """Return the run's usual time from step to step, None where nothing tells."""
     for timed in _timed(run):
@@ -115,11 +116,11 @@ def pace(run: Run) -> Pace | None:
         taken = taken[1:] if len(taken) == len(series) and len(taken) > 1 else taken
         if taken:
             return Pace(median(taken), series.key)
-    told = ((usual, clock) for clock in run.clocks if (usual := _usual_gap(clock)) is not None)
+    told = ((usual, clock) for clock in clocks(run) if (usual := _usual_gap(clock)) is not None)
     return next((Pace(usual, clock.origin) for usual, clock in told), None)
 
 
-@while_unchanged
+@cached_by_revision
 def expected(run: Run) -> Expected | None:
     """Return how long the next step should take by its kind, None where nothing tells.
 
@@ -129,7 +130,7 @@ def expected(run: Run) -> Expected | None:
     taken = _taken(run).by_kind
     if not taken or run.step is None:
         return None
-    due = [_falls(rhythm_, run.step + 1, run.total_steps) for rhythm_ in _rhythms(run)]
+    due = [_falls(schedule, run.step + 1, run.total_steps) for schedule in _schedules(run)]
     kinds = [
         kind
         for kind in taken
@@ -146,17 +147,17 @@ def kinds(run: Run) -> tuple[Usual, ...]:
     return tuple(_usual(kind, taken) for kind in sorted(taken.by_kind)) if taken.stride == 1 else ()
 
 
-@while_unchanged
+@cached_by_revision
 def due(run: Run) -> Due:
     """Return when the next validation and the next checkpoint are due."""
     last = run.total_steps
     if run.step is None or (last is not None and run.step >= last):
         return Due(None, None)
-    upcoming = [known.next_after(run.step) for known in _rhythms(run)]
+    upcoming = [known.next_after(run.step) for known in _schedules(run)]
     return Due(*(at if at is None or last is None else min(at, last) for at in upcoming))
 
 
-@while_unchanged
+@cached_by_revision
 def ahead(run: Run) -> Ahead | None:
     """Return what the run has before it, each step counted with the usual time of its kind; None
     where nothing tells.
@@ -172,7 +173,9 @@ def ahead(run: Run) -> Ahead | None:
     if not taken.by_kind or taken.stride > 1:
         return Ahead(count * usual_pace.seconds, count, ())
     coming = tuple(
-        (_usual(kind, taken), times) for kind, times in _count(_rhythms(run), step, total) if times
+        (_usual(kind, taken), times)
+        for kind, times in _count(_schedules(run), step, total)
+        if times
     )
     return Ahead(sum(usual.seconds * times for usual, times in coming), count, coming)
 
@@ -197,18 +200,18 @@ def _usual(kind: Kind, taken: _Taken) -> Usual:
     return Usual(kind, plain + more, 0)
 
 
-def _count(rhythms: Sequence[Rhythm], step: int, total: int) -> Iterator[tuple[Kind, float]]:
+def _count(schedules: Sequence[Schedule], step: int, total: int) -> Iterator[tuple[Kind, float]]:
     """Yield how many steps of each kind lie between a step and the last one."""
     count = total - step
     if count <= 0:
         return
-    validated, saved = (_hits(one, step, total) for one in rhythms)
+    validated, saved = (_hits(one, step, total) for one in schedules)
     if isinstance(validated, range) and isinstance(saved, range) and len(saved) <= _COUNTED:
         both = float(sum(at in validated for at in saved))
     else:
         both = _size(validated) * _size(saved) / count
     # The last step has everything that the run does at all.
-    ends = [_falls(one, total, total) is True for one in rhythms]
+    ends = [_falls(one, total, total) is True for one in schedules]
     usual = [isinstance(hits, range) and total in hits for hits in (validated, saved)]
     more = [end and not was for end, was in zip(ends, usual, strict=True)]
     sizes = [_size(validated) + more[0], _size(saved) + more[1]]
@@ -219,7 +222,7 @@ def _count(rhythms: Sequence[Rhythm], step: int, total: int) -> Iterator[tuple[K
     yield Kind(validation=True, checkpoint=True), both
 
 
-def _hits(one: Rhythm, step: int, total: int) -> range | float:
+def _hits(one: Schedule, step: int, total: int) -> range | float:
     """Return the steps up to the last one at which something is due, or how many there should
     be.
     """
@@ -237,16 +240,16 @@ def _size(hits: range | float) -> float:
     return float(len(hits)) if isinstance(hits, range) else hits
 
 
-def _falls(one: Rhythm, step: int, last: int | None) -> bool | None:
+def _falls(one: Schedule, step: int, last: int | None) -> bool | None:
     """Return whether a step has a validation (a checkpoint), None where that cannot be told."""
     if step == last and not math.isinf(one.every):
         return True  # verl's trainers do on the last step whatever they do at all
     return one.falls_on(step)
 
 
-def _rhythms(run: Run) -> list[Rhythm]:
+def _schedules(run: Run) -> list[Schedule]:
     return [
-        rhythm(run, known, setting)
+        schedule_of(run, known, setting)
         for known, setting in zip(_occasions(run), _SETTINGS, strict=True)
     ]
 
@@ -280,7 +283,7 @@ class _Taken(NamedTuple):
     """Steps from one record to the next."""
 
 
-@while_unchanged
+@cached_by_revision
 def _taken(run: Run) -> _Taken:
     """Return how long recent steps of each kind took."""
     validated, saved = _occasions(run)
@@ -331,7 +334,7 @@ def _durations(run: Run, far: Iterable[int]) -> tuple[int, dict[int, float]]:
     every, durations = _by_timer(run, far)
     # Progress bars count whole seconds, and only where nothing better is known are they worth a
     # look.
-    sources: list[Series | Clock] = [*_timed(run), *(() if durations else run.clocks)]
+    sources: list[Series | Clock] = [*_timed(run), *(() if durations else clocks(run))]
     for timed in sources:
         steps, times = timed.steps[-_RECENT:], timed.times[-_RECENT:]
         stride = _stride(steps)

@@ -19,7 +19,7 @@ _HELD = 2
 """Equal distances that make a rhythm, where one more differs: heuristic."""
 
 
-class Rhythm(NamedTuple):
+class Schedule(NamedTuple):
     """How often something beside training is due."""
 
     every: float
@@ -42,7 +42,7 @@ class Rhythm(NamedTuple):
         return step + int(self.every - (step - self.last) % self.every)
 
 
-def rhythm(run: Run, occasions: Collection[int], setting: str) -> Rhythm:
+def schedule_of(run: Run, occasions: Collection[int], setting: str) -> Schedule:
     """Return when something is due by the run's settings, else as it was so far.
 
     Args:
@@ -52,18 +52,20 @@ def rhythm(run: Run, occasions: Collection[int], setting: str) -> Rhythm:
     """
     stated = number(run.settings.get(setting))
     if stated is not None and math.isfinite(stated) and stated == int(stated):
-        return Rhythm(stated, 0, regular=True) if stated > 0 else Rhythm(math.inf, 0, regular=True)
+        return (
+            Schedule(stated, 0, regular=True) if stated > 0 else Schedule(math.inf, 0, regular=True)
+        )
     recent = sorted(step for step in occasions if step > 0)[
         -_OCCASIONS:
     ]  # at 0 the model is looked at before training
     if recent and (recent[-1] == run.total_steps or _is_last(recent, run.step)):
         recent.pop()  # the last step has everything
     if not recent:
-        return Rhythm(math.inf, 0, regular=True)
+        return Schedule(math.inf, 0, regular=True)
     distances = [after - before for before, after in pairwise(recent)]
     if not distances:
-        return Rhythm(float(max(run.step or 0, recent[0])), recent[0], regular=False)
-    return Rhythm(sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1)
+        return Schedule(float(max(run.step or 0, recent[0])), recent[0], regular=False)
+    return Schedule(sum(distances) / len(distances), recent[-1], regular=len(set(distances)) == 1)
 
 
 def _is_last(recent: Sequence[int], newest: int | None) -> bool:

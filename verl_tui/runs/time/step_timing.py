@@ -37,7 +37,7 @@ read one by one.
 """
 _OCCASIONAL = 0.6
 """A part of fewer than these of the steps has its own rhythm: validation, checkpoints."""
-_OWN_RHYTHM = frozenset(
+_OCCASIONAL_PARTS = frozenset(
     {"testing", "validate", "validation", "eval", "save_checkpoint", "save_ckpt", "save"}
 )
 """Parts that may lie outside the step's own time even where every step has them."""
@@ -364,7 +364,7 @@ def _apart(own: Mapping[int, float], seconds: Mapping[str, Mapping[int, float]])
 
 
 def _is_rare(name: str, times: int, steps: int) -> bool:
-    return name in _OWN_RHYTHM or times < _OCCASIONAL * steps
+    return name in _OCCASIONAL_PARTS or times < _OCCASIONAL * steps
 
 
 # -- what it yields --------------------------------------------------------------------------------

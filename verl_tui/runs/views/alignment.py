@@ -7,15 +7,16 @@ from bisect import bisect_left, bisect_right
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.cached import while_unchanged
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.series import Point
+from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-    from verl_tui.runs.time.clock import Clock
 
 _RECENT = 20
 """Points that a figure which varies from step to step is the mean of."""
@@ -100,9 +101,9 @@ def _count(series: Series | None, stop: Stop) -> int:
     return 0 if series is None or stop.step is None else bisect_right(series.steps, stop.step)
 
 
-@while_unchanged
+@cached_by_revision
 def _clock(run: Run) -> Clock | None:
-    return next(iter(run.clocks), None)
+    return next(iter(clocks(run)), None)
 
 
 def _elapsed(run: Run, step: int | None) -> float | None:

@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import EventKind
-from verl_tui.runs.cached import while_unchanged
-from verl_tui.runs.life import writer
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class CalledBest(NamedTuple):
     """The metric that had this value at the step, None where the name states the step."""
 
 
-@while_unchanged
+@cached_by_revision
 def called_best(run: Run) -> tuple[CalledBest, ...]:
     """Return what the trainer called best, in the order of steps; those without one come last."""
     steps = {path: step for step, path in run.checkpoints.items()}
@@ -45,14 +45,14 @@ def called_best(run: Run) -> tuple[CalledBest, ...]:
     return tuple(sorted(found, key=lambda one: (one.step is None, one.step, one.path)))
 
 
-@while_unchanged
+@cached_by_revision
 def checkpoints(run: Run) -> Mapping[int, str]:
     """Return the checkpoints by their steps, those too whose step is known by a value only."""
     matched = {best.step: best.path for best in called_best(run) if best.step is not None}
     return {**matched, **run.checkpoints}
 
 
-@while_unchanged
+@cached_by_revision
 def usable(run: Run) -> Mapping[int, str]:
     """Return the checkpoints without the one that the run died over: what a crash has left of it
     cannot be loaded.

@@ -7,10 +7,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from verl_tui.records import SAMPLES, EventKind
-from verl_tui.runs.life import evidence, gpus_work, unattended, writer, written
 from verl_tui.runs.restarts import starts
 from verl_tui.runs.time.pace import ahead, expected, pace
-from verl_tui.runs.troubles import troubles
+from verl_tui.runs.views.signs_of_life import evidence, gpus_work, unattended, writer, written
+from verl_tui.runs.views.worker_errors import worker_errors
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -192,7 +192,7 @@ def _gone(run: Run) -> State:
     """Return the state of a run whose process is gone without a word."""
     if _nearly(run):
         return State.FINISHED
-    return State.CRASHED if troubles(run) else State.ENDED
+    return State.CRASHED if worker_errors(run) else State.ENDED
 
 
 def interrupted(run: Run) -> bool:

@@ -1,0 +1,167 @@
+"""What shows that a run is alive, who writes its log, and what it is at."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.runs.life import AGREE
+from verl_tui.text import one_line
+from verl_tui.times import age
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from verl_tui.records import Writer
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.source_state import SourceState
+
+_FRESH_GPUS = 30.0
+"""Seconds for which a reading of GPUs tells of now."""
+_IDLE = 5.0
+"""Percent of utilisation up to which a GPU does nothing: heuristic."""
+_KEPT_BACK = 150.0
+"""Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard
+buffers records for up to 120.
+"""
+
+
+class Evidence(NamedTuple):
+    """What shows that a run was alive here and now, and not a copy of what once ran."""
+
+    words: str
+    latest: float | None
+    """When it last showed; None while a process holds the file."""
+
+
+def writer(run: Run) -> Writer | None:
+    """Return the process that writes a run's log, one that lives before one that is gone; None
+    where none is known.
+
+    W&B's own may outlive the trainer: it counts where no other is known. One that only began a file
+    is not missed where something else of the run was written long after that file.
+    """
+    newest = written(run) or 0.0
+    known = [
+        status.writer
+        for status in (state.status for state in run.sources.values())
+        if status.writer is not None
+        and not (
+            status.writer.by_name
+            and status.writer.gone
+            and newest - (status.modified or 0.0) > _KEPT_BACK
+        )
+    ]
+    return min(known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None)
+
+
+def evidence(run: Run, now: float) -> Evidence | None:
+    """Return the best evidence that a run lives or lived just now, None where there is only a
+    file's time.
+    """
+    return max(
+        _signs(run, now), key=lambda sign: inf if sign.latest is None else sign.latest, default=None
+    )
+
+
+def written(run: Run) -> float | None:
+    """Return when something was last written that may be of a step that takes long: not of what
+    only goes on.
+    """
+    times = (s.status.modified for s in run.sources.values() if not s.life.explained())
+    return max((at for at in times if at is not None), default=None)
+
+
+def unattended(run: Run) -> bool:
+    """Tell whether no process writes a run's log any more: nobody holds it, and it has not grown
+    since we look.
+
+    A run that is copied over from elsewhere looks the same until its next piece comes, unless a
+    heartbeat tells.
+    """
+    if writer(run) is not None:
+        return False
+    states = run.sources.values()
+    if any(
+        one.life.grew is not None or one.life.arrived is not None or one.life.stands()
+        for one in states
+    ):
+        return False
+    newest = max((one.status.modified or 0.0 for one in states), default=0.0)
+    return any(
+        one.status.unheld and newest - (one.status.modified or 0.0) <= _KEPT_BACK for one in states
+    )
+
+
+def gpus_work(run: Run, now: float) -> bool | None:
+    """Tell whether this machine's GPUs work; None where nobody has looked at them lately.
+
+    Held memory proves nothing and is not looked at.
+    """
+    reading = run.gpus
+    known = (
+        [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
+        if reading is not None
+        else []
+    )
+    if reading is None or not known or now - reading.time > _FRESH_GPUS:
+        return None
+    return max(known) > _IDLE
+
+
+def _signs(run: Run, now: float) -> Iterator[Evidence]:
+    for path, state in run.sources.items():
+        name, life = one_line(PurePath(path).name, 60), state.life
+        holder, modified = state.status.writer, state.status.modified
+        if holder is not None and not holder.gone and not holder.by_name:
+            yield Evidence(f"{holder.words} holds {name} open for writing", None)
+        if life.arrived is not None:
+            yield Evidence("steps came while we watched", life.arrived)
+        if life.grew is not None:
+            yield Evidence(f"{name} grew while we watched", life.grew)
+        if life.agrees(modified) and modified is not None:
+            # A log that nobody here holds may be brought over from where it is written, as long as
+            # it goes on.
+            if life.stands() and (not state.status.unheld or now - modified <= AGREE):
+                yield Evidence(
+                    f"the heartbeat in {name} goes on while its counters stand still", modified
+                )
+            elif not state.status.unheld and (holder is None or not holder.gone):
+                yield Evidence(f"the times in {name} agree with the file's own", modified)
+
+
+def phase(run: Run) -> str | None:
+    """Say what is last known of what the run is at: a heartbeat, a printed stage, a timer; None
+    where nothing is.
+    """
+    beats = [state for state in run.sources.values() if state.life.said]
+    if beats:
+        return _heartbeat(beats[0])
+    stages = [state.stage for state in run.sources.values() if state.stage is not None]
+    if stages:
+        return f"the last stage printed: {one_line(stages[-1].text, 120)} (line {stages[-1].line})"
+    return _timer(run)
+
+
+def _timer(run: Run) -> str | None:
+    """Name the longest timed part of the last step: what waits is mostly one that takes long."""
+    parts = [
+        (newest[-1], key)
+        for key in run.keys
+        if key.startswith("timing_s/") and key != "timing_s/step" and (newest := run.tail(key, 1))
+    ]
+    seconds, key = max(parts, default=(0.0, ""))
+    return (
+        f"the longest timed part of the last step: {key.partition('/')[2]}, {seconds:.2g} s"
+        if seconds > 0
+        else None
+    )
+
+
+def _heartbeat(state: SourceState) -> str:
+    life = state.life
+    if not life.stands() or life.stood is None or life.stamp is None:
+        return f"the last heartbeat: {life.said}"
+    still = age(life.stamp - life.stood)
+    return f"the heartbeat goes on, its counters have stood still for {still}: {life.said}"
