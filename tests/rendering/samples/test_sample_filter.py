@@ -46,7 +46,7 @@ def test_capitals_count_where_there_are_some() -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["(", "[a", "*a", "a{99999999999999999999}", r"\1", "(?P<a>x)(?P<a>y)", "(?<=a*)b"],
+    ["(", "[a", "*a", "a{99999999999999999999}", r"\1"],
 )
 def test_what_is_no_expression_is_said(expression: str) -> None:
     with pytest.raises(ValueError, match="/"):
@@ -66,9 +66,12 @@ def test_what_is_no_expression_is_said(expression: str) -> None:
         "a?" * 30,
     ],
 )
-def test_what_could_take_for_ever_is_refused(expression: str) -> None:
-    with pytest.raises(ValueError, match="could take for ever"):
-        Search(expression)
+def test_exponential_expressions_end(expression: str) -> None:
+    search = Search(expression)
+    start = time.process_time()
+    for text in ("a" * 40_000 + "!", "aaaaaaaa,\n" * 2000, "1," * 20_000):
+        search.search(text)
+    assert time.process_time() - start < 2.0
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_what_could_take_for_ever_is_refused(expression: str) -> None:
         "a(?#b+)c*",
     ],
 )
-def test_what_people_search_for_is_not_refused(expression: str) -> None:
+def test_usual_expressions_are_understood(expression: str) -> None:
     search = Search(expression)
     assert not search.search("~")
 

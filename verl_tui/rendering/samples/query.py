@@ -45,8 +45,8 @@ HELP = (
     "group:abc                   a part of the group's name",
     "boxed   /two words/         a hit in its texts, line by line",
     '"a (b"                      the text as it stands',
-    "Small letters find capitals, too. Expressions that could take",
-    "for ever are refused, lines that take too long are skipped.",
+    "Small letters find capitals, too. Lines in which an expression",
+    "takes too long are skipped, which is said.",
 )
 """The language in a few lines."""
 _LENGTH = ("len", "length")
