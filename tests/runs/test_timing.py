@@ -12,19 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trainings import again, training
 
-from verl_tui.runs.time.step_timing import (
-    beside,
-    breakdown,
-    bubble,
-    history,
-    throughput,
-    trend,
-    waiting,
-)
+from verl_tui.runs.time.excluded_parts import excluded_timers
+from verl_tui.runs.time.step_timing import breakdown, history, trend
+from verl_tui.runs.time.throughput import bubble, throughput, waiting
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Figure
+    from verl_tui.runs.time.throughput import Figure
 
 STEP = {
     "timing_s/gen": 20.0,
@@ -92,8 +86,8 @@ def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_no
 
 
 def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> None:
-    assert [series.key for series in beside(verl(every=1))] == ["timing_s/testing"]
-    assert beside(verl(every=1, inside=True)) == []
+    assert [series.key for series in excluded_timers(verl(every=1))] == ["timing_s/testing"]
+    assert excluded_timers(verl(every=1, inside=True)) == []
 
 
 def test_validation_and_checkpoints_each_by_its_own() -> None:
@@ -102,7 +96,7 @@ def test_validation_and_checkpoints_each_by_its_own() -> None:
     step = [30.0 + saved.get(n, 0.0) for n in range(1, count + 1)]
     columns = {"timing_s/step": step, "timing_s/gen": [29.0] * count}
     run = training(columns, testing=tested, save_checkpoint=saved)
-    assert [series.key for series in beside(run)] == ["timing_s/testing"]
+    assert [series.key for series in excluded_timers(run)] == ["timing_s/testing"]
     found = breakdown(run)
     assert found is not None
     assert {part.name: part.seconds for part in found.parts} == {

@@ -15,7 +15,8 @@ from verl_tui.rendering.text.printable import cut, printable, wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.time.pace import Due, ahead, due, kinds, pace
 from verl_tui.runs.time.rates import rates
-from verl_tui.runs.time.step_timing import breakdown, bubble, history, throughput, waiting
+from verl_tui.runs.time.step_timing import breakdown, history
+from verl_tui.runs.time.throughput import bubble, throughput, waiting
 from verl_tui.runs.views.state import State, goes_on, is_evaluation, state
 from verl_tui.times import duration
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.printable import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown, Figure, Part
+    from verl_tui.runs.time.step_timing import Breakdown, Part
+    from verl_tui.runs.time.throughput import Figure
 
 _SIGNS = ("█▓▄▒▌░", "#%=+o:")
 """A sign for each part, so that colours are not all that tells them apart; in ASCII after that."""

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.clock import Clock, reckoned
-from verl_tui.runs.time.step_timing import beside
+from verl_tui.runs.time.excluded_parts import excluded_timers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
     values = timer.values[: len(known)]
     usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
     extras: dict[int, float] = {}
-    for series in beside(run):
+    for series in excluded_timers(run):
         for at, value in zip(series.steps, series.values, strict=True):
             extras[at] = extras.get(at, 0.0) + (value if 0 < value < math.inf else 0.0)
     first = max(0, known[0] - 1)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import validation_keys
 from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.time.excluded_parts import excluded_timers
 from verl_tui.runs.time.schedule import schedule_of
 from verl_tui.runs.time.step_clocks import clocks
-from verl_tui.runs.time.step_timing import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -365,7 +365,7 @@ def _by_timer(run: Run, far: Iterable[int]) -> tuple[int, dict[int, float]]:
     if series is None:
         return 1, {}
     stride = _stride(series.steps[-_RECENT:])
-    extras = beside(run)
+    extras = excluded_timers(run)
     first = max(1 if len(series) > 1 else 0, len(series) - _RECENT)
     others = {
         at

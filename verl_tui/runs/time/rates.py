@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.runs.time.pace import pace
-from verl_tui.runs.time.step_timing import Figure
+from verl_tui.runs.time.throughput import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

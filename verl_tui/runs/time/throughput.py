@@ -1,0 +1,170 @@
+"""What a run makes of its time: tokens and samples a second, use of the hardware, waiting."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.metrics import describe, modern
+from verl_tui.runs.stated_sizes import batch_size, gpu_count
+from verl_tui.runs.time.excluded_parts import LOOK_BACK
+from verl_tui.runs.time.step_timing import WINDOW, average
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+    from verl_tui.runs.time.step_timing import Breakdown
+
+_TOKENS = ("perf/total_num_tokens", "train/global_tokens", "train/perf/total_num_tokens")
+_WAITING: Mapping[str, tuple[str, str]] = {
+    # verl's fully asynchronous and V1 trainers, then prime-rl, slime, OpenRLHF; by verl's present
+    # names.
+    "fully_async/trainer/idle_ratio": ("trainer idle", "share"),
+    "fully_async/rollouter/idle_ratio": ("rollouter idle", "share"),
+    "fully_async/total_wait_time": ("waiting for samples", "s"),
+    "fully_async/partial/partial_ratio": ("partial rollouts", "share"),
+    "fully_async/partial/max_partial_span": ("longest partial span", "versions"),
+    "fully_async/count/staleness_samples": ("stale samples", ""),
+    "fully_async/count/stale_samples_processed": ("stale samples used", ""),
+    "fully_async/count/dropped_stale_samples": ("dropped samples", ""),
+    "training/off_policy/trajectory_staleness/mean": ("staleness", "versions"),
+    "training/off_policy/trajectory_staleness/max": ("staleness, worst", "versions"),
+    "training/off_policy/trajectory_spans/mean": ("versions per trajectory", "versions"),
+    "training/off_policy/evicted_samples": ("evicted samples", ""),
+    "training/filter_groups/evicted_samples": ("filtered samples", ""),
+    "separate_async/switch/idle": ("idle while switching", "s"),
+    "dynamic_resource/resource_utilization": ("use of the resources", "share"),
+    "off_policy/mean": ("staleness", "versions"),
+    "off_policy/max": ("staleness, worst", "versions"),
+    "off_policy/dropped": ("dropped samples", ""),
+    "perf/wait_time_ratio": ("trainer waiting", "share"),
+    "timing/actor_idle_wait": ("trainer idle", "s"),
+    "timing/vllm_idle_wait": ("engine idle", "s"),
+}
+"""Metric -> label and unit, of those that tell of waiting and of samples that come late."""
+_GENERATION = ("gen", "wait_prev_gen", "generation", "wait_for_batch", "train_wait")
+
+
+_ASYNC = frozenset(
+    {"training/off_policy/trajectory_staleness/mean", "fully_async/trainer/idle_ratio"}
+)
+
+
+class Figure(NamedTuple):
+    """One number about speed or waiting."""
+
+    label: str
+    value: float
+    unit: str
+    """As in `metrics.describe`; `share` is 0..1, `x` a factor, empty a count."""
+    key: str
+    """The metrics or settings that it was computed from."""
+
+
+def throughput(run: Run, timing: Breakdown | None) -> Iterator[Figure]:
+    """Yield tokens and samples a second and the use of the hardware, as far as they are known."""
+    since = _window_start(run, timing)
+    speed, tokens = _speed(run, since), _tokens(run, since)
+    total = _total_speed(run, timing, speed, tokens)
+    yield from filter(None, (speed, total, tokens, _samples_per_second(run, timing)))
+    yield from _utilisation(run, since)
+
+
+def _window_start(run: Run, timing: Breakdown | None) -> int:
+    """Return the first of the newest steps that are averaged."""
+    return timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
+
+
+def _speed(run: Run, since: int) -> Figure | None:
+    """Return the throughput that the trainer logs itself."""
+    series = run.present(run.indicators.get("throughput"))
+    mean = _mean(series, since)
+    if series is None or mean is None:
+        return None
+    described = describe(series.key)
+    return Figure(described.label, mean, described.unit, series.key)
+
+
+def _tokens(run: Run, since: int) -> Figure | None:
+    present = map(run.present, _TOKENS)
+    series = next((series for series in present if series is not None), None)
+    mean = _mean(series, since)
+    if series is None or mean is None:
+        return None
+    return Figure("tokens per step", mean, "tokens", series.key)
+
+
+def _total_speed(
+    run: Run, timing: Breakdown | None, speed: Figure | None, tokens: Figure | None
+) -> Figure | None:
+    """Return the throughput of all GPUs: by tokens and time of a step, else by that of one GPU."""
+    label, unit = "throughput of all GPUs", "tokens/s"
+    if tokens is not None and timing is not None and timing.key and timing.step > 0:
+        return Figure(label, tokens.value / timing.step, unit, f"{tokens.key} / {timing.key}")
+    gpus = gpu_count(run.config)
+    if speed is None or speed.unit != "tokens/s/GPU" or gpus is None:
+        return None
+    return Figure(label, speed.value * gpus, unit, f"{speed.key} × {gpus} GPUs")
+
+
+def _samples_per_second(run: Run, timing: Breakdown | None) -> Figure | None:
+    size = batch_size(run.config)
+    if size is None or timing is None or not timing.key or timing.step <= 0:
+        return None
+    return Figure(
+        "samples per second", size / timing.step, "samples/s", f"batch size / {timing.key}"
+    )
+
+
+def _utilisation(run: Run, since: int) -> Iterator[Figure]:
+    """Yield the model FLOPs utilisation as a share, whatever unit the log has."""
+    for key in run.keys:
+        name = modern(key)
+        if not (name.startswith("perf/mfu") or name == "train/mfu"):
+            continue
+        value, described = _mean(run.present(key), since), describe(key)
+        if value is not None:
+            share = value / 100 if described.unit == "percent" else value
+            yield Figure(described.label, share, "share", key)
+
+
+def bubble(run: Run, timing: Breakdown) -> Figure | None:
+    """Return the share of the step in which the trainer generates or waits for samples."""
+    parts = {part.name: part for part in timing.parts}
+    name = next((name for name in _GENERATION if name in parts), None)
+    if name is None:
+        return None
+    asynchronous = any(modern(key) in _ASYNC for key in run.keys)
+    waits = asynchronous or name.startswith(("wait", "train_wait"))
+    label = "time waiting for samples" if waits else "time spent generating"
+    return Figure(label, parts[name].share, "share", parts[name].key)
+
+
+def waiting(run: Run, timing: Breakdown | None) -> Iterator[Figure]:
+    """Yield what an asynchronous trainer tells of idle sides, late samples and those it dropped."""
+    since = _window_start(run, timing)
+    known = {modern(key): key for key in run.keys}
+    for name, (label, unit) in _WAITING.items():
+        series = run.present(known.get(name))
+        if series is None:
+            continue
+        last = series.last_finite
+        value = _mean(series, since) if unit else (last.value if last is not None else None)
+        if value is not None:
+            yield Figure(label, value, unit, series.key)
+
+
+def _mean(series: Series | None, since: int) -> float | None:
+    """Return the mean since a step, the last value where there is none since; None without a
+    number.
+    """
+    if series is None:
+        return None
+    newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
+    recent = [value for step, value in newest if step >= since and math.isfinite(value)]
+    if recent:
+        return average(recent)
+    last = series.last_finite
+    return last.value if last is not None else None
