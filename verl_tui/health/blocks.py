@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _TRIM = 5
-"""From so many values on, the least and the greatest stay out of a block's mean: single outliers
-are no level.
-"""
+"""From so many values on, a block's mean leaves out the least and the greatest (outliers)."""
 
 
 class Block(NamedTuple):
@@ -44,7 +42,7 @@ class Blocks:
 
         Args:
             size: Points of the first metric a block.
-            errors: Whether blocks tell how sure their levels are.
+            errors: Whether blocks have standard errors of their levels.
         """
         self._size = size
         self._errors = errors
@@ -88,13 +86,9 @@ class Blocks:
         if len(series[0]) <= self._next:
             return True
         last = series[0].steps[self._next - 1]
-        for one, reached in zip(series, self._reached, strict=True):
-            if one is None or reached is None:
-                if one is not None or reached is not None:
-                    return True
-            elif (one.revision, bisect_right(one.steps, last)) != reached:
-                return True
-        return False
+        return self._reached != [
+            None if one is None else (one.revision, bisect_right(one.steps, last)) for one in series
+        ]
 
     def _values(self, i: int, series: Series | None, last: int) -> Sequence[float]:
         reached = self._reached[i]

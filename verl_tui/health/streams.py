@@ -1,6 +1,4 @@
-"""What rules are fed with: one or two metrics made into one stream of finite numbers, new points
-only.
-"""
+"""Input of rules: one or more metrics as one stream of finite numbers, new points only."""
 
 from __future__ import annotations
 
@@ -12,13 +10,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from verl_tui.runs.series import Series
 
 
 _SCORES, _FEWEST = 20, 5
-"""Rewards that tell its level at the start and now: at most, and at least."""
+"""Most and fewest rewards that make its level at the start and now."""
 _LATELY = 100
 """Points within which a rising KL must have bought a reward: heuristic."""
 _NEAR = 0.1
@@ -34,10 +32,10 @@ _SOLVED = 0.95
 
 
 class NewPoints(NamedTuple):
-    """What a stream brings."""
+    """New points of a stream."""
 
     over: bool
-    """Whether earlier points changed, so that everything begins anew with these."""
+    """True if earlier points changed, so that judging starts over with these."""
     steps: Sequence[int]
     values: Sequence[float]
     """Points that will not change any more unless the stream starts over."""
@@ -114,12 +112,7 @@ class Stream:
         values: Sequence[float] = series.values[start:last]
         self._cursors[0] = last
         if not math.isfinite(sum(values)):
-            kept = [
-                (step, value)
-                for step, value in zip(steps, values, strict=True)
-                if math.isfinite(value)
-            ]
-            steps, values = [step for step, _ in kept], [value for _, value in kept]
+            steps, values = _finite(zip(steps, values, strict=True))
         newest = self._shape(series.values[last])
         if self._absolute or self._scale != 1.0 or self._work_out is not None:
             values = [self._shape(value) for value in values]
@@ -142,13 +135,7 @@ class Stream:
         self._cursors[0] = last
         points = [(step, self._mean_at(series, step)) for step in first.steps[start : last + 1]]
         newest = points.pop()
-        known = [point for point in points if math.isfinite(point[1])]
-        return NewPoints(
-            over,
-            [step for step, _ in known],
-            [value for _, value in known],
-            newest if math.isfinite(newest[1]) else None,
-        )
+        return NewPoints(over, *_finite(points), newest if math.isfinite(newest[1]) else None)
 
     def _mean_at(self, series: Sequence[Series], step: int) -> float:
         found = [
@@ -162,34 +149,34 @@ class Stream:
     def _joined(
         self, first: Series, second: Series, lengths: Sequence[int], *, over: bool
     ) -> NewPoints:
-        """Walk through both metrics; only steps that both have make a point, and only settled ones
-        are passed.
-        """
+        """Return the points of two metrics at the settled steps that both have."""
         if not all(lengths):
             return NewPoints(over, (), (), None)
         make = self._make or _difference(0.0)
         i, j = self._cursors
         settled = min(first.steps[lengths[0] - 1], second.steps[lengths[1] - 1])
-        steps: list[int] = []
-        values: list[float] = []
-        # Metrics that are logged together have the same steps, and then there is nothing to walk.
-        apart = bisect_left(first.steps, settled, i), bisect_left(second.steps, settled, j)
-        if (same := first.steps[i : apart[0]]) == second.steps[j : apart[1]]:
-            made = map(make, first.values[i : apart[0]], second.values[j : apart[1]])
+        # Metrics that are logged together have the same steps: then there is nothing to merge.
+        ends = bisect_left(first.steps, settled, i), bisect_left(second.steps, settled, j)
+        if (same := first.steps[i : ends[0]]) == second.steps[j : ends[1]]:
+            made = map(make, first.values[i : ends[0]], second.values[j : ends[1]])
             points = [(step, value * self._scale) for step, value in zip(same, made, strict=True)]
-            points = [point for point in points if math.isfinite(point[1])]
-            self._cursors = [*apart]
-            at = self._at(settled, first, second)
-            return NewPoints(over, [step for step, _ in points], [value for _, value in points], at)
+            self._cursors = [*ends]
+        else:
+            points = self._merged(first, second, settled, make)
+        return NewPoints(over, *_finite(points), self._at(settled, first, second))
+
+    def _merged(
+        self, first: Series, second: Series, settled: int, make: Callable[[float, float], float]
+    ) -> list[tuple[int, float]]:
+        """Walk through two metrics of different steps up to a step; return what both have."""
+        i, j = self._cursors
+        points: list[tuple[int, float]] = []
         while (step := first.steps[i]) < settled and (other := second.steps[j]) < settled:
             if step == other:
-                value = make(first.values[i], second.values[j]) * self._scale
-                if math.isfinite(value):
-                    steps.append(step)
-                    values.append(value)
+                points.append((step, make(first.values[i], second.values[j]) * self._scale))
             i, j = i + (step <= other), j + (other <= step)
         self._cursors = [i, j]
-        return NewPoints(over, steps, values, self._at(settled, first, second))
+        return points
 
     def _at(self, step: int, first: Series, second: Series) -> tuple[int, float] | None:
         one, other = first.at(step), second.at(step)
@@ -199,6 +186,12 @@ class Stream:
         make = self._make.peek if isinstance(self._make, _Unbought) else self._make
         value = make(one.value, other.value) * self._scale
         return (step, value) if math.isfinite(value) else None
+
+
+def _finite(points: Iterable[tuple[int, float]]) -> tuple[list[int], list[float]]:
+    """Return steps and values of the points that are finite."""
+    known = [point for point in points if math.isfinite(point[1])]
+    return [step for step, _ in known], [value for _, value in known]
 
 
 def _ratio(_limit: float) -> Callable[[float, float], float]:
@@ -286,7 +279,7 @@ class _Unbought:
             self._best = _level(self._newest)
 
     def _bought(self, *, sure: bool) -> bool:
-        """Tell whether the reward has risen, or if need not be sure: whether it may have."""
+        """Return whether the reward has risen; if not `sure`, whether it may have."""
         size = _SCORES if self._seen >= 2 * _SCORES else self._seen // 2
         if min(size, len(self._before), len(self._newest)) < _FEWEST:
             return False
@@ -307,9 +300,7 @@ class _Unbought:
         return self._first
 
     def _has_bought(self, first: _RewardLevel, last: _RewardLevel) -> bool:
-        """Tell whether the reward had surely risen, and has not surely fallen since: a dip gives
-        nothing back.
-        """
+        """Return whether the reward had surely risen and has not surely fallen since."""
         best = self._best
         if best is None or last.mean <= first.mean:
             return False

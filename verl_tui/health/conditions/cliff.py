@@ -1,4 +1,4 @@
-"""A fall off a cliff: within a few points far below where the metric has been, and no way back."""
+"""A cliff: within a few points a metric falls far below its level and stays there."""
 
 from __future__ import annotations
 
@@ -93,42 +93,38 @@ class Cliff(Condition):
 
     def _consider(self, step: int) -> None:
         points, last = self._points, self._last()
-        # Most points come here without any fall: a look at a few of them spares the medians.
+        # Most points show no fall at all: comparing a few of them spares the medians below.
         if (highest := max(last)) >= points[0][1] and highest >= points[len(points) // 3][1]:
             return
         past = [value for _, value in islice(points, len(points) - self._gap - self._recent)]
+        foot = fmean(last)
         # No level lies above the highest point, so no fall is measured by more.
-        if (top := max(past)) > 0 and fmean(last) >= (1 - self._share) * top:
+        if (top := max(past)) > 0 and foot >= (1 - self._share) * top:
             return
         level = median(past)
+        if self._is_cliff(past, last, level, foot):
+            edge = self._edge(level, foot)
+            self._fallen = (level, foot)
+            self._begin(edge, step, f"fell off a cliff, from {number(level)} to {number(foot)}")
+
+    def _is_cliff(
+        self, past: Sequence[float], last: Sequence[float], level: float, foot: float
+    ) -> bool:
+        """Return whether all of the last points lie far enough below the level before."""
+        if level - median(past[-_BRINK:]) > _LOST * (level - foot):
+            return False  # it has slid for longer
         sigma = _TO_SIGMA * median(abs(value - level) for value in past)
         least = max(self._sigmas * sigma, self._share * abs(level))
-        foot = fmean(last)
-        if level - median(past[-_BRINK:]) > _LOST * (level - foot):
-            return  # it has slid for longer
-        if (
-            level - foot <= least
-            or any(level - value <= _EACH * least for value in last)
-            or least <= 0
-        ):
-            return
-        if (
-            self._unlike_all
-            and not self.breaches.all
-            and level - foot <= max(self._lost, *(high - low for high, low in pairwise(past)))
-        ):
-            return
-        edge = self._edge(level, foot)
-        self._fallen = (level, foot)
-        self._begin(edge, step, f"fell off a cliff, from {number(level)} to {number(foot)}")
+        if least <= 0 or level - foot <= least or level - max(last) <= _EACH * least:
+            return False
+        is_first = self._unlike_all and not self.breaches.all
+        return not is_first or level - foot > self._most_lost(past)
 
     def _most_lost(self, past: Sequence[float]) -> float:
         return max(self._lost, *(high - low for high, low in pairwise(past)))
 
     def _edge(self, level: float, foot: float) -> int:
-        """Return the first step below: the one behind the last point that was still at the
-        level.
-        """
+        """Return the first step below the level."""
         points = list(self._points)[-self._gap - self._recent - 1 :]
         near = level - 0.2 * (level - foot)
         high = [i for i, (_, value) in enumerate(points) if value >= near]
@@ -140,9 +136,9 @@ class Cliff(Condition):
             return None
         level, foot = self._fallen
         since, (step, last) = self._first(), self._points[-1]
-        message = f"{words.title} fell off a cliff at step {since}: from {number(level)} to {number(foot)}"
+        fall = f"from {number(level)} to {number(foot)}"
         return Report(
-            message,
+            f"{words.title} fell off a cliff at step {since}: {fall}",
             since,
             (f"the level before: {number(level)}; newest {number(last)} at step {step}",),
         )

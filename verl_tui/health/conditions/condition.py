@@ -1,6 +1,4 @@
-"""What all conditions share: small machines that are fed a metric's points in order and know what
-holds now.
-"""
+"""Base of all conditions: streaming checks that are fed a metric's points in order."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ _KEPT_SPANS = 100
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a rule speaks about what it judges."""
+    """The words of a rule in its messages."""
 
     title: str
     """The metric in a few words, e.g. `policy KL`."""
     duration: Callable[[int], str]
-    """Says a number of steps, with minutes where the pace is known."""
+    """Formats a number of steps, with minutes where the pace is known."""
     note: str = ""
     """What the threshold is relative to, e.g. `128 % of the limit 512, assumed`."""
     says: str = ""
@@ -33,7 +31,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a condition says while it is breached."""
+    """A breach in words, while it holds."""
 
     message: str
     since: int
@@ -47,7 +45,7 @@ class Breach(NamedTuple):
     since: int
     """First step of the breach."""
     raised: int
-    """Step at which it could be told."""
+    """Step at which it was certain."""
     what: str
     """What happened, behind the metric's title: `was above 0.1, mean 0.14`."""
     cleared: int | None = None
@@ -57,8 +55,8 @@ class Breach(NamedTuple):
 class Breaches:
     """The breaches of one metric, one after the other.
 
-    What comes back soon after it was over is the same breach: a value that dances on its threshold
-    is told once.
+    One that comes back soon after it was over is the same breach, so that a value that oscillates
+    around its threshold is reported once.
     """
 
     def __init__(self, cooldown: int) -> None:
@@ -77,7 +75,7 @@ class Breaches:
         return self.all[-1] if self.all and self.all[-1].cleared is None else None
 
     def begin(self, since: int, step: int, what: str, at: int) -> None:
-        """Note that a breach can be told.
+        """Note a breach that has become certain.
 
         Args:
             since: Its first step.
@@ -91,9 +89,7 @@ class Breaches:
             self.all.append(Breach(since, step, what))
 
     def recent(self, at: int) -> Breach | None:
-        """Return the breach that one which can be told now is the same as, None where it is a new
-        one.
-        """
+        """Return the latest breach where one that begins now continues it, None for a new one."""
         return self.all[-1] if self.all and at - self._cleared_at <= self.cooldown else None
 
     def end(self, step: int, at: int) -> None:

@@ -31,7 +31,7 @@ class Scaled(Condition):
         Args:
             factor: How many times the size of all values before, or their range, a value must lie
                 above them.
-            least: Points of the past without which nothing is told.
+            least: Fewest points of the past that it needs.
             floor: Values up to here are never found, e.g. 1 for shares.
             restarts: First steps of the run's later segments, where a new scale is no surprise.
         """
@@ -53,27 +53,30 @@ class Scaled(Condition):
         """Take in points."""
         for step, value in zip(steps, values, strict=True):
             if self._restarts and step >= self._restarts[0]:
-                self._restarts = [mark for mark in self._restarts if mark > step]
-                self._end(step)
-                self._begin_anew()
+                self._restart(step)
             self.seen += 1
             self._last = (step, value)
             if self._first_beyond is not None:
                 self._follow(step, value)
             elif self._count >= self._least and value > self._limit():
-                self._beyond.append((step, value))
-                if len(self._beyond) == _IN_A_ROW:
-                    self._first_beyond = self._beyond[0]
-                    self._begin(
-                        self._first_beyond[0],
-                        step,
-                        f"jumped from {number(self._high)} at most to {number(value)}",
-                    )
+                self._note_beyond(step, value)
             else:
                 for _, before in self._beyond:
                     self._widen(before)
                 self._beyond = []
                 self._widen(value)
+
+    def _restart(self, step: int) -> None:
+        self._restarts = [mark for mark in self._restarts if mark > step]
+        self._end(step)
+        self._begin_anew()
+
+    def _note_beyond(self, step: int, value: float) -> None:
+        self._beyond.append((step, value))
+        if len(self._beyond) == _IN_A_ROW:
+            self._first_beyond = self._beyond[0]
+            what = f"jumped from {number(self._high)} at most to {number(value)}"
+            self._begin(self._first_beyond[0], step, what)
 
     def _limit(self) -> float:
         size = max(abs(self._high), abs(self._low), self._high - self._low)
@@ -99,8 +102,8 @@ class Scaled(Condition):
         since, first = self._first_beyond
         step, last = self._last
         message = (
-            f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} at most in all steps "
-            "before: its scale was changed, as it seems"
+            f"{words.title} jumped at step {since} to {number(first)}, from {number(self._high)} "
+            "at most in all steps before: its scale was changed, as it seems"
         )
         range = (
             f"between {number(self._low)} and {number(self._high)} in {self._count:,} points before"

@@ -30,7 +30,7 @@ class Shift(Condition):
 
         Args:
             window: Points of the past at most.
-            least: Points of the past without which nothing is told.
+            least: Fewest points of the past that it needs.
             recent: Points that must all have left it.
             way: How far at least, in the metric's own unit; negative to watch for a fall.
         """
@@ -97,10 +97,9 @@ class Shift(Condition):
             return None
         since, (step, last) = self._first(), self._points[-1]
         verb = "risen" if self._way > 0 else "fallen"
-        now = number(fmean(self._last()))
-        message = f"{words.title} has {verb} from a usual {number(self.usual)} to {now} since step {since}"
+        way = f"from a usual {number(self.usual)} to {number(fmean(self._last()))}"
         return Report(
-            message,
+            f"{words.title} has {verb} {way} since step {since}",
             since,
             (f"usual {number(self.usual)} before, newest {number(last)} at step {step}",),
         )

@@ -100,31 +100,36 @@ class Slide(Condition):
             if len(blocks) < count:
                 return
             stretch = blocks[-count:]
-            third = count // 3
-            first, middle, last = (
-                fmean([b.mean for b in stretch[at * third : (at + 1) * third]]) for at in range(3)
-            )
-            fall = first - last
-            size = self._share * max(abs(first), first - self._lowest)
-            if fall <= _LESS * size:
-                continue
-            error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
-            sure = _SURE if fall > size else _CLEAR
-            spread_out = (
-                self._steep or self.seen <= _BEGINNING or _steadily(stretch, first, middle, last)
-            )
-            if spread_out and fall >= sure * error and fall > 0:
-                near = first - _NEAR * fall
-                edge = max(
-                    (at for at, block in enumerate(stretch) if block.mean >= near), default=0
-                )
-                self._fallen = (first, fmean(block.mean for block in stretch[-2:]))
-                self._begin(
-                    stretch[edge].last,
-                    step,
-                    f"fell from {number(first)} to {number(self._fallen[1])}",
-                )
+            fall = self._fall(stretch)
+            if fall is not None:
+                self._note_fall(stretch, *fall, step)
                 return
+
+    def _fall(self, stretch: Sequence[_BlockMean]) -> tuple[float, float] | None:
+        """Return the level before a fall over a stretch and how deep it is, None without a fall."""
+        third = len(stretch) // 3
+        first, middle, last = (
+            fmean([block.mean for block in stretch[at * third : (at + 1) * third]])
+            for at in range(3)
+        )
+        fall = first - last
+        size = self._share * max(abs(first), first - self._lowest)
+        if fall <= max(0.0, _LESS * size):
+            return None
+        error = math.sqrt(2 * fmean(block.noise for block in stretch) / (third * _SIZE))
+        if fall < (_SURE if fall > size else _CLEAR) * error:
+            return None
+        may_be_steep = self._steep or self.seen <= _BEGINNING
+        return (first, fall) if may_be_steep or _steadily(stretch, first, middle, last) else None
+
+    def _note_fall(
+        self, stretch: Sequence[_BlockMean], level: float, fall: float, step: int
+    ) -> None:
+        near = level - _NEAR * fall
+        edge = max((at for at, block in enumerate(stretch) if block.mean >= near), default=0)
+        foot = fmean(block.mean for block in stretch[-2:])
+        self._fallen = (level, foot)
+        self._begin(stretch[edge].last, step, f"fell from {number(level)} to {number(foot)}")
 
     def report(self, words: Wording) -> Report | None:
         """Return what is breached now, None where nothing is."""
@@ -136,8 +141,9 @@ class Slide(Condition):
         message = (
             f"{words.title} has fallen since step {since}, from {number(level)} to {number(now)}"
         )
-        evidence = f"the level before: {number(level)}; lowest since {number(foot)} (means of {2 * _SIZE} points)"
-        return Report(message, since, (f"{evidence}; newest {number(last)} at step {step}",))
+        lowest = f"lowest since {number(foot)} (means of {2 * _SIZE} points)"
+        newest = f"newest {number(last)} at step {step}"
+        return Report(message, since, (f"the level before: {number(level)}; {lowest}; {newest}",))
 
     def _detach(self) -> None:
         self._some = self._some.copy()
@@ -145,7 +151,7 @@ class Slide(Condition):
 
 
 def _steadily(stretch: Sequence[_BlockMean], first: float, middle: float, last: float) -> bool:
-    """Tell whether a fall is spread over a stretch, and is no cliff."""
+    """Return whether a fall is spread over a stretch, and is no cliff."""
     fall = first - last
     drops = (before.mean - after.mean for before, after in zip(stretch, stretch[2:], strict=False))
     return first - middle >= _EARLY * fall and max(drops) <= _STEEP * fall

@@ -76,9 +76,7 @@ class _Past:
 
 
 _SETTLED = 1.1
-"""A surge is over when it has gained less than a tenth within a window: then the level is told, not
-the rise.
-"""
+"""A surge is over when it has gained less than a tenth within a window: it is the new level."""
 _LONGEST_HOLD = 300
 _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
@@ -102,9 +100,7 @@ class Leap(NamedTuple):
 
 
 class Jump(Condition):
-    """A value far above what the points before it were; told for some points, longer the more often
-    it happens.
-    """
+    """A value far above the points before it; held for some points, longer where it happens often."""
 
     def __init__(self, leap: Leap, *, window: int, least: int, hold: int) -> None:
         """Prepare the watch for jumps.
@@ -112,9 +108,9 @@ class Jump(Condition):
         Args:
             leap: What makes a jump.
             window: Points that make the past at most.
-            least: Points of the past without which nothing is told.
-            hold: Points after a single jump until it is no longer told; four times as many after
-                two, and so on.
+            least: Fewest points of the past that it needs.
+            hold: Points for which a single jump is reported; four times as many after two, and so
+                on.
         """
         super().__init__(cooldown=hold)
         self.needs = least + 1
@@ -126,13 +122,7 @@ class Jump(Condition):
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
         past, leap = self._past, self._leap
-        if (
-            len(values) > self._window
-            and not self._jumps
-            and max(values) <= leap.floor
-            and min(values) > leap.ignore
-        ):
-            # Nothing here can be a jump.
+        if len(values) > self._window and not self._jumps and self._is_calm(values):
             self.seen += len(values)
             self._quiet += len(values)
             past.refill(values[-self._window :])
@@ -141,21 +131,27 @@ class Jump(Condition):
             self.seen += 1
             self._quiet += 1
             if value > leap.floor and past.count >= self.needs - 1 and self._is_jump(value):
-                self._jumps.append((step, value, past.median()))
-                self._quiet = 0
-                if self.breaches.open is None:
-                    self._begin(
-                        step,
-                        step,
-                        f"jumped to {number(value)} from a usual {number(past.median())}",
-                    )
-            elif self._jumps and self._quiet > min(
-                _LONGEST_HOLD, self._hold * len(self._jumps) ** 2
-            ):
-                self._jumps = []
-                self._end(step)
+                self._note_jump(step, value)
+            elif self._jumps:
+                self._end_if_quiet(step)
             if value > leap.ignore:
                 past.add(value)
+
+    def _end_if_quiet(self, step: int) -> None:
+        if self._quiet > min(_LONGEST_HOLD, self._hold * len(self._jumps) ** 2):
+            self._jumps = []
+            self._end(step)
+
+    def _is_calm(self, values: Sequence[float]) -> bool:
+        """Return whether none of many values can be a jump, and all of them count as usual."""
+        return max(values) <= self._leap.floor and min(values) > self._leap.ignore
+
+    def _note_jump(self, step: int, value: float) -> None:
+        usual = self._past.median()
+        self._jumps.append((step, value, usual))
+        self._quiet = 0
+        if self.breaches.open is None:
+            self._begin(step, step, f"jumped to {number(value)} from a usual {number(usual)}")
 
     def _is_jump(self, value: float) -> bool:
         leap, level = self._leap, self._past.median()
@@ -172,12 +168,12 @@ class Jump(Condition):
         step, value, level = max(self._jumps, key=lambda jump: jump[1])
         since = self._first()
         count = len(self._jumps)
-        often = (
-            f"; {count} such points since step {since}, the last at {self._jumps[-1][0]}"
-            if count > 1
-            else ""
+        message = (
+            f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}"
         )
-        message = f"{words.title} jumped to {number(value)} at step {step}, from a usual {number(level)}{often}"
+        if count > 1:
+            last = self._jumps[-1][0]
+            message += f"; {count} such points since step {since}, the last at {last}"
         newest = self._jumps[-3:]
         evidence = tuple(
             f"{number(v)} at step {at}; the points before: median {number(m)}"
@@ -221,13 +217,17 @@ class Surge(Condition):
                 self._past.add(recent[0][1])
             recent.append((step, value))
             if self._since is not None:
-                self._held.append(value)
-                limit = max(self._factor * self._since[1], self._floor)
-                if sum(value > limit for _, value in recent) * 2 <= len(recent) or self._settled():
-                    self._since = None
-                    self._end(step)
+                self._follow(step, value, self._since[1])
             elif value > self._floor and self._past.full:
                 self._consider()
+
+    def _follow(self, step: int, value: float, level: float) -> None:
+        self._held.append(value)
+        limit = max(self._factor * level, self._floor)
+        above = sum(value > limit for _, value in self._recent)
+        if above * 2 <= len(self._recent) or self._settled():
+            self._since = None
+            self._end(step)
 
     def _settled(self) -> bool:
         """Return whether the new level has become the past: it no longer rises."""
@@ -262,9 +262,11 @@ class Surge(Condition):
         step, last = self._recent[-1]
         mean = fmean(value for _, value in self._recent)
         times = f"{number(mean / level)} times" if level > 0 else "far above"
+        long = words.duration(step - since + 1)
         message = (
-            f"{words.title} has been {times} its own past for {words.duration(step - since + 1)}: mean of the last "
-            f"{len(self._recent)} points {number(mean)}, before step {since} {number(level)}, last {number(last)}"
+            f"{words.title} has been {times} its own past for {long}: "
+            f"mean of the last {len(self._recent)} points {number(mean)}, "
+            f"before step {since} {number(level)}, last {number(last)}"
         )
         values = ", ".join(f"{number(value)} at step {at}" for at, value in self._recent)
         return Report(message, since, (values,))
@@ -279,8 +281,8 @@ class Zero(Condition):
     """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
     is zero.
 
-    Where more than one zero is asked for, or values lie between 0 and 1, it is so many that they
-    are no chance: small batches score 0 at times.
+    Where values lie between 0 and 1 it takes more zeros than come by chance: small batches score 0
+    at times.
     """
 
     _NEAR = 0.005
@@ -299,7 +301,7 @@ class Zero(Condition):
 
         Args:
             window: Positive points before it.
-            count: Zeros in a row that make it a fall, at least; 1 to tell it at once on scales
+            count: Fewest zeros in a row that make it a fall; 1 to report it at once on scales
                 beyond 1.
         """
         super().__init__(cooldown=window)
@@ -377,7 +379,10 @@ class Zero(Condition):
             return None
         since, level = self._first(), self._since[1]
         long = words.duration(self._last[0] - since + 1)
-        message = f"{words.title} fell to 0 at once at step {since}, from {number(level)}, and has been 0 for {long}"
+        message = (
+            f"{words.title} fell to 0 at once at step {since}, from {number(level)}, "
+            f"and has been 0 for {long}"
+        )
         before = ", ".join(number(value) for value in self._past)
         return Report(message, since, (f"the points before: {before}",))
 

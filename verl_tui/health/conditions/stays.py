@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STRETCH = 256
-"""Points checked together for whether there is anything to look at."""
+"""Points that are checked together for any breach."""
 _RISING_T = 3.0
 """A rise counts as shown at three standard errors: heuristic, one chance in some hundreds."""
 _STILL_RISING_T = 1.0
@@ -64,8 +64,8 @@ class Steadiness:
     share: float = 0.8
     """Share of them that must be in breach, beside their mean, for the breach to begin."""
     clear: float = 0.5
-    """Share at or below which it ends. Far from `share`, so that a value dancing on its threshold
-    is one finding.
+    """Share at or below which it ends: far below `share`, so that a value that oscillates around
+    its threshold is one finding.
     """
     trend: str = ""
     """`rising`: only while the window rises; `not rising`: only where it does not."""
@@ -88,6 +88,8 @@ class Stays(Condition):
         self._breaches = 0
         self._opening = 0.0
         """Mean of the run's first window."""
+        self._opening_at = steady.window if steady.climb else 0
+        """Points after which that is known, 0 where it is not needed."""
         self._again = 0
         """Points seen until mean and trend are looked at again."""
         self._breached = False
@@ -112,9 +114,7 @@ class Stays(Condition):
                 self._take(step, value)
 
     def _calm(self, values: Sequence[float]) -> bool:
-        """Return whether nothing was and nothing is in breach, so that a long healthy history costs
-        next to nothing.
-        """
+        """Return whether nothing was or is in breach: a long healthy history costs next to nothing."""
         if self._breaches or self._breached or self.seen < self._steady.window:
             return False
         return not self._range.breached(max(values)) and not self._range.breached(min(values))
@@ -125,19 +125,22 @@ class Stays(Condition):
             self._breaches -= 1
         ring.append((step, value))
         if breached(value):
-            self._breaches += 1
-            self._hits += 1
-            if self._range.excess(value) > self._range.excess(self._worst[1]):
-                self._worst = (step, value)
+            self._note_breach(step, value)
         self._spanned += 1
         self._sum += value
         self.seen += 1
-        if self.seen == self._steady.window and self._steady.climb:
+        if self.seen == self._opening_at:
             self._opening = fmean(value for _, value in ring)
         if self._breached:
             self._follow(step)
         elif self._breaches >= self._most and len(ring) == ring.maxlen and self.seen >= self._again:
             self._consider()
+
+    def _note_breach(self, step: int, value: float) -> None:
+        self._breaches += 1
+        self._hits += 1
+        if self._range.excess(value) > self._range.excess(self._worst[1]):
+            self._worst = (step, value)
 
     def _follow(self, step: int) -> None:
         over = self._steady.trend == "rising" and self._trend() < _STILL_RISING_T

@@ -71,8 +71,9 @@ class Streak(Condition):
             return None
         first, step = self._tripped[0][0], self._tripped[-1][0]
         message = (
-            f"circuit breaker tripped at step {step}: {words.title} was {self._what()} on {self._count} records in a "
-            f"row (steps {first} to {step}); last {number(self._last[1])} at step {self._last[0]}"
+            f"circuit breaker tripped at step {step}: {words.title} was {self._what()} "
+            f"on {self._count} records in a row (steps {first} to {step}); "
+            f"last {number(self._last[1])} at step {self._last[0]}"
         )
         values = ", ".join(f"{number(value)} at step {at}" for at, value in self._tripped)
         return Report(

@@ -21,9 +21,9 @@ _RANGE = 2.5
 (2.56 of normal noise): a zigzag has large differences in a small span.
 """
 _CALM = 0.8
-"""It is over when the spread has fallen below four fifths of the threshold: no dance on it."""
+"""It is over when the spread has fallen below four fifths of the threshold (hysteresis)."""
 _OFTEN = 20
-"""Points after which the spread is reckoned anew."""
+"""Points after which the spread is computed again."""
 
 
 def swing(values: Sequence[float]) -> float:
@@ -60,7 +60,7 @@ class Swings(Condition):
         self._threshold = threshold
         self._points: deque[tuple[int, float]] = deque(maxlen=window)
         self._spread: float | None = None
-        """Spread that was told, while it holds."""
+        """Spread between points, while the breach holds."""
 
     def feed(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Take in points."""
@@ -68,9 +68,9 @@ class Swings(Condition):
             self.seen += 1
             self._points.append((step, value))
             if self.seen >= self.needs and (self.seen - self.needs) % _OFTEN == 0:
-                self._look(step)
+                self._judge(step)
 
-    def _look(self, step: int) -> None:
+    def _judge(self, step: int) -> None:
         values = [value for _, value in self._points]
         if self._spread is None and width(values) <= self._threshold:
             return  # most metrics swing so little that there is no need to look at neighbours
@@ -91,8 +91,9 @@ class Swings(Condition):
         values = [value for _, value in self._points]
         low, high, (step, last) = min(values), max(values), self._points[-1]
         message = (
-            f"{words.title} swings between {number(low)} and {number(high)}: its spread between points is "
-            f"{number(self._spread)}, above {number(self._threshold)} on a scale from 0 to 1"
+            f"{words.title} swings between {number(low)} and {number(high)}: "
+            f"its spread between points is {number(self._spread)}, "
+            f"above {number(self._threshold)} on a scale from 0 to 1"
         )
         return Report(
             message,

@@ -127,9 +127,10 @@ class Rising(Condition):
         blocks = ", ".join(
             f"{number(value)} up to step {at}" for at, value in [*self._medians][-self._BLOCKS :]
         )
+        long = words.duration(self._last[0] - since + 1)
         message = (
-            f"{words.title} has risen for {words.duration(self._last[0] - since + 1)}, from {number(first)} to "
-            f"{number(level)} (medians of {self._size} points)"
+            f"{words.title} has risen for {long}, from {number(first)} to {number(level)} "
+            f"(medians of {self._size} points)"
         )
         newest = f"newest value {number(self._last[1])} at step {self._last[0]}"
         return Report(message, since, (f"medians: {blocks}", newest))

@@ -52,9 +52,7 @@ class Vanish(Condition):
                 self.opening = max(self.opening, value)
             self._low = [*self._low[:1], step] if self._is_gone(value) else []
             if self.since is not None:
-                if min(last for _, last in self._recent) > self._back * self.opening:
-                    self.since = None
-                    self._end(step)
+                self._follow(step)
             elif self.needs <= self.seen <= self._within and self._gone():
                 self.since = self._low[0]
                 self._begin(
@@ -62,6 +60,11 @@ class Vanish(Condition):
                     step,
                     f"fell from {number(self.opening)} to {number(value)} at the start",
                 )
+
+    def _follow(self, step: int) -> None:
+        if min(last for _, last in self._recent) > self._back * self.opening:
+            self.since = None
+            self._end(step)
 
     def _gone(self) -> bool:
         return all(self._is_gone(value) for _, value in self._recent)
@@ -74,9 +77,9 @@ class Vanish(Condition):
         if self.since is None:
             return None
         step, last = self._recent[-1]
-        message = f"{words.title} fell from {number(self.opening)} to {number(last)} within the first steps"
+        fall = f"from {number(self.opening)} to {number(last)}"
         return Report(
-            message,
+            f"{words.title} fell {fall} within the first steps",
             self.since,
             (f"next to nothing from step {self.since}, {number(last)} at step {step}",),
         )
