@@ -50,7 +50,7 @@ _BELOW = -1e-9
 
 
 def solved(context: RuleContext, _key: str) -> str | None:
-    """Excuse what says that a run does not learn where its reward is next to the top of its scale.
+    """Exempt what says that a run does not learn where its reward is next to the top of its scale.
 
     On a scale that ends at 1 that is known. On others it is the best so far, if the run began far
     below. Where no group has any spread, the mean of the newest points tells how many groups are
@@ -85,12 +85,12 @@ def _at_its_best(reward: Series, now: float) -> str | None:
 
 
 def not_solved(context: RuleContext, key: str) -> str | None:
-    """Excuse what is only said of a solved task."""
+    """Exempt what is only said of a solved task."""
     return None if solved(context, key) else "the task is not solved"
 
 
 def learning(context: RuleContext, _key: str) -> str | None:
-    """Excuse what learning itself brings where the reward has lately gained much."""
+    """Exempt what learning itself brings where the reward has lately gained much."""
     reward = context.known(context.indicators.get("reward"))
     if reward is None or not gains(reward.values):
         return None
@@ -116,7 +116,7 @@ def gains(values: Sequence[float]) -> bool:
 
 
 def _all_parts(context: RuleContext, reward: Series) -> str | None:
-    """Excuse a reward that is the sum of its parts, all of which are next to 1, the end of their
+    """Exempt a reward that is the sum of its parts, all of which are next to 1, the end of their
     scales.
     """
     keys = components(context.run.keys, reward.key)
@@ -135,7 +135,7 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
 
 
 def all_parts_solved(context: RuleContext, _key: str) -> str | None:
-    """Excuse a distance from the reference that no reward can be bought with: all parts of it are
+    """Exempt a distance from the reference that no reward can be bought with: all parts of it are
     at their top.
     """
     reward = context.known(context.indicators.get("reward"))
@@ -183,4 +183,4 @@ LEARNT_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "learning": learning,
     "all-parts-solved": all_parts_solved,
 }
-"""Name in the guide -> the silence."""
+"""Name in the guide -> exemption."""

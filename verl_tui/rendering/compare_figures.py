@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.health.applicability import bounded
+from verl_tui.health.applicability.scales import bounded
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe

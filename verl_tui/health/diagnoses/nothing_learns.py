@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from verl_tui.health.applicability.rounding import RATES
 from verl_tui.health.components import components, weights
 from verl_tui.health.conditions.condition import number
 from verl_tui.health.diagnoses.diagnosis import (
@@ -20,7 +21,6 @@ from verl_tui.health.diagnoses.diagnosis import (
 )
 from verl_tui.health.finding import NotJudged
 from verl_tui.health.limits import KL_COEF, kl_coefficient
-from verl_tui.health.rounded import RATES
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:

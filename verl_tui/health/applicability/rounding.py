@@ -1,4 +1,4 @@
-"""Silences by how a log writes numbers: a 0 that may be a rounded one."""
+"""Exemptions by how a log writes numbers: a 0 that may be a rounded one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 
 
 def rate_rounded(context: RuleContext, key: str) -> str | None:
-    """Excuse a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
     kl = context.run.present(context.indicators.get("reference_kl"))
     if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
         return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
@@ -27,7 +27,7 @@ def rate_rounded(context: RuleContext, key: str) -> str | None:
 
 
 def few_digits(context: RuleContext, key: str) -> str | None:
-    """Excuse a figure of 0 that may be rounded, in a log without any number of many digits."""
+    """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
     rate = next((context.names[name] for name in RATES if name in context.names), None)
     for whole in (*(context.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
         series = context.run.present(whole)
@@ -45,4 +45,4 @@ ROUNDING_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "rate-rounded": rate_rounded,
     "few-digits": few_digits,
 }
-"""Name in the guide -> the silence."""
+"""Name in the guide -> exemption."""

@@ -1,4 +1,4 @@
-"""Silences by what single batches do: means of few scores swing by chance, and a batch far from the
+"""Exemptions by what single batches do: means of few scores swing by chance, and a batch far from the
 reference costs.
 """
 
@@ -42,7 +42,7 @@ _GROUP = 8.0
 
 
 def by_batch_size(context: RuleContext, key: str) -> str | None:
-    """Excuse swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were
+    """Exempt swings on a scale from 0 to 1 that the size of a batch makes by chance, or that were
     there all along.
 
     A batch of so many prompts, each all right or all wrong, swings most: by the root of m(1−m) by
@@ -68,7 +68,7 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
 
 
 def by_reference_kl(context: RuleContext, key: str) -> str | None:
-    """Excuse a loss that jumps where the KL to the reference jumps as far at that step: it is a
+    """Exempt a loss that jumps where the KL to the reference jumps as far at that step: it is a
     term of the loss.
 
     TRL's loss holds β times that KL, so that one answer far from the reference makes it jump.
@@ -120,4 +120,4 @@ BATCH_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
     "by-batch-size": by_batch_size,
     "by-reference-kl": by_reference_kl,
 }
-"""Name in the guide -> the silence."""
+"""Name in the guide -> exemption."""

@@ -1,0 +1,92 @@
+"""Exemptions by how a run controls its KL: an adaptive controller, and its target."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from verl_tui.health.limits import (
+    adaptive,
+    stated_target,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from verl_tui.health.rule_context import RuleContext
+
+_POINTS = 100
+"""Newest points that evidence is sought in."""
+_ENOUGH = 5
+"""Points without which there is no evidence: heuristic."""
+
+
+def stair_steps(context: RuleContext, key: str) -> str | None:
+    """Exempt a KL that falls in stair steps, as the adaptive controller makes it."""
+    series = context.known(key)
+    # Where the settings name the controller, a level long after the last stair is its doing, too.
+    looked = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
+    if series is None or adaptive(context.run) is False or not stairs(series.tail(looked)):
+        return None
+    how = (
+        "the controller is the adaptive one"
+        if adaptive(context.run)
+        else "as the adaptive controller makes it"
+    )
+    return f"{key} falls in stair steps, {how}: normal"
+
+
+def stairs(values: Sequence[float]) -> bool:
+    """Return whether values fall in stair steps: few falls make up most of the way, and between
+    them little moves.
+    """
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2 * _ENOUGH:
+        return False
+    way = max(known) - known[-1]
+    changes = [after - before for before, after in pairwise(known)]
+    falls = sorted((-change for change in changes if change < 0), reverse=True)
+    steps, gone = 0, 0.0
+    while steps < len(falls) and gone < 0.7 * way:
+        gone += falls[steps]
+        steps += 1
+    if way <= 0 or steps < 2 or steps > 0.2 * len(known):
+        return False
+    usual = sorted(map(abs, changes))[len(changes) // 2]
+    least = falls[steps - 1]
+    treads = _treads(known, 0.1 * least)
+    level = all(max(tread) - min(tread) <= 0.5 * least for tread in treads)
+    return usual <= 0.1 * least and level and len(treads) <= 0.2 * len(known)
+
+
+def _treads(values: Sequence[float], fall: float) -> list[list[float]]:
+    """Cut values where they fall at least so far."""
+    treads = [[values[0]]]
+    for before, after in pairwise(values):
+        if before - after >= fall:
+            treads.append([])
+        treads[-1].append(after)
+    return treads
+
+
+def no_target(context: RuleContext, key: str) -> str | None:
+    """Exempt verl's and others' KL to the reference where no target is in force: it rises slowly by
+    nature.
+    """
+    if context.run.dialect == "tutorial" or stated_target(context.run) is not None:
+        return None
+    return f"{key} rises slowly by nature, and no adaptive controller with a target_kl is known"
+
+
+def has_target(context: RuleContext, _key: str) -> str | None:
+    """Exempt the comparison with a run's own past where a target says more."""
+    return "judged against target_kl" if stated_target(context.run) is not None else None
+
+
+KL_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
+    "stair-steps": stair_steps,
+    "no-target": no_target,
+    "has-target": has_target,
+}
+"""Name in the guide -> exemption."""

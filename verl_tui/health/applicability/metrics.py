@@ -1,0 +1,121 @@
+"""Exemptions by what else a run logs: better figures, devices in use, asynchronous training."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from verl_tui.runs.views.devices import memory_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from verl_tui.health.rule_context import RuleContext
+
+_LATELY, _IDLE = 10, 50.0
+"""Points of a GPU's utilisation looked at, and the percentage below which it idles (the guide)."""
+_HELD = 3.0
+"""Percent of a device's memory that a process holds at least: a context alone takes less."""
+_FACTOR = 0.999
+"""A mean of factors from 1 upwards cannot be below, but for rounding."""
+_STALENESS = (
+    "training/off_policy/trajectory_staleness/max",
+    "fully_async/count/stale_trajectory_processed",
+)
+_ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
+
+
+def has_reward(context: RuleContext, _key: str) -> str | None:
+    """Exempt a figure alone where the reward tells what it has bought."""
+    return "judged beside the reward" if "reward" in context.indicators else None
+
+
+def has_spread(context: RuleContext, _key: str) -> str | None:
+    """Exempt the spread over time where the log has the spread within a step."""
+    known = context.indicators.get("reward_std")
+    return f"judged by {known}" if known else None
+
+
+def has_utilization(context: RuleContext, _key: str) -> str | None:
+    """Exempt single devices where the log has a figure of all together."""
+    known = context.indicators.get("gpu_utilization")
+    return f"judged by {known}" if known else None
+
+
+def judged_as_idle(context: RuleContext, key: str) -> str | None:
+    """Exempt a utilisation that is so low that it is called idle."""
+    series = context.known(key)
+    known = (
+        [value for value in series.tail(_LATELY) if math.isfinite(value)]
+        if series is not None
+        else []
+    )
+    scale = 100.0 if series is not None and series.highest <= 1.0 else 1.0
+    return "below 50 %: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
+
+
+def unused_device(context: RuleContext, key: str) -> str | None:
+    """Exempt a device whose memory holds next to nothing: W&B logs all devices of a host, not only
+    the run's.
+    """
+    memory = context.run.present(memory_key(key))
+    point = memory.last_finite if memory is not None else None
+    if memory is None or point is None or memory.highest >= _HELD:
+        return None
+    return f"the run does not use this device: {memory.key} has never reached {_HELD:g} %"
+
+
+def asynchronous(context: RuleContext, _key: str) -> str | None:
+    """Exempt what compares engine and trainer at the same weights where samples are older than the
+    weights.
+    """
+    if name := _tells_of_asynchronous(tuple(context.names)):
+        return f"asynchronous training samples with older weights, so the two differ by design ({name})"
+    for name in _STALENESS:
+        series = context.known(context.names.get(name))
+        if series is not None and series.highest > 0:
+            return f"samples are older than the weights, so the two differ by design ({series.key})"
+    return None
+
+
+@lru_cache(64)
+def _tells_of_asynchronous(names: tuple[str, ...]) -> str | None:
+    """Return the first name that only asynchronous training writes; names hardly change while a run
+    goes on.
+    """
+    return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
+
+
+def synchronous(context: RuleContext, key: str) -> str | None:
+    """Exempt what is only meant for asynchronous training."""
+    return (
+        None
+        if asynchronous(context, key)
+        else "judged by the stricter limits of synchronous training"
+    )
+
+
+def no_factor(context: RuleContext, key: str) -> str | None:
+    """Exempt a figure that is no factor from 1 upwards, as NeMo-RL's error is."""
+    series = context.known(key)
+    low = None if series is None else series.first_beyond(_FACTOR, down=True)
+    return (
+        None
+        if low is None
+        else f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
+    )
+
+
+METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
+    "has-reward": has_reward,
+    "has-spread": has_spread,
+    "has-utilization": has_utilization,
+    "judged-as-idle": judged_as_idle,
+    "unused-device": unused_device,
+    "asynchronous": asynchronous,
+    "synchronous": synchronous,
+    "no-factor": no_factor,
+}
+"""Name in the guide -> exemption."""

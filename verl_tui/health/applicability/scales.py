@@ -1,0 +1,172 @@
+"""Exemptions by the scale of the reward: bounded scores have no level to judge."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from verl_tui.evaluation import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+_POINTS = 100
+"""Newest points that evidence is sought in."""
+_ENOUGH = 5
+"""Points without which there is no evidence: heuristic."""
+_SCORES = 20
+"""Scores without which their scale is not known: heuristic, a handful may lie anywhere."""
+_MOST_SCORES = 2000
+_AT_BOUND = 2
+"""Scores at exactly 1 or −1 that are no chance."""
+_CLOSE = 0.1
+"""Share by which a spread may differ from √(m(1−m)): batches are finite."""
+_SCALES = {"reward/mean", "train/reward", "avg_reward"}
+"""Spellings under which the tutorials themselves end healthy below 1 (at 0.92 and 0.82)."""
+
+
+def bounded_reward(context: RuleContext, _key: str) -> str | None:
+    """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means
+    nothing.
+    """
+    mean, spread = (context.known(context.indicators.get(id)) for id in ("reward", "reward_std"))
+    return _binary_spread(mean, spread) or _bounded_scale(context.run)
+
+
+def bounded(run: Run) -> str | None:
+    """Return the evidence that a run's rewards are scores on a bounded scale."""
+    return _binary_spread(run.indicator("reward"), run.indicator("reward_std")) or _bounded_scale(
+        run
+    )
+
+
+def _bounded_scale(run: Run) -> str | None:
+    if reason := _bounded_scores(run):
+        return reason
+    return _bounded_responses(run.series("reward/reward"))
+
+
+def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
+    """A spread of √(m(1−m)) is that of scores that are 0 or 1."""
+    if mean is None or spread is None:
+        return None
+    pairs = _pairs(mean, spread)
+    if len(pairs) < _ENOUGH or not all(0 <= m <= 1 for m, _ in pairs):
+        return None
+    like = sum(
+        abs(s - math.sqrt(m * (1 - m))) <= max(0.01, _CLOSE * math.sqrt(m * (1 - m)))
+        for m, s in pairs
+    )
+    if like < 0.8 * len(pairs):
+        return None
+    return f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, m being {mean.key}"
+
+
+def _pairs(first: Series, second: Series) -> list[tuple[float, float]]:
+    """Return the newest finite values at steps that both have."""
+    pairs = []
+    for i in range(max(0, len(first) - _POINTS), len(first)):
+        j = bisect_left(second.steps, first.steps[i])
+        if j < len(second) and second.steps[j] == first.steps[i]:
+            pair = (first.values[i], second.values[j])
+            if all(map(math.isfinite, pair)):
+                pairs.append(pair)
+    return pairs
+
+
+def _bounded_scores(run: Run) -> str | None:
+    scores: list[float] = []
+    for step in reversed(run.samples.steps):
+        scores.extend(
+            sample.score
+            for sample in run.samples.at(step)
+            if sample.score is not None and math.isfinite(sample.score)
+        )
+        if len(scores) >= _MOST_SCORES:
+            break
+    return _scale(scores, "the newest samples' scores") or _bounded_dumps(run)
+
+
+def _bounded_dumps(run: Run) -> str | None:
+    """Scores of dumps are not kept, only the lowest and the highest of each step."""
+    low, high, count = (
+        run.series(f"{PREFIX}{name}") for name in ("score_min", "score_max", "count")
+    )
+    if low is None or high is None or count is None or sum(count.tail(_POINTS)) < _SCORES:
+        return None
+    bounds = (min(low.tail(_POINTS), default=-math.inf), max(high.tail(_POINTS), default=math.inf))
+    if not -1.0 <= bounds[0] <= bounds[1] <= 1.0 or not {*bounds} & {-1.0, 1.0}:
+        return None
+    return f"the newest samples' scores all lie within {bounds[0]:g} and {bounds[1]:g}: a bounded scale"
+
+
+def _scale(scores: Sequence[float], what: str) -> str | None:
+    if len(scores) < _SCORES:
+        return None
+    if all(score in (0.0, 1.0) for score in scores):
+        return f"{what} ({len(scores)}) are all 0 or 1: a bounded scale"
+    # Scores that merely stay below 1 may be low ones: only those that reach the bound show that
+    # there is one.
+    if (
+        all(-1.0 <= score <= 1.0 for score in scores)
+        and sum(abs(score) == 1.0 for score in scores) >= _AT_BOUND
+    ):
+        return (
+            f"{what} ({len(scores)}) all lie within −1 and 1, and reach the bound: a bounded scale"
+        )
+    return None
+
+
+def _bounded_responses(series: Series | None) -> str | None:
+    """The tutorials' `reward` records, one a response; a step's mean still tells whether all of
+    them were 0 or 1.
+    """
+    if series is None:
+        return None
+    values = [value for value in series.tail(_POINTS) if math.isfinite(value)]
+    if not series.counts or max(series.counts[-_POINTS:]) == 1:
+        return _scale(values, f"the values of {series.key}")
+    counts = series.counts[-_POINTS:]
+    if sum(counts) < _SCORES or len(values) != len(counts):
+        return None
+    whole = all(
+        0 <= value <= 1 and abs(value * n - round(value * n)) < 1e-6
+        for value, n in zip(values, counts, strict=True)
+    )
+    return f"the scores behind {series.key} are all 0 or 1: a bounded scale" if whole else None
+
+
+def small_scale(context: RuleContext, _key: str) -> str | None:
+    """Exempt spellings of the reward that the tutorials use for scores below 1, unless some value
+    exceeds 1.
+    """
+    key = context.indicators.get("reward")
+    series = context.known(key)
+    if key not in _SCALES or series is None:
+        return None
+    if series.highest > 1:
+        return None
+    return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
+
+
+def not_unit_scale(context: RuleContext, key: str) -> str | None:
+    """Exempt a reward that is not known to go from 0 to 1: a swing has no size without a scale."""
+    series = context.known(key)
+    values = series.tail(_POINTS) if series is not None else ()
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) >= _SCORES and all(0.0 <= value <= 1.0 for value in known):
+        return None
+    return f"{key} is not known to be on a scale from 0 to 1"
+
+
+SCALE_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
+    "bounded-reward": bounded_reward,
+    "small-scale": small_scale,
+    "not-unit-scale": not_unit_scale,
+}
+"""Name in the guide -> exemption."""

@@ -1,0 +1,102 @@
+"""Exemptions by the settings of a run."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from verl_tui.health.limits import (
+    known_response_limit,
+    no_staleness_limit,
+    setting,
+    stated_limit,
+    v1_trainer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from verl_tui.health.rule_context import RuleContext
+
+
+def v1(context: RuleContext, key: str) -> str | None:
+    """Exempt clip ratios of verl's v1 trainer: they are shares of the longest response in the
+    batch.
+    """
+    evidence = v1_trainer(context.run)
+    return (
+        f"from verl v0.9 on {key} is no share of truncated ones ({evidence})" if evidence else None
+    )
+
+
+def not_v1(context: RuleContext, _key: str) -> str | None:
+    """Exempt what only makes sense for verl's v1 trainer."""
+    return None if v1_trainer(context.run) else "only for verl's trainer from v0.9 on"
+
+
+def no_response_limit(context: RuleContext, _key: str) -> str | None:
+    """Exempt a comparison with a limit of response length that is not known."""
+    if context.guide.response_limit is not None or stated_limit(context.run, "max_response_length"):
+        return None
+    return "data.max_response_length is not known: no settings were found"
+
+
+def no_prompt_limit(context: RuleContext, _key: str) -> str | None:
+    """Exempt a comparison with a limit of prompt length that is not known."""
+    if stated_limit(context.run, "max_prompt_length"):
+        return None
+    return "data.max_prompt_length is not known: no settings were found"
+
+
+def assumed_limit(context: RuleContext, key: str) -> str | None:
+    """Exempt lengths whose limit would have to be assumed: the tutorials' 512 is that of their own
+    logs.
+    """
+    if known_response_limit(context.run, context.guide) is not None:
+        return None
+    return f"the limit of response length is not known, and {key} is not of the tutorials' own logs"
+
+
+def staleness_free(context: RuleContext, _key: str) -> str | None:
+    """Exempt staleness that the settings do not bound."""
+    stated = no_staleness_limit(context.run)
+    return f"{stated} is null: staleness is not controlled in this run" if stated else None
+
+
+_SEQUENCES = re.compile(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
+
+
+def clips_sequences(context: RuleContext, key: str) -> str | None:
+    """Exempt the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
+    2507.18071).
+    """
+    for names in (["policy_loss.loss_mode", "loss_mode"], ["importance_sampling_level"]):
+        stated = setting(context.run, names)
+        if stated is not None and isinstance(stated[1], str) and _SEQUENCES.match(stated[1]):
+            return f"{stated[0]} is {stated[1]}: it clips whole sequences, so that {key} is large by design"
+    return None
+
+
+def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
+    """Exempt what is only true of importance weights by sequence."""
+    stated = setting(context.run, ["rollout_correction.rollout_is", "rollout_is"])
+    if stated is None:
+        return "whether importance weights are by sequence is not known: no settings were found"
+    return (
+        None
+        if stated[1] == "sequence"
+        else f"only for importance weights by sequence; {stated[0]} is {stated[1]}"
+    )
+
+
+SETTINGS_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
+    "v1-trainer": v1,
+    "not-v1-trainer": not_v1,
+    "no-response-limit": no_response_limit,
+    "no-prompt-limit": no_prompt_limit,
+    "assumed-limit": assumed_limit,
+    "no-staleness-limit": staleness_free,
+    "clips-sequences": clips_sequences,
+    "no-sequence-weights": no_sequence_weights,
+}
+"""Name in the guide -> exemption."""
