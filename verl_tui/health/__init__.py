@@ -1,8 +1,9 @@
-"""Health of a run: the guide's rules and the diagnoses, and the judge that asks them all."""
+"""Health of a run: the guide's rules, the diagnoses, and the judge that applies them."""
 
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.health.consequences import beginning, with_causes
@@ -61,10 +62,14 @@ class Judge:
         context = rule_context(self.run, self.guide, now)
         if self._revision != self.run.revision:
             self._judged = self._judge_numbers(context)
-            self._episodes = [*self._heard(self._rules), *self._heard(self._by_numbers)]
+            self._episodes = [
+                *self._episodes_of(self._rules),
+                *self._episodes_of(self._by_numbers),
+            ]
             self._revision = self.run.revision
-        alive = [(one.rule.id, self._diagnose(one, context)) for one in self._by_life]
-        judged = [*self._judged, *(said for id, found in alive for said in _merge(id, [found]))]
+        judged = [*self._judged]
+        for one in self._by_life:
+            judged += _merge(one.rule.id, [self._diagnose(one, context)])
         findings = [one for one in judged if isinstance(one, Finding)]
         findings.sort(key=_weight)
         return Verdict(
@@ -72,13 +77,13 @@ class Judge:
             tuple(one for one in judged if isinstance(one, NotJudged)),
             tuple(
                 sorted(
-                    (*self._episodes, *self._heard(self._by_life)),
+                    (*self._episodes, *self._episodes_of(self._by_life)),
                     key=lambda one: one.raised_step or 0,
                 )
             ),
         )
 
-    def _heard(self, judges: Sequence[RuleOnRun] | Sequence[Diagnosis]) -> Iterator[Episode]:
+    def _episodes_of(self, judges: Sequence[RuleOnRun] | Sequence[Diagnosis]) -> Iterator[Episode]:
         return (
             episode
             for one in judges
@@ -94,7 +99,7 @@ class Judge:
         return self.guide.band(indicator_id, self.run.dialect, limit)
 
     def _judge_numbers(self, context: RuleContext) -> list[Finding | NotJudged]:
-        """Judge all that depends on the numbers alone; variants of a rule speak with one voice."""
+        """Judge all that depends on the numbers alone, and merge the variants of each rule."""
         results: dict[str, list[tuple[Finding, ...] | NotJudged]] = {}
         for judged in self._rules:
             results.setdefault(judged.rule.id, []).append(self._judge_rule(judged, context))
@@ -135,20 +140,17 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
 
 
 def _merge(id: str, variants: list[tuple[Finding, ...] | NotJudged]) -> list[Finding | NotJudged]:
-    """Return what the variants of a rule say together: it was judged if one of them was.
+    """Merge the variants of a rule: it was judged if one of them was.
 
-    Of several that speak of one metric only the worst does, of equally bad ones the first.
+    For each metric the worst finding holds, of equally bad ones the first.
     """
-    judged = [variant for variant in variants if not isinstance(variant, NotJudged)]
-    if judged:
-        worst: dict[str | None, Finding] = {}
-        for finding in (finding for findings in judged for finding in findings):
-            known = worst.get(finding.key)
-            worst[finding.key] = (
-                finding if known is None or finding.severity > known.severity else known
-            )
-        return [*worst.values()]
-    reasons = dict.fromkeys(
-        variant.reason for variant in variants if isinstance(variant, NotJudged)
-    )
-    return [NotJudged(id, "; ".join(reasons))]
+    reasons = dict.fromkeys(one.reason for one in variants if isinstance(one, NotJudged))
+    judged = [one for one in variants if not isinstance(one, NotJudged)]
+    if not judged:
+        return [NotJudged(id, "; ".join(reasons))]
+    worst: dict[str | None, Finding] = {}
+    for finding in chain.from_iterable(judged):
+        known = worst.get(finding.key)
+        if known is None or finding.severity > known.severity:
+            worst[finding.key] = finding
+    return [*worst.values()]

@@ -1,6 +1,4 @@
-"""One cause, one finding: which findings only follow from another one, by their rules and by when
-they began.
-"""
+"""One cause, one finding: names the cause of each finding, by its rule and when it began."""
 
 from __future__ import annotations
 
@@ -37,23 +35,25 @@ def with_causes(
             has no beginning.
     """
     found = list(findings)
-    explaining = [
-        (one, rule)
-        for one in found
-        if (rule := guide.rule(one.id)) and (rule.explains or rule.signs)
-    ]
+    explaining = _explaining(found, guide)
     if not explaining:
         return tuple(found)
-    direct = {
-        at: cause
-        for at, one in enumerate(found)
-        if (cause := next((c for c, rule in explaining if _follows(one, c, rule, earlier)), None))
-        is not None
-    }
+    direct = {}
+    for at, one in enumerate(found):
+        for cause, rule in explaining:
+            if _follows(one, cause, rule, earlier):
+                direct[at] = cause
+                break
     return tuple(
         replace(one, consequence_of=_first(direct, found, at).id) if at in direct else one
         for at, one in enumerate(found)
     )
+
+
+def _explaining(findings: Iterable[Finding], guide: Guide) -> list[tuple[Finding, Rule]]:
+    """Return the findings whose rules explain others, with these rules."""
+    ruled = ((one, guide.rule(one.id)) for one in findings)
+    return [(one, rule) for one, rule in ruled if rule and (rule.explains or rule.signs)]
 
 
 def _follows(

@@ -62,6 +62,10 @@ def solved(context: RuleContext, _key: str) -> str | None:
         return None
     if reward.highest > 1 or reward.first_beyond(_BELOW, down=True) is not None:
         return _at_its_best(reward, fmean(newest)) or _all_parts(context, reward)
+    return _near_one(reward, newest)
+
+
+def _near_one(reward: Series, newest: Sequence[float]) -> str | None:
     # Few points show what has just been solved, many what small batches hide.
     mean = max(
         fmean(known) for count in (_SCORES, _POINTS) if (known := _finite(reward.tail(count)))
@@ -125,11 +129,11 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
         return None
     known = weights(context.run, keys)
     levels = {one.key: fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in parts}
-    whole, now = (
-        sum(known.get(key, 1.0) * level for key, level in levels.items()),
-        _finite(reward.tail(_SCORES)),
-    )
-    if min(levels.values()) < _TOP or not now or abs(whole - fmean(now)) > (1 - _TOP) * abs(whole):
+    if min(levels.values()) < _TOP:
+        return None
+    whole = sum(known.get(key, 1.0) * level for key, level in levels.items())
+    now = _finite(reward.tail(_SCORES))
+    if not now or abs(whole - fmean(now)) > (1 - _TOP) * abs(whole):
         return None
     return f"the task is solved: {', '.join(levels)} are next to 1"
 

@@ -1,4 +1,4 @@
-"""One figure that falls while the reward rises: what a higher reward was bought with."""
+"""A figure that falls while the reward rises: the price of a higher reward."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.health.blocks import Block
 
 _LEFT = 0.6
-"""Share of its best at or below which a figure has fallen: heuristic, noise of small batches is
-told by its errors.
+"""Share of its best at or below which a figure has fallen: heuristic; errors measure the noise of
+small batches.
 """
 _BACK = 0.75
 """Share beyond which it has come back."""
@@ -29,7 +29,7 @@ heuristic.
 _RISE = 0.05
 """And a twentieth of the reward's size."""
 _WINDOWS = (1, 2, 4, 8)
-"""Blocks whose means are compared: sharp falls are told soon, noisy ones by more."""
+"""Blocks whose means are compared: few show sharp falls soon, many show noisy ones."""
 _LOOKED_AT = 60
 """Newest blocks among which the best is sought."""
 _FEWEST = 4
@@ -50,9 +50,7 @@ class TradeOff(NamedTuple):
     reward_now: float
 
     def lasts(self, blocks: Sequence[Block], reached: tuple[float, float]) -> bool:
-        """Tell whether the figure is still down, and the reward still above what it was at the
-        figure's best.
-        """
+        """Return whether the figure is still down and the reward still above its level then."""
         now, reward, floor = blocks[-1].levels[self.column], blocks[-1].levels[0], _floor(reached)
         if math.isnan(now) or math.isnan(reward):
             return True
@@ -91,29 +89,46 @@ def trade_off(blocks: Sequence[Block], i: int, reached: tuple[float, float]) -> 
     for size in _WINDOWS:
         if len(points) < 2 * size:
             break
-        means = [
-            fmean(point.level for point in points[at : at + size])
-            for at in range(len(points) - 2 * size + 1)
-        ]
-        now, best = fmean(point.level for point in points[-size:]), max(means)
-        at = means.index(best)
-        if best - now >= _SURE * error * math.sqrt(2 / size) and _is_low(
-            now, best, min(means[: at + 1]), reached
-        ):
-            found = _against_reward(blocks, points[at : at + size], size)
-            if found is not None:
-                near = best - _NEAR * (best - now)
-                since = [point.at for point in points[at:-size] if point.level >= near][-1]
-                return TradeOff(
-                    i, blocks[since].last, blocks[points[at + size - 1].at].last, best, now, *found
-                )
+        least = _SURE * error * math.sqrt(2 / size)
+        found = _over_windows(blocks, points, size, least, reached)
+        if found is not None:
+            return TradeOff(i, *found)
     return None
 
 
-def _is_low(now: float, best: float, before: float, reached: tuple[float, float]) -> bool:
-    """Tell whether little is left of the best, and of what was gained up to it where a scale
-    reaches below 0.
+def _over_windows(
+    blocks: Sequence[Block],
+    points: Sequence[_BlockLevel],
+    size: int,
+    least: float,
+    reached: tuple[float, float],
+) -> tuple[int, int, float, float, float, float] | None:
+    """Compare the newest window of a figure with its best one; return the facts of `TradeOff`.
+
+    Args:
+        blocks: All blocks so far.
+        points: The figure's levels, oldest first.
+        size: Levels a window.
+        least: Fall that is beyond noise.
+        reached: The figure's lowest and highest level over all blocks.
     """
+    means = [
+        fmean(point.level for point in points[at : at + size])
+        for at in range(len(points) - 2 * size + 1)
+    ]
+    now, best = fmean(point.level for point in points[-size:]), max(means)
+    at = means.index(best)
+    has_fallen = best - now >= least and _is_low(now, best, min(means[: at + 1]), reached)
+    rewards = _against_reward(blocks, points[at : at + size], size) if has_fallen else None
+    if rewards is None:
+        return None
+    near = best - _NEAR * (best - now)
+    since = [point.at for point in points[at:-size] if point.level >= near][-1]
+    return blocks[since].last, blocks[points[at + size - 1].at].last, best, now, *rewards
+
+
+def _is_low(now: float, best: float, before: float, reached: tuple[float, float]) -> bool:
+    """Return whether little is left of the best, and of the gain before it on scales below 0."""
     floor = _floor(reached)
     left = _BOTTOM if reached[1] <= 0 else _LEFT
     gained = best - before if reached[0] < floor else 0.0
@@ -147,9 +162,9 @@ def _against_reward(
     """Return the reward where a figure was at its best and now, None where it surely has not
     risen.
     """
-    before = [level for point in best if math.isfinite(level := blocks[point.at].levels[0])]
-    after = [level for block in blocks[-size:] if math.isfinite(level := block.levels[0])]
-    errors = [error for block in blocks[-_LOOKED_AT:] if math.isfinite(error := block.errors[0])]
+    before = _finite(blocks[point.at].levels[0] for point in best)
+    after = _finite(block.levels[0] for block in blocks[-size:])
+    errors = _finite(block.errors[0] for block in blocks[-_LOOKED_AT:])
     if not before or not after or not errors:
         return None
     then, now = fmean(before), fmean(after)
@@ -158,3 +173,7 @@ def _against_reward(
     )
     enough = now - then >= max(_SURE_RISE * error, _RISE * max(abs(then), abs(now)))
     return (then, now) if enough else None
+
+
+def _finite(values: Iterable[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]

@@ -59,12 +59,18 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     now, prompts = _draws(newest), prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
-    starts = range(0, max(1, len(known) - _STRETCH), max(1, (len(known) - _STRETCH) // _MOST))
-    if any(_draws(known[at : at + _STRETCH]) >= _CALMER**2 * now for at in starts):
+    if _was_calmer(known, now):
         return None
     if prompts is not None:
         return f"the mean of {prompts:g} prompts swings as far by chance"
     return f"how many prompts a batch has is not known, and {key} swings no further than it used to"
+
+
+def _was_calmer(values: Sequence[float], now: float) -> bool:
+    """Return whether some stretch of the past swung much less than the newest points."""
+    last = len(values) - _STRETCH
+    starts = range(0, max(1, last), max(1, last // _MOST))
+    return any(_draws(values[at : at + _STRETCH]) >= _CALMER**2 * now for at in starts)
 
 
 def by_reference_kl(context: RuleContext, key: str) -> str | None:
@@ -82,14 +88,19 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
     usual = [median(map(abs, one.tail(_NEWEST))) for one in (loss, kl)]
     if not all(0 < one < math.inf for one in usual):
         return None
-    lately = list(zip(loss.steps[-_HELD:], loss.tail(_HELD), strict=True))
-    most = max(abs(value) for _, value in lately)
-    peaks = [step for step, value in lately if abs(value) >= max(_PEAK * most, _JUMP)]
-    if most < _JUMP or not all(
+    peaks = _peaks(loss)
+    if not peaks or not all(
         _times(kl, step, usual[1]) >= _PEAK * _times(loss, step, usual[0]) for step in peaks
     ):
         return None
     return f"{kl.key} jumps as far at that step: it is a term of the loss"
+
+
+def _peaks(loss: Series) -> list[int]:
+    """Return the steps of the largest jumps lately, none where even these are small."""
+    lately = list(zip(loss.steps[-_HELD:], loss.tail(_HELD), strict=True))
+    least = max(_PEAK * max(abs(value) for _, value in lately), _JUMP)
+    return [step for step, value in lately if abs(value) >= least]
 
 
 def _times(series: Series, step: int, usual: float) -> float:

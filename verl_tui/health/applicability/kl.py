@@ -25,15 +25,13 @@ _ENOUGH = 5
 def stair_steps(context: RuleContext, key: str) -> str | None:
     """Exempt a KL that falls in stair steps, as the adaptive controller makes it."""
     series = context.known(key)
-    # Where the settings name the controller, a level long after the last stair is its doing, too.
+    # A controller that the settings name also explains a level long after the last stair.
     looked = 10 * _POINTS if adaptive(context.run) else 2 * _POINTS
     if series is None or adaptive(context.run) is False or not stairs(series.tail(looked)):
         return None
-    how = (
-        "the controller is the adaptive one"
-        if adaptive(context.run)
-        else "as the adaptive controller makes it"
-    )
+    how = "as the adaptive controller makes it"
+    if adaptive(context.run):
+        how = "the controller is the adaptive one"
     return f"{key} falls in stair steps, {how}: normal"
 
 
@@ -44,20 +42,26 @@ def stairs(values: Sequence[float]) -> bool:
     known = [value for value in values if math.isfinite(value)]
     if len(known) < 2 * _ENOUGH:
         return False
-    way = max(known) - known[-1]
     changes = [after - before for before, after in pairwise(known)]
-    falls = sorted((-change for change in changes if change < 0), reverse=True)
-    steps, gone = 0, 0.0
-    while steps < len(falls) and gone < 0.7 * way:
-        gone += falls[steps]
-        steps += 1
-    if way <= 0 or steps < 2 or steps > 0.2 * len(known):
+    least = _least_stair(changes, max(known) - known[-1])
+    if least is None:
         return False
     usual = sorted(map(abs, changes))[len(changes) // 2]
-    least = falls[steps - 1]
     treads = _treads(known, 0.1 * least)
     level = all(max(tread) - min(tread) <= 0.5 * least for tread in treads)
     return usual <= 0.1 * least and level and len(treads) <= 0.2 * len(known)
+
+
+def _least_stair(changes: Sequence[float], way: float) -> float | None:
+    """Return the smallest of the few falls that make up most of the way, None if they are many."""
+    falls = sorted((-change for change in changes if change < 0), reverse=True)
+    count, fallen = 0, 0.0
+    while count < len(falls) and fallen < 0.7 * way:
+        fallen += falls[count]
+        count += 1
+    if way <= 0 or count < 2 or count > 0.2 * (len(changes) + 1):
+        return None
+    return falls[count - 1]
 
 
 def _treads(values: Sequence[float], fall: float) -> list[list[float]]:

@@ -28,7 +28,7 @@ _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 
 def has_reward(context: RuleContext, _key: str) -> str | None:
-    """Exempt a figure alone where the reward tells what it has bought."""
+    """Exempt a figure judged alone where the log has a reward to judge it by."""
     return "judged beside the reward" if "reward" in context.indicators else None
 
 
@@ -39,7 +39,7 @@ def has_spread(context: RuleContext, _key: str) -> str | None:
 
 
 def has_utilization(context: RuleContext, _key: str) -> str | None:
-    """Exempt single devices where the log has a figure of all together."""
+    """Exempt single devices where the log has one figure for all of them."""
     known = context.indicators.get("gpu_utilization")
     return f"judged by {known}" if known else None
 
@@ -47,12 +47,10 @@ def has_utilization(context: RuleContext, _key: str) -> str | None:
 def judged_as_idle(context: RuleContext, key: str) -> str | None:
     """Exempt a utilisation that is so low that it is called idle."""
     series = context.known(key)
-    known = (
-        [value for value in series.tail(_LATELY) if math.isfinite(value)]
-        if series is not None
-        else []
-    )
-    scale = 100.0 if series is not None and series.highest <= 1.0 else 1.0
+    if series is None:
+        return None
+    known = [value for value in series.tail(_LATELY) if math.isfinite(value)]
+    scale = 100.0 if series.highest <= 1.0 else 1.0
     return "below 50 %: judged by gpu-idle" if known and scale * fmean(known) < _IDLE else None
 
 
@@ -71,8 +69,9 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    if name := _tells_of_asynchronous(tuple(context.names)):
-        return f"asynchronous training samples with older weights, so the two differ by design ({name})"
+    if name := _asynchronous_name(tuple(context.names)):
+        differ = "so the two differ by design"
+        return f"asynchronous training samples with older weights, {differ} ({name})"
     for name in _STALENESS:
         series = context.known(context.names.get(name))
         if series is not None and series.highest > 0:
@@ -81,31 +80,26 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
 
 
 @lru_cache(64)
-def _tells_of_asynchronous(names: tuple[str, ...]) -> str | None:
-    """Return the first name that only asynchronous training writes; names hardly change while a run
-    goes on.
-    """
+def _asynchronous_name(names: tuple[str, ...]) -> str | None:
+    """Return the first name that only asynchronous training writes."""
+    # Called at each judging, while the names of a run hardly change.
     return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
 
 
 def synchronous(context: RuleContext, key: str) -> str | None:
     """Exempt what is only meant for asynchronous training."""
-    return (
-        None
-        if asynchronous(context, key)
-        else "judged by the stricter limits of synchronous training"
-    )
+    if asynchronous(context, key):
+        return None
+    return "judged by the stricter limits of synchronous training"
 
 
 def no_factor(context: RuleContext, key: str) -> str | None:
     """Exempt a figure that is no factor from 1 upwards, as NeMo-RL's error is."""
     series = context.known(key)
     low = None if series is None else series.first_beyond(_FACTOR, down=True)
-    return (
-        None
-        if low is None
-        else f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
-    )
+    if low is None:
+        return None
+    return f"{key} is below 1 (step {low.step}): it is no factor, its unit is not known"
 
 
 METRIC_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {

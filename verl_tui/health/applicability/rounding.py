@@ -22,7 +22,8 @@ def rate_rounded(context: RuleContext, key: str) -> str | None:
     """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
     kl = context.run.present(context.indicators.get("reference_kl"))
     if kl is not None and any(value != 0 for value in kl.tail(_NEWEST)):
-        return f"{kl.key} is not 0, so the policy moves: {key} is rounded, or has fallen to 0 at the end"
+        moves = f"{kl.key} is not 0, so the policy moves"
+        return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
     return few_digits(context, key)
 
 
@@ -31,12 +32,8 @@ def few_digits(context: RuleContext, key: str) -> str | None:
     rate = next((context.names[name] for name in RATES if name in context.names), None)
     for whole in (*(context.indicators.get(indicator) for indicator in _WHOLE_LOG), rate):
         series = context.run.present(whole)
-        known = (
-            [value for value in series.tail(_NEWEST) if math.isfinite(value)]
-            if series is not None
-            else []
-        )
-        if any(round(value, _DIGITS) != value for value in known):
+        newest = series.tail(_NEWEST) if series is not None else ()
+        if any(math.isfinite(value) and round(value, _DIGITS) != value for value in newest):
             return None
     return f"all numbers have few digits: {key} may be rounded"
 

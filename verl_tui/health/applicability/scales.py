@@ -52,7 +52,7 @@ def _bounded_scale(run: Run) -> str | None:
 
 
 def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
-    """A spread of √(m(1−m)) is that of scores that are 0 or 1."""
+    """Return evidence that scores are 0 or 1: their spread is √(m(1−m))."""
     if mean is None or spread is None:
         return None
     pairs = _pairs(mean, spread)
@@ -64,7 +64,10 @@ def _binary_spread(mean: Series | None, spread: Series | None) -> str | None:
     )
     if like < 0.8 * len(pairs):
         return None
-    return f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, m being {mean.key}"
+    return (
+        f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(pairs)} points, "
+        f"m being {mean.key}"
+    )
 
 
 def _pairs(first: Series, second: Series) -> list[tuple[float, float]]:
@@ -93,7 +96,7 @@ def _bounded_scores(run: Run) -> str | None:
 
 
 def _bounded_dumps(run: Run) -> str | None:
-    """Scores of dumps are not kept, only the lowest and the highest of each step."""
+    """Return the evidence in dumps: of their scores only the extremes of each step are kept."""
     low, high, count = (
         run.series(f"{PREFIX}{name}") for name in ("score_min", "score_max", "count")
     )
@@ -102,43 +105,40 @@ def _bounded_dumps(run: Run) -> str | None:
     bounds = (min(low.tail(_POINTS), default=-math.inf), max(high.tail(_POINTS), default=math.inf))
     if not -1.0 <= bounds[0] <= bounds[1] <= 1.0 or not {*bounds} & {-1.0, 1.0}:
         return None
-    return f"the newest samples' scores all lie within {bounds[0]:g} and {bounds[1]:g}: a bounded scale"
+    within = f"{bounds[0]:g} and {bounds[1]:g}"
+    return f"the newest samples' scores all lie within {within}: a bounded scale"
 
 
 def _scale(scores: Sequence[float], what: str) -> str | None:
     if len(scores) < _SCORES:
         return None
+    counted = f"{what} ({len(scores)})"
     if all(score in (0.0, 1.0) for score in scores):
-        return f"{what} ({len(scores)}) are all 0 or 1: a bounded scale"
-    # Scores that merely stay below 1 may be low ones: only those that reach the bound show that
-    # there is one.
-    if (
-        all(-1.0 <= score <= 1.0 for score in scores)
-        and sum(abs(score) == 1.0 for score in scores) >= _AT_BOUND
-    ):
-        return (
-            f"{what} ({len(scores)}) all lie within −1 and 1, and reach the bound: a bounded scale"
-        )
+        return f"{counted} are all 0 or 1: a bounded scale"
+    # Scores that merely stay below 1 may be low ones: only those that reach the bound prove it.
+    reached = sum(abs(score) == 1.0 for score in scores)
+    if reached >= _AT_BOUND and all(-1.0 <= score <= 1.0 for score in scores):
+        return f"{counted} all lie within −1 and 1, and reach the bound: a bounded scale"
     return None
 
 
 def _bounded_responses(series: Series | None) -> str | None:
-    """The tutorials' `reward` records, one a response; a step's mean still tells whether all of
-    them were 0 or 1.
-    """
+    """Return the evidence in the tutorials' `reward` records, of which each step keeps the mean."""
     if series is None:
         return None
     values = [value for value in series.tail(_POINTS) if math.isfinite(value)]
-    if not series.counts or max(series.counts[-_POINTS:]) == 1:
-        return _scale(values, f"the values of {series.key}")
     counts = series.counts[-_POINTS:]
+    if not counts or max(counts) == 1:
+        return _scale(values, f"the values of {series.key}")
     if sum(counts) < _SCORES or len(values) != len(counts):
         return None
-    whole = all(
-        0 <= value <= 1 and abs(value * n - round(value * n)) < 1e-6
-        for value, n in zip(values, counts, strict=True)
-    )
-    return f"the scores behind {series.key} are all 0 or 1: a bounded scale" if whole else None
+    if not all(map(_is_mean_of_zeros_and_ones, values, counts)):
+        return None
+    return f"the scores behind {series.key} are all 0 or 1: a bounded scale"
+
+
+def _is_mean_of_zeros_and_ones(mean: float, count: int) -> bool:
+    return 0 <= mean <= 1 and abs(mean * count - round(mean * count)) < 1e-6
 
 
 def small_scale(context: RuleContext, _key: str) -> str | None:

@@ -73,7 +73,8 @@ def clips_sequences(context: RuleContext, key: str) -> str | None:
     for names in (["policy_loss.loss_mode", "loss_mode"], ["importance_sampling_level"]):
         stated = setting(context.run, names)
         if stated is not None and isinstance(stated[1], str) and _SEQUENCES.match(stated[1]):
-            return f"{stated[0]} is {stated[1]}: it clips whole sequences, so that {key} is large by design"
+            clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
+            return f"{clips}, so that {key} is large by design"
     return None
 
 
@@ -82,11 +83,9 @@ def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     stated = setting(context.run, ["rollout_correction.rollout_is", "rollout_is"])
     if stated is None:
         return "whether importance weights are by sequence is not known: no settings were found"
-    return (
-        None
-        if stated[1] == "sequence"
-        else f"only for importance weights by sequence; {stated[0]} is {stated[1]}"
-    )
+    if stated[1] == "sequence":
+        return None
+    return f"only for importance weights by sequence; {stated[0]} is {stated[1]}"
 
 
 SETTINGS_EXEMPTIONS: Mapping[str, Callable[[RuleContext, str], str | None]] = {
