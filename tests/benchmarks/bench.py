@@ -1,4 +1,4 @@
-"""Measures what the README says of speed, on real ptys.
+"""Measures the speed table in `README.md` beside this file, on real ptys.
 
     python tests/benchmarks/bench.py [loading judging latency live link idle start]
 

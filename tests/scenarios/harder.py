@@ -1,4 +1,4 @@
-"""Harder cases than the README's table: mild, slow and short failures, rough noise, healthy runs
+"""Harder cases than the table of planted failures: mild, slow and short failures, rough noise, healthy runs
 that look sick.
 
 python tests/scenarios/harder.py [SEEDS]

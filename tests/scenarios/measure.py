@@ -1,9 +1,9 @@
 """Measures how judging does on planted failures and on healthy runs; as a script, prints the
-README's table.
+table of planted failures in `README.md` beside this file.
 
 python tests/scenarios/measure.py [SEEDS [FIRST]]
 
-The README's table is of seeds from 1000 on, which no rule was tuned on.
+That table is of seeds from 1000 on, which no rule was tuned on.
 """
 
 from __future__ import annotations
