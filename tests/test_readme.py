@@ -1,4 +1,6 @@
-"""What the README promises is there, and its pictures are those of the app as it is."""
+"""What the README and the pages beside the code promise is there, and the pictures are those of the
+app as it is.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +11,93 @@ from pathlib import Path
 
 import pytest
 
+from verl_tui.cli import build_parser
 from verl_tui.health import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
 from verl_tui.sources.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (
+        ROOT / "README.md",
+        *sorted(ROOT.glob(".github/*.md")),
+        *sorted(ROOT.glob("verl_tui/**/README.md")),
+        *sorted(ROOT.glob("tests/**/README.md")),
+    )
+}
+README = PAGES["README.md"]
+COMMANDS = PAGES["verl_tui/commands/README.md"]
+ARCHITECTURE = PAGES["verl_tui/README.md"]
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 250
 
 
 @pytest.mark.parametrize("rule", sorted({rule.id for rule in load_guide().rules}))
 def test_every_rule_is_named(rule):
-    assert f"`{rule}`" in README
+    assert f"`{rule}`" in PAGES["verl_tui/health/README.md"]
 
 
-@pytest.mark.parametrize("word", [*INDICATORS, *(state.value for state in State)])
+@pytest.mark.parametrize("word", [*INDICATORS, *(f'"{state.value}"' for state in State)])
 def test_public_names_are_documented(word):
-    assert f"`{word}`" in README
+    assert (word if word.startswith('"') else f"`{word}`") in COMMANDS
 
 
+@pytest.mark.parametrize("state", [state.value for state in State])
+def test_every_state_is_explained(state):
+    assert f"`{state}`" in PAGES["verl_tui/runs/README.md"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "verl_tui/sources/README.md"])
 @pytest.mark.parametrize("name", [format_.name for format_ in FORMATS])
-def test_every_format_is_named(name):
-    assert f"| {name} |" in README
+def test_every_format_is_named(name, page):
+    assert f"| {name} |" in PAGES[page]
 
 
-def test_pictures_exist():
-    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
-    assert pictures
-    assert all((ROOT / picture).is_file() for picture in pictures)
+def test_every_command_is_listed():
+    usage = build_parser().format_help()
+    commands = set(re.findall(r"^ {4}verl-tui ([a-z]+)", README, re.MULTILINE))
+    assert {"check", "guard", "export", "replay", "guide", "config", "demo", "web"} <= commands
+    assert all(command in usage for command in commands)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`((?:verl_tui|tests)/[^`…]*)`", ARCHITECTURE)))
+)
+def test_the_architecture_names_what_is_there(path):
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted(path.parent.name for path in ROOT.glob("verl_tui/*/__init__.py")),
+)
+def test_every_folder_is_explained(folder):
+    assert f"`verl_tui/{folder}`" in ARCHITECTURE
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", PAGES[page])
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+def test_the_readme_has_pictures():
+    assert len(re.findall(r"!\[[^\]]+\]\([^)]+\.svg\)", README)) >= 5
 
 
 def test_the_recording_is_small_and_plays_without_scripts():
