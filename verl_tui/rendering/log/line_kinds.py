@@ -93,7 +93,7 @@ def _kind(text: str, data: bytes) -> Kind:
     if "step:" in text and STEP.search(data):
         return Kind.STEP
     data = data[:_LOOKED_AT]
-    event = console_events.told(data)
+    event = console_events.line_kind(data)
     if event is not None:
         return _KINDS.get(event, Kind.MARK)
     if _ALARMING.search(data):

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _LONGEST = 2000
-"""Lines after which a block that did not end is given up."""
+"""Lines after which an unfinished block is given up."""
 _LONGEST_LINE = 2**16
 _START = re.compile(rb"(?:^|[\s:=])(\w*(?:Namespace|Config|Arguments|Args)\()(.*)$", re.DOTALL)
 _LINE = re.compile(r"\s*(\w+)=(.*?),?\s*$")
-"""One argument a line, values as `str` has them (`TrainingArguments.__str__` of transformers)."""
+"""One argument a line, written by `str` (`TrainingArguments.__str__` of transformers)."""
 _ENUM = re.compile(r"<[\w.]+: ('[^']*'|\d+)>")
 _OBJECT = re.compile(r"<[^<>]*>")
 _DOTTED_START = re.compile(rb"^-{3,} arguments -{3,}\s*$")
@@ -42,11 +42,11 @@ class ArgumentDump:
 
     @property
     def is_open(self) -> bool:
-        """Whether lines are awaited."""
+        """True if a dump has begun and not ended."""
         return bool(self._lines)
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Tell whether a line belongs to the dump: the same process, an argument or the end."""
+        """Return True for a line of the dump: same process, an argument or the end."""
         return bool(self._lines) and prefix == self._prefix and self._is_part(part)
 
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
@@ -76,10 +76,8 @@ class ArgumentDump:
             self._lines.append(part)
             return ()
         pattern, lines, self._lines = _DOTTED if self._dotted else _LINE, self._lines[1:], []
-        texts = (line.decode("utf-8", "replace") for line in lines)
-        return _settings(
-            {found[1]: _value(found[2]) for text in texts if (found := pattern.match(text))}
-        )
+        matches = (pattern.match(line.decode("utf-8", "replace")) for line in lines)
+        return _settings({found[1]: _value(found[2]) for found in matches if found is not None})
 
 
 def _settings(values: dict[str, Any]) -> tuple[Settings, ...]:
@@ -87,7 +85,7 @@ def _settings(values: dict[str, Any]) -> tuple[Settings, ...]:
 
 
 def _one_line(written: bytes) -> dict[str, Any]:
-    """Return the arguments of a dump on one line, none where it is something else."""
+    """Return the arguments of a dump on one line, {} if it is something else."""
     if len(written) > _LONGEST_LINE or b")" not in written:
         return {}
     text = written.decode("utf-8", "replace")
@@ -111,7 +109,7 @@ def _arguments(call: ast.Call) -> Iterator[tuple[str, Any]]:
 
 
 def _value(written: str) -> Any:
-    """Return a value that was written as a literal or as plain text."""
+    """Return a value written as a literal or as plain text."""
     plain = written.strip()
     if plain in ("None", "null", ""):
         return None

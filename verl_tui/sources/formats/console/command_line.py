@@ -1,9 +1,7 @@
-"""Settings on the command line that started a training: Hydra's overrides `a.b=1`, arguments `--lr
-1e-6`.
+"""Settings on the command line of a training: Hydra's overrides `a.b=1`, arguments `--lr 1e-6`.
 
-Consoles show it where a shell traces it (`set -x`), where a script prints it, and where Hydra
-reports a failure (`Error executing job with overrides: […]`); W&B keeps it in
-`wandb-metadata.json`.
+The command is on the console if a shell traces it (`set -x`), a script prints it, or Hydra reports
+a failure (`Error executing job with overrides: […]`); W&B keeps it in `wandb-metadata.json`.
 """
 
 from __future__ import annotations
@@ -20,22 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LONGEST = 2**16
-"""Bytes after which a command is given up."""
+"""Bytes after which an unfinished command is given up."""
 _LAUNCH = re.compile(
-    rb"(?:^|[\s`'\"/])(?:python[\d.]*|torchrun|deepspeed|accelerate launch|swift (?:rlhf|sft)|llamafactory-cli train"
-    rb"|trl (?:grpo|rloo|dpo|ppo|sft|kto))[ \\]"
+    rb"(?:^|[\s`'\"/])(?:python[\d.]*|torchrun|deepspeed|accelerate launch|swift (?:rlhf|sft)"
+    rb"|llamafactory-cli train|trl (?:grpo|rloo|dpo|ppo|sft|kto))[ \\]"
 )
 _FAILED = re.compile(rb"^Error executing job with overrides: (\[.*\])\s*$")
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][\w./@-]*)=(?!=)(.*)", re.DOTALL)
 _OPTION = re.compile(r"--([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _LEAST = 3
-"""Settings that make a line the command of a training (a heuristic)."""
+"""Fewest settings of a training's command (a heuristic)."""
 
 
 class LaunchCommand:
-    """Collects a command that may go on over several lines, each but the last ending with a
-    backslash.
-    """
+    """Collects a command over several lines, all but the last ending with a backslash."""
 
     def __init__(self) -> None:
         self._text = b""
@@ -43,11 +39,11 @@ class LaunchCommand:
 
     @property
     def is_open(self) -> bool:
-        """Whether lines are awaited."""
+        """True if a command has begun and not ended."""
         return bool(self._text)
 
     def holds(self, prefix: bytes, part: bytes) -> bool:  # noqa: ARG002 - as all blocks of settings
-        """Tell whether a line goes on with the command."""
+        """Return True if a line continues the command."""
         return bool(self._text) and prefix == self._prefix
 
     def feed(self, prefix: bytes, part: bytes) -> Sequence[Settings]:
@@ -72,9 +68,7 @@ class LaunchCommand:
 
 
 def settings_of(words: Sequence[object]) -> tuple[Settings, ...]:
-    """Return the settings among the words of a command, none where there are too few to be a
-    training's.
-    """
+    """Return the settings in the words of a command, () if too few for that of a training."""
     values = _values([str(word) for word in words])
     return (Settings(values, LAUNCH),) if len(values) >= _LEAST else ()
 

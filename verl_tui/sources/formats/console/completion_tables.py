@@ -1,8 +1,7 @@
-"""Tables of completions that TRL prints on the console with rich: a box with the title `Step N`, a
-sample a row.
+"""Tables of completions that TRL prints with rich: a box titled `Step N`, one sample a row.
 
-Its cells are wrapped, and cut to a few lines, for the width of a terminal (trl/trainer/utils.py,
-`print_prompt_completions_sample`), so the texts are what was printed, not all that was generated.
+Cells are wrapped and cut to a few lines for the width of a terminal (trl/trainer/utils.py,
+`print_prompt_completions_sample`), so the texts are those printed, not all that was generated.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
 
-_TOP, _SIDE, _BOTTOM = (sign.encode() for sign in "╭│╰")
+_TOP, _SIDE, _BOTTOM = "╭".encode(), "│".encode(), "╰".encode()
 _TITLE = re.compile(r"╭─+ Step (\d{1,15}) ─+╮\s*")
 _LONGEST = 20_000
-"""Lines after which a table that did not end is given up."""
+"""Lines after which an unfinished table is given up."""
 
 
 class TableBlock:
@@ -29,28 +28,28 @@ class TableBlock:
 
     def __init__(self) -> None:
         self._step: int | None = None
-        """Of the table that has begun."""
+        """Step of the open table, None outside of one."""
         self._names: list[str] = []
         self._cells: list[list[str]] = []
-        """Lines of each cell of the row that has begun."""
+        """Lines of each cell of the open row."""
         self._samples: list[Sample] = []
-        self._told: list[Sample] = []
-        """The last table: a trainer prints the one of its last step once more at its end."""
+        self._previous: list[Sample] = []
+        """Samples of the previous table: a trainer prints its last table twice."""
         self._rewards = RewardSum()
         self._lines = 0
 
     @property
     def begun(self) -> bool:
-        """Whether a table has begun and not ended."""
+        """True if a table has begun and not ended."""
         return self._step is not None
 
     @property
     def note(self) -> str | None:
-        """Return how rewards were added."""
+        """Say how rewards were summed."""
         return self._rewards.note
 
     def holds(self, part: bytes) -> bool:
-        """Tell whether a line is one of a table."""
+        """Return True for a line of a table."""
         if self._step is not None:
             return part.startswith((_SIDE, _BOTTOM))
         return (
@@ -75,13 +74,13 @@ class TableBlock:
         return ()
 
     def held(self) -> Sequence[Sample]:
-        """Return the samples of a table that may have no end."""
+        """Return the samples of the open table, which may have no end."""
         self._close()
         samples, self._samples = self._samples, []
         self._step, self._names = None, []
-        if not samples or samples == self._told:
+        if not samples or samples == self._previous:
             return ()
-        self._told = samples
+        self._previous = samples
         return samples
 
     def _begin(self, part: bytes) -> None:
@@ -90,7 +89,7 @@ class TableBlock:
         self._names, self._cells, self._lines = [], [], 0
 
     def _header(self, line: str) -> None:
-        """Take a line of the header; long names are wrapped, too."""
+        """Take a line of the header; long names are wrapped."""
         cells = [cell.strip() for cell in line.strip("┃").split("┃")]
         more = len(self._names) == len(cells)
         self._names = (
@@ -98,9 +97,7 @@ class TableBlock:
         )
 
     def _row(self, line: str) -> None:
-        """Take a line of a row: columns are as wide as the header's, whatever the model wrote
-        between.
-        """
+        """Take a line of a row; a `│` that the model wrote belongs to the second cell."""
         cells = line.removeprefix("│").removesuffix("│").split("│")
         if len(cells) != len(self._names):
             cells = [
@@ -115,27 +112,25 @@ class TableBlock:
             lines.append(cell[1:-1] if cell.startswith(" ") else cell)
 
     def _close(self) -> None:
-        """Take the row that has ended as a sample."""
+        """Turn the finished row into a sample."""
         cells, self._cells = self._cells, []
         if not cells:
             return
         record: dict[str, Any] = {}
-        for name, lines in zip(self._names, cells, strict=True):
+        for name, lines in zip(map(plain_field, self._names), cells, strict=True):
             text = _unwrapped(lines)
-            record[plain_field(name)] = (
-                text if plain_field(name) in ("prompt", "completion") else _value(text)
-            )
+            record[name] = text if name in ("prompt", "completion") else _value(text)
         sample = read_sample(self._rewards.complete(record), self._step)
         if sample is not None:
             self._samples.append(sample)
 
 
 def _unwrapped(lines: Sequence[str]) -> str:
-    """Return the text of a cell: a line that fills the column was broken within a word."""
+    """Return the text of a cell; a line that fills the column was broken within a word."""
     text = ""
     for line in lines:
-        said = line.rstrip()
-        text += said if len(said) == len(line) else f"{said} "
+        words = line.rstrip()
+        text += words if len(words) == len(line) else f"{words} "
     return text.strip()
 
 

@@ -218,7 +218,7 @@ class ConsoleDecoder:
         self._number, self._prefix = number, prefix
 
     def _has_text(self, out: list[MetricRow | Record], part: bytes) -> bool:
-        """Return True if there is text between two carriage returns; note where bars are cleared."""
+        """Return True for text between two carriage returns; note where bars are cleared."""
         if part.isspace():
             self._blank = len(part) >= _CLEARED
             return False

@@ -3,7 +3,7 @@ OpenRLHF's.
 
 Hugging Face (`transformers/trainer_callback.py`, `ProgressCallback.on_log`) writes `{'loss': 0.1,
 …, 'epoch': 0.01}`, mostly without a step: `verl_tui.sources.formats.console.dict_steps` finds it.
-Versions from 5 on print all values as strings, and None for what is not a number. ms-swift states
+Versions from 5 on print all values as strings, and None for non-finite numbers. ms-swift states
 `'global_step/max_steps': '10/438'`, others `step` or the like.
 
 slime prints `rollout N: {…}`, `step N: {…}`, `perf N: {…}`, `eval N: {…}`
@@ -35,8 +35,10 @@ _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _PAIR = re.compile(
     r"'(?P<key>[^'\n]{1,300})': (?:"
     r"'(?P<of>\d{1,15})/(?P<all>\d{1,15})'|(?P<none>None)|"
-    rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})(?(call)(?:, [^()]*)?\))(?(quote)')"
-    r"|'[^'\n]*'|\"[^\"\n]*\"|True|False|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
+    rf"(?P<quote>')?(?P<call>tensor\(|np\.\w+\()?(?P<number>{_NUMBER})"
+    r"(?(call)(?:, [^()]*)?\))(?(quote)')"
+    r"|'[^'\n]*'|\"[^\"\n]*\"|True|False"
+    r"|(?:tensor\(|array\()?\[[^\[\]]*\](?:[^(){}\[\]]*\))?"
     r")(?=, '|\}$)"
 )
 _NAMED = re.compile(
@@ -47,43 +49,43 @@ _NAME = 40
 _BAR = re.compile(
     rb"\s*(?:Train: *)?\d{1,3}%\|[^|]{0,1000}\|\s{0,40}(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
-"""A bar without a name, as that of the training is; ms-swift's has one."""
+"""The nameless bar of a training; ms-swift names it."""
 _EVERY = re.compile(rb"logging_steps['\"]?\s*[=: ]\s*(\d{1,9})\b")
 _CONTINUED = re.compile(rb"Continuing training from global step (\d{1,15})(?!\d)")
 WORDS = ("logging_steps", "Continuing training")
-"""One of them stands in every line that tells of steps in words."""
+"""Every line that states steps in words contains one of these."""
 _OF, _ALL = "global_step/max_steps", "max_steps"
-"""Both halves of what ms-swift writes as `10/438`."""
+"""Both halves of ms-swift's `10/438`."""
 _STEPS = ("global_step", _OF, "step", "current_steps", "train/global_step", "iteration", "iter")
-"""Names under which dicts state their step."""
+"""Names of a dict's step."""
 _TOTALS = (_ALL, "total_steps")
 _PLACES = frozenset({*_STEPS, *_TOTALS})
 _MOST_STEPS = 10**15
 _METRIC = re.compile(r"loss|reward|grad_norm|learning_rate|accuracy")
-"""What a dict must tell of beside its step, to be one of metrics."""
+"""A dict that states its step is one of metrics if a key contains one of these."""
 _NAMES = {b"rollout": "rollout/", b"step": "train/", b"perf": "perf/", b"eval": "eval/"}
-"""What keys of slime begin with, beside those of a user's own."""
+"""Prefixes of slime's own keys; users add others."""
 _TRAINED = {"loss", "reward", "learning_rate", "grad_norm"}
 _HINT = re.compile(
-    rb"\{'[^{}\n]{0,4000}?(?<=')(?:loss|reward|grad_norm|learning_rate|eval_\w+|train_runtime)': [^{}\n]{0,4000}?"
-    rb"'epoch': '?\d"
+    rb"\{'[^{}\n]{0,4000}?(?<=')(?:loss|reward|grad_norm|learning_rate|eval_\w+|train_runtime)': "
+    rb"[^{}\n]{0,4000}?'epoch': '?\d"
     rb"|(?:rollout|step|perf) \d+: \{'(?:rollout|train|perf)/|Global step \d+: \{'"
 )
 
 
 def hinted(head: bytes) -> bool:
-    """Tell whether the beginning of a text file holds such a dict."""
+    """Return True if the beginning of a text file contains a dict of metrics."""
     return _HINT.search(head) is not None
 
 
 class DictReader:
-    """Reads the dicts of one console, and the bars that tell the steps of those that state none."""
+    """Reads the dicts of one console, and the bars that give steps to those that state none."""
 
     def __init__(self) -> None:
         self._steps = StepResolver()
         self._rollout: int | None = None
         self.counted = 0
-        """Dicts whose steps were only counted."""
+        """Dicts whose steps were counted, not stated."""
         self.program = TrainerDetector()
         self._line = 0
         """Number of the last dict's line."""
@@ -91,9 +93,9 @@ class DictReader:
         """Step of the last dict of training."""
 
     def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
-        """Return what a line with a dict in it says; None where it is none of these."""
+        """Return the records of a line with a dict in it, None if it is no dict of metrics."""
         at = part.find(b"{'")
-        # Most lines with a brace are something else, and long: this is to be found out quickly.
+        # Most lines with a brace are something else, and long: check the cheap things first.
         if not part.rstrip().endswith(b"}"):
             return None
         if part.startswith(b": ", at - 2):
@@ -109,13 +111,11 @@ class DictReader:
 
     @property
     def watching(self) -> bool:
-        """Whether it matters what is printed next: the bars have been cleared for it."""
+        """True while the bars are cleared, so that the next text matters."""
         return self._steps.cleared
 
     def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
-        """Take a line that ends with a bar; return what that settles, and how far the training
-        is.
-        """
+        """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
             return ()
@@ -126,19 +126,19 @@ class DictReader:
         return out
 
     def cleared(self) -> Sequence[MetricRow | Record]:
-        """Take the clearing of the bars; return what that settles."""
+        """Take the clearing of the bars; return the dicts that it places."""
         return self._rows(self._steps.clearing())
 
     def other(self) -> Sequence[MetricRow | Record]:
-        """Take text that is neither a dict nor a bar; return what that settles."""
+        """Take text that is neither a dict nor a bar; return the dicts that it places."""
         return self._rows(self._steps.other())
 
     def settle(self) -> Sequence[MetricRow | Record]:
-        """Return the dicts that only wait for a bar, at their likeliest steps."""
+        """Return the dicts that wait for a bar, at their likeliest steps."""
         return self._rows(self._steps.settle())
 
     def words(self, part: bytes) -> bool:
-        """Take a line that may tell of steps in words; return whether it does."""
+        """Take a line that may state steps in words; return True if it does."""
         if b"logging_steps" in part and (found := _EVERY.search(part)):
             self._steps.every = max(1, int(found.group(1)))
         elif b"Continuing training" in part and (found := _CONTINUED.search(part)):
@@ -174,20 +174,17 @@ class DictReader:
         return out
 
     def _rows(self, settled: Sequence[PlacedDict]) -> list[MetricRow | Record]:
-        """Return the rows of dicts whose steps have become known; say where a further training
-        begins or goes on.
-        """
+        """Return rows for dicts with known steps, and where another training starts or resumes."""
         self.counted += sum(one.counted and bool(one.printed.keys) for one in settled)
         out: list[MetricRow | Record] = []
         for one in settled:
             printed = one.printed
             if one.first and self._reached is not None:
-                on, back = (
-                    "went on from step {} after another start",
-                    "steps went back from {} to {}",
-                )
-                said = (on if one.step >= self._reached else back).format(self._reached, one.step)
-                out.append(Event(EventKind.RESUMED, said, self._line, max(0, one.step - 1)))
+                if one.step >= self._reached:
+                    text = f"went on from step {self._reached} after another start"
+                else:
+                    text = f"steps went back from {self._reached} to {one.step}"
+                out.append(Event(EventKind.RESUMED, text, self._line, max(0, one.step - 1)))
             if printed.training:
                 self._reached = one.step
             if printed.keys:
@@ -215,7 +212,7 @@ class DictReader:
 
 
 def _is_metrics(written: Mapping[str, float], *, stated: bool) -> bool:
-    """Tell whether a dict is one of a training's metrics, and says where it belongs."""
+    """Return True for a dict of a training's metrics that states its step or epoch."""
     if not (stated or "epoch" in written):
         return False
     return (
@@ -230,29 +227,25 @@ def _is_evaluation(written: Mapping[str, float]) -> bool:
 
 
 def _stated(written: Mapping[str, float]) -> tuple[int | None, int | None]:
-    """Return the step that a dict states, and the number of all steps."""
+    """Return the step and the total of steps that a dict states."""
     step = next((written[key] for key in _STEPS if key in written), None)
     total = next((written[key] for key in _TOTALS if key in written), None)
     return _whole(step), _whole(total)
 
 
 def _whole(value: float | None) -> int | None:
-    return (
-        int(value)
-        if value is not None and 0 <= value < _MOST_STEPS and value == int(value)
-        else None
-    )
+    if value is None or not 0 <= value < _MOST_STEPS or value != int(value):
+        return None
+    return int(value)
 
 
 def _numbers(written: bytes) -> dict[str, float]:
-    """Return the numbers of a flat dict as `repr` writes it; nothing where any of it is something
-    else.
-    """
+    """Return the numbers of a flat dict as `repr` writes it, {} if it cannot be parsed."""
     return {key: value for key, value in _dict(written).items() if value is not None}
 
 
 def _dict(written: bytes) -> dict[str, float | None]:
-    """Return the numbers of a flat dict as `repr` writes it, and None where it does."""
+    """Return the numbers and None values of a flat dict, {} if it cannot be parsed."""
     text = written.decode("utf-8", "replace").rstrip()
     numbers: dict[str, float | None] = {}
     at = 1

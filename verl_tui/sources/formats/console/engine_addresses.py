@@ -1,4 +1,4 @@
-"""Where engines listen, as verl, vLLM and SGLang print it.
+"""Addresses of engines, as verl, vLLM and SGLang print them.
 
 verl prints a list (`LLMServerManager`, before 0.7 `AgentLoopManager`:
 verl/workers/rollout/llm_server.py and verl/experimental/agent_loop/agent_loop.py), vLLM and SGLang
@@ -12,12 +12,14 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 WORDS = ("Manager: [", "Manager Hybrid: [", "Uvicorn running", "vLLM API server", "ServerArgs(")
-"""One of them stands in every line that is read here."""
+"""Every line that is read here contains one of these."""
 _LISTED = re.compile(
-    rb"^(LLMServerManager|AgentLoopManager(?: Hybrid)?): \[('[^',\s]{1,80}'(?:, '[^',\s]{1,80}'){0,1023})\]\s*$"
+    rb"^(LLMServerManager|AgentLoopManager(?: Hybrid)?): "
+    rb"\[('[^',\s]{1,80}'(?:, '[^',\s]{1,80}'){0,1023})\]\s*$"
 )
 _VLLM = re.compile(
-    rb"^(?:INFO [\d: .-]{1,30}\[?[\w./]{1,80}:\d{1,6}\] )?Starting vLLM API server(?: \d{1,4})? on http://(\S{1,80})\s*$"
+    rb"^(?:INFO [\d: .-]{1,30}\[?[\w./]{1,80}:\d{1,6}\] )?"
+    rb"Starting vLLM API server(?: \d{1,4})? on http://(\S{1,80})\s*$"
 )
 _SGLANG = b"server_args=ServerArgs("
 _UVICORN = re.compile(
@@ -27,23 +29,21 @@ _VLLM_PROCESS = re.compile(rb"^\(APIServer pid=\d{1,9}\) ")
 _PLACE = re.compile(r"(?:(localhost|\d{1,3}(?:\.\d{1,3}){3})|\[([0-9A-Fa-f:.]{2,45})\]):(\d{1,5})")
 _ACTOR = re.compile(rb"^\s?\((?P<actor>[^()\s]+) pid=")
 _IP = re.compile(rb"\bip=([0-9A-Fa-f:.]{2,45})")
-"""Ray says it of processes on other machines than the driver's."""
+"""Ray adds it for processes on other machines than the driver's."""
 
 
 class EngineReader:
-    """Reads the addresses of one console; those of a process that was started anew take the place
-    of the old ones.
-    """
+    """Reads the addresses of one console; a restarted process replaces its old ones."""
 
     def __init__(self) -> None:
         self._stated: dict[tuple[bytes, bytes], tuple[bytes, dict[str, None]]] = {}
-        """By actor and kind of line: the process that printed it last, and what it named."""
+        """By actor and kind of line: the process that printed it last, and its addresses."""
         self._starting: set[bytes] = set()
-        """Processes that have said to be an engine, but not yet where."""
+        """Processes that are engines but have not yet printed an address."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return where engines can be asked: `http://10.0.0.1:43211/metrics`."""
+        """Addresses of the engines' metrics: `http://10.0.0.1:43211/metrics`."""
         return tuple(dict.fromkeys(one for _, found in self._stated.values() for one in found))
 
     def read(self, prefix: bytes, part: bytes) -> None:
@@ -61,15 +61,14 @@ class EngineReader:
             self._server(prefix, _VLLM_PROCESS.sub(b"", part))
 
     def forget(self) -> None:
-        """Forget them all: the training has ended."""
+        """Forget all addresses: the training has ended."""
         self._stated.clear()
         self._starting.clear()
 
     def _server(self, prefix: bytes, part: bytes) -> None:
         found = _VLLM.match(part)
         if found is None and prefix in self._starting:
-            # Rewards and tools are served by uvicorn, too: it is an engine's where the engine spoke
-            # before.
+            # uvicorn also serves rewards and tools: the line is an engine's only behind its own.
             found = _UVICORN.match(part)
             self._starting -= {prefix} if found is not None else set()
         if found is not None:
@@ -80,39 +79,49 @@ class EngineReader:
         key = actor["actor"] if actor is not None else b"", kind
         process, known = self._stated.get(key, (prefix, {}))
         host = _IP.search(prefix)
-        said = (_address(place, host[1].decode() if host is not None else "") for place in places)
-        found = dict.fromkeys(one for one in said if one is not None)
+        stated = (_address(place, host[1].decode() if host is not None else "") for place in places)
+        found = dict.fromkeys(one for one in stated if one is not None)
         if found:
             self._stated[key] = prefix, known | found if process == prefix else found
 
 
 def _address(place: bytes, host: str) -> str | None:
-    """Return where an engine's figures are, None where nobody can be asked for them.
+    """Return the address of an engine's metrics, None if it cannot be reached.
 
     Args:
-        place: Host and port, as they were printed.
-        host: The IP address of the machine that the line came from, empty where it is the driver's.
+        place: Host and port as printed.
+        host: IP address of the machine that printed the line, empty for the driver's.
     """
     found = _PLACE.fullmatch(place.decode("latin-1"))
     if found is None or not 0 < int(found[3]) < 2**16:
         return None
     try:
-        ip = ip_address("127.0.0.1" if found[1] == "localhost" else found[1] or found[2])
-        if ip.is_unspecified and host:  # it listens everywhere on its machine
-            ip = ip_address(host)
+        ip = _ip_of(found[1] or found[2], host)
     except ValueError:
         return None
     if (ip.is_loopback and host) or not _is_a_machine(ip):
         return None
-    if ip.is_unspecified:
-        return f"http://{'[::1]' if ip.version == 6 else '127.0.0.1'}:{int(found[3])}/metrics"
     return f"http://{f'[{ip}]' if ip.version == 6 else ip}:{int(found[3])}/metrics"
 
 
-def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
-    """Tell whether an engine may listen at an address: clouds give out credentials at link-local
-    ones.
+def _ip_of(name: str, host: str) -> IPv4Address | IPv6Address:
+    """Return the address to connect to for the one that an engine listens at.
+
+    Raises:
+        ValueError: It is no IP address.
     """
+    ip = ip_address("127.0.0.1" if name == "localhost" else name)
+    if not ip.is_unspecified:
+        return ip
+    if host:  # it listens on all interfaces of its machine
+        ip = ip_address(host)
+    if not ip.is_unspecified:
+        return ip
+    return ip_address("::1" if ip.version == 6 else "127.0.0.1")
+
+
+def _is_a_machine(ip: IPv4Address | IPv6Address) -> bool:
+    """Return True if an engine may listen at `ip`; clouds serve credentials at link-local ones."""
     plain = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
     return not (
         plain.is_link_local

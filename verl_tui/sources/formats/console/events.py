@@ -1,9 +1,8 @@
-"""Turning points on verl's console: starts, checkpoints, good ends, tracebacks and what killed the
-run.
+"""Events on a console: starts, checkpoints, normal ends, tracebacks and what killed the run.
 
 What looks like a crash often is none: optional imports fail at the start, clean-up fails after a
-good end, raylets report dead workers, models write `Traceback`. So a line only says what it is;
-whether it ended the run is decided by what follows it (`verl_tui.runs.run`).
+normal end, raylets report dead workers, models write `Traceback`. So a line only gives its kind;
+the lines behind it decide whether it ended the run (`verl_tui.runs.run`).
 """
 
 from __future__ import annotations
@@ -21,81 +20,23 @@ if TYPE_CHECKING:
 
 
 _TROUBLE = (
-    *(
-        "Error",
-        "Exception",
-        "Traceback",
-        "not finite",
-        "timed out",
-        "aborted",
-        "Aborted",
-        "Watchdog",
-        "Interrupt",
-    ),
-    *(
-        "raysubmit_",
-        "worker died",
-        "slurmstepd",
-        "illegal memory",
-        "Killed",
-        "Exit",
-        "shutting down",
-        "got signal",
-    ),
-    *(
-        "exception was the direct cause",
-        "another exception occurred",
-        "SIG",
-        "Terminated",
-        "core dumped",
-    ),
-    *(
-        "Segmentation fault",
-        "Bus error",
-        "CANCELLED",
-        ".py: error: ",
-        "Fatal Python error",
-        "Component failed",
-    ),
-    *(
-        "CUDA OOM",
-        "Could not override",
-        "' is not in struct",
-        "Cannot find primary",
-        "memory pressure",
-        "GB / ",
-    ),
-    *("command not found", "can't open file", "No module named"),
-)
+    "Error", "Exception", "Traceback", "not finite", "timed out", "aborted", "Aborted", "Watchdog",
+    "Interrupt", "raysubmit_", "worker died", "slurmstepd", "illegal memory", "Killed", "Exit",
+    "shutting down", "got signal", "exception was the direct cause", "another exception occurred",
+    "SIG", "Terminated", "core dumped", "Segmentation fault", "Bus error", "CANCELLED",
+    ".py: error: ", "Fatal Python error", "Component failed", "CUDA OOM", "Could not override",
+    "' is not in struct", "Cannot find primary", "memory pressure", "GB / ", "command not found",
+    "can't open file", "No module named",
+)  # fmt: skip
 WORDS = (
     *_TROUBLE,
-    *(
-        "validation metrics",
-        "global_step",
-        "global step to",
-        "checkpoint",
-        "Ray instance",
-        "from scratch",
-    ),
-    *(
-        "queue termination",
-        "Pdb)",
-        "ipdb>",
-        "generation end",
-        "test_gen_batch meta",
-        "Running ",
-        "wandb: ",
-    ),
-    *(
-        "in-flight prompts",
-        "forced group exceeds",
-        "Capturing",
-        "ready to fit",
-        "instance expiration",
-    ),
-)
-"""One of them stands in every line that tells of an event."""
-_MAY_FAIL, _WORTH_A_LOOK = any_of(_TROUBLE), any_of(WORDS)
+    "validation metrics", "global_step", "global step to", "checkpoint", "Ray instance",
+    "from scratch", "queue termination", "Pdb)", "ipdb>", "generation end", "test_gen_batch meta",
+    "Running ", "wandb: ", "in-flight prompts", "forced group exceeds", "Capturing",
+    "ready to fit", "instance expiration",
+)  # fmt: skip
+"""Every line that states an event contains one of these."""
+_MAY_FAIL, _RELEVANT = any_of(_TROUBLE), any_of(WORDS)
 _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     (re.compile(rb"^[('\"]*Final validation metrics:"), EventKind.FINISHED),
     (
@@ -123,37 +64,36 @@ _MARKS: tuple[tuple[re.Pattern[bytes], EventKind], ...] = (
     ),
     (
         re.compile(
-            rb"grad_norm is not finite|Global reward scoring timed out|Unexpected error during scoring"
-            rb"|All samples are aborted, returning|A worker died or was killed|\[torch_memory\] CUDA OOM on device"
+            rb"grad_norm is not finite|Global reward scoring timed out"
+            rb"|Unexpected error during scoring|All samples are aborted, returning"
+            rb"|A worker died or was killed|\[torch_memory\] CUDA OOM on device"
             rb"|Re-issued \d+ in-flight prompts|forced group exceeds max_token_len"
         ),
         EventKind.WARNING,
     ),
     (
         re.compile(
-            rb"^\(Pdb\)|^ipdb>|^test_gen_batch meta info|^validation generation end|^\*\*\*\*\* Running \w+"
-            rb"|^Capturing [Cc][Uu][Dd][Aa] graph|all initialize finished, ready to fit|instance expiration approaching"
+            rb"^\(Pdb\)|^ipdb>|^test_gen_batch meta info|^validation generation end"
+            rb"|^\*\*\*\*\* Running \w+|^Capturing [Cc][Uu][Dd][Aa] graph"
+            rb"|all initialize finished, ready to fit|instance expiration approaching"
         ),
         EventKind.STAGE,
     ),
     (
-        # Ray's memory monitor. The exception that it raises in the driver is no warning any more.
+        # Ray's memory monitor; the exception that it raises in the driver is more than a warning.
         re.compile(
-            rb"^(?!ray\.exceptions\.).*(?:killed due to memory pressure|was [\d.]{1,12}GB / [\d.]{1,12}GB \()"
+            rb"^(?!ray\.exceptions\.).*"
+            rb"(?:killed due to memory pressure|was [\d.]{1,12}GB / [\d.]{1,12}GB \()"
         ),
         EventKind.WARNING,
     ),
 )
 _LOGGING = re.compile(rb"^(?:INFO|WARNING|DEBUG):[\d :,.-]+:")
-"""What Python's logging puts before a message; an ERROR line is the logger's word, not the driver's
-end.
-"""
+"""The prefix of Python's logging; not that of errors, which are not the driver's end."""
 _GENERIC, _RAY, _CAUSE = 1, 2, 3
-"""How much a fatal line says of the cause: that there was an error, that Ray reports one, which
-one.
-"""
+"""How much a fatal line says about the cause: an error, an error that Ray reports, the error."""
 _SHELL = rb"^(?:\S+: line \d+:\s+\d+ |srun: error: \S+: tasks? \S+: )?"
-"""What bash and Slurm put before the way a process ended."""
+"""The prefix of bash and Slurm before the way a process ended."""
 _STOPPED = re.compile(
     rb"\*\*\* SIG(?:TERM|INT|HUP|QUIT|USR1|USR2) received|^slurmstepd: error: .*CANCELLED"
     rb"|Received (?:\d+|Signals\.SIG\w+) death signal|SignalException: Process \d+ got signal"
@@ -161,11 +101,10 @@ _STOPPED = re.compile(
 )
 """An end that came from outside: a signal, a scheduler, the user."""
 _RAY_REPORT = re.compile(
-    rb"^ray\.exceptions\.(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
+    rb"^ray\.exceptions\."
+    rb"(?:RayTaskError|\w+: The actor died because of an error raised in its creation task)"
 )
-"""Ray's heads of an exception that was raised elsewhere: the exception itself stands at the end of
-what follows.
-"""
+"""Ray's head of an exception raised elsewhere, which is the last line of the block."""
 _RAY_BLOCK = re.compile(rb"^\W{0,8}Error:? +ray::")
 _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"^Error executing job with overrides"), _GENERIC),
@@ -175,7 +114,8 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (
         re.compile(
             _SHELL
-            + rb"(?:Killed|Segmentation fault|Aborted|Bus error)(?: \(core dumped\))?(?:\s*$|\s{4,})"
+            + rb"(?:Killed|Segmentation fault|Aborted|Bus error)"
+            + rb"(?: \(core dumped\))?(?:\s*$|\s{4,})"
         ),
         _CAUSE,
     ),
@@ -187,14 +127,16 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
     (re.compile(rb"Watchdog caught collective operation timeout"), _CAUSE),
     (
         re.compile(
-            rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct|^Cannot find primary config"
+            rb"^\S+\.py: error: |^Could not override '|^Key '.*' is not in struct"
+            rb"|^Cannot find primary config"
         ),
         _CAUSE,
     ),
     (
         re.compile(
             rb"^\S*python[\d.]*: (?:can't open file '|No module named \S)"
-            rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun): command not found\s*$"
+            rb"|(?:python[\d.]*|torchrun|accelerate|deepspeed|ray|swift|llamafactory-cli|srun)"
+            rb": command not found\s*$"
         ),
         _CAUSE,
     ),
@@ -205,13 +147,15 @@ _FATAL: tuple[tuple[re.Pattern[bytes], int], ...] = (
 _HARD = re.compile(
     rb"Watchdog caught collective operation timeout|CUDA error: an illegal memory access"
 )
-"""What takes a worker down for good; others hang, so nothing more may be printed."""
+"""Errors that kill a worker for good; the others hang, so nothing more may be printed."""
+_DEADLY = (_STOPPED, _HARD, *(pattern for pattern, _ in _FATAL))
 _EXCEPTION = re.compile(
-    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
+    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*"
+    rb"(?:Error|Exception|Interrupt|Exit|Died|Timeout|Failure|NotFound)\b(?::|\(|\s*$)"
 )
 _TRACEBACK = b"Traceback (most recent call last):"
 _BLOCK = re.compile(r"^(?:(?:✗|✘|✖|❌|×) *|\[ERROR\] +)Error:? ".encode())
-"""What command lines print instead of a traceback's head."""
+"""The head that command lines print instead of a traceback's."""
 _CHAINED = (
     b"The above exception was the direct cause",
     b"During handling of the above exception, another",
@@ -221,65 +165,54 @@ _WORKER = re.compile(rb"^\s?\((?:(?P<actor>[^()\s]+) )?pid=|^\s?\[(?P<rank>rank\
 
 
 def may_fail(data: bytes) -> bool:
-    """Tell whether some bytes may hold a line of trouble; most do not, and finding that out is
-    quick.
-    """
+    """Return True if some bytes may hold a line of trouble; a quick test, since most do not."""
     return _MAY_FAIL.search(data) is not None
 
 
-def told(part: bytes) -> EventKind | None:
-    """Return what a line says by itself, whoever printed it and whatever came before; None for
-    most.
+def line_kind(part: bytes) -> EventKind | None:
+    """Return the kind of event that a line by itself states, None for most.
 
-    For whoever reads the log: whether it ended the run, an `EventReader` finds out.
+    For showing a log; an `EventReader` decides whether the line ended the run.
     """
-    if not _WORTH_A_LOOK.search(part):
+    if not _RELEVANT.search(part):
         return None
     part = _LOGGING.sub(b"", part)
     if _opens(part) or part.startswith(_CHAINED) or _EXCEPTION.match(part):
         return EventKind.TRACEBACK
-    if (
-        _STOPPED.search(part)
-        or _HARD.search(part)
-        or any(pattern.search(part) for pattern, _ in _FATAL)
-    ):
+    if any(pattern.search(part) for pattern in _DEADLY):
         return EventKind.FATAL
     return next((kind for pattern, kind in _MARKS if pattern.search(part)), None)
 
 
 class EventReader:
-    """Reads the events of one console; remembers whether a traceback is open and how much of a
-    cause is known.
-    """
+    """Reads the events of one console; remembers an open traceback and the cause known so far."""
 
     def __init__(self) -> None:
         self._known = 0
         self._died = False
-        """Whether an exception of the driver has been told that nothing followed yet: signals are
-        its consequence.
-        """
+        """True behind an exception of the driver until a step: signals only follow from it."""
         self._open: bytes | None = None
         """Actor whose traceback is being printed."""
         self._ignored: bytes | None = None
         """Actor that announced a traceback to be ignored."""
         self._chained = False
-        """Whether the open traceback continues a chain."""
+        """True if the open traceback continues a chain."""
 
     def step(self) -> None:
-        """A step was printed: whatever happened before did not end the run."""
+        """Note that a step was printed: nothing before it ended the run."""
         self._known = 0
         self._died = False
         self._open = None
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
-        """Yield what a line tells.
+        """Yield the events that a line states.
 
         Args:
             prefix: Names the Ray actor that printed it, empty for the driver.
             part: The line without the prefix.
             number: Its number.
         """
-        if not _WORTH_A_LOOK.search(part):
+        if not _RELEVANT.search(part):
             return
         part = _LOGGING.sub(b"", part)
         if part.startswith(b"Exception ignored in"):
@@ -293,12 +226,8 @@ class EventReader:
             return
         for pattern, kind in _MARKS:
             if found := pattern.search(part):
-                yield _event(
-                    kind,
-                    found.groupdict().get("text") or part,
-                    number,
-                    found.groupdict().get("step"),
-                )
+                groups = found.groupdict()
+                yield _event(kind, groups.get("text") or part, number, groups.get("step"))
                 return
         yield from self._failure(prefix, part, number)
 
@@ -308,31 +237,35 @@ class EventReader:
             return
         self._open = prefix
         if not _actor(prefix):
-            # What a worker's is about, its last line tells: there may be hundreds.
+            # A worker's traceback is reported by its last line: there may be hundreds.
             yield _event(EventKind.TRACEBACK, part, number)
 
     def _failure(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
-        actor = _actor(prefix)
-        if (not prefix or actor.startswith("rank")) and _STOPPED.search(part):
+        if (not prefix or _actor(prefix).startswith("rank")) and _STOPPED.search(part):
             yield from self._stopped(part, number)
             return
         if prefix and _HARD.search(part):
             yield _event(EventKind.TRACEBACK, part, number)
             return
-        if not prefix:
-            # What a worker reports may have been caught; the driver's own words are final.
-            for pattern, told in _FATAL:
-                if pattern.search(part):
-                    if told > self._known:
-                        self._known = told
-                        yield _event(EventKind.FATAL, part, number)
-                    self._open = prefix if told == _RAY else self._open
-                    return
-        if _EXCEPTION.match(part) and self._open == prefix and not _RAY_REPORT.match(part):
+        # A worker's error may have been caught; the driver's own is final.
+        known = 0 if prefix else _cause(part)
+        if known:
+            yield from self._fatal(known, part, number)
+        elif self._open == prefix and _EXCEPTION.match(part):
             yield from self._exception(prefix, part, number)
 
+    def _fatal(self, known: int, part: bytes, number: int) -> Iterator[Event]:
+        """Yield a fatal line of the driver, unless an earlier one said as much about the cause."""
+        if known == _RAY:
+            self._open = b""
+        if known > self._known:
+            self._known = known
+            yield _event(EventKind.FATAL, part, number)
+
     def _exception(self, prefix: bytes, part: bytes, number: int) -> Iterator[Event]:
-        """Yield the last line of a traceback."""
+        """Yield the last line of a traceback; Ray's head of one is not."""
+        if _RAY_REPORT.match(part):
+            return
         self._open, chained, self._chained = None, self._chained, False
         self._died = self._died or not prefix
         if not prefix and self._known and (self._known < _CAUSE or chained):
@@ -349,10 +282,13 @@ class EventReader:
             yield _event(EventKind.STOPPED, part, number)
 
 
+def _cause(part: bytes) -> int:
+    """Return how much a line of the driver says about a fatal error's cause, 0 if it is none."""
+    return next((known for pattern, known in _FATAL if pattern.search(part)), 0)
+
+
 def _opens(part: bytes) -> bool:
-    """Tell whether a line opens a traceback; it may stand behind whatever was printed without a
-    line end.
-    """
+    """Return True if a line opens a traceback, maybe behind text printed without a line end."""
     return (
         part.startswith(_TRACEBACK)
         or part.rstrip().endswith(_TRACEBACK)
@@ -361,7 +297,7 @@ def _opens(part: bytes) -> bool:
 
 
 def _actor(prefix: bytes) -> str:
-    """Return who printed a line: a Ray actor's class, `rank 3`, nothing for the driver."""
+    """Return the process that printed a line: a Ray actor's class, `rank 3`, "" for the driver."""
     found = _WORKER.match(prefix)
     if found is None:
         return ""
@@ -373,5 +309,5 @@ def _actor(prefix: bytes) -> str:
 def _event(
     kind: EventKind, text: bytes, number: int, step: bytes | None = None, *, actor: str = ""
 ) -> Event:
-    said = one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
-    return Event(kind, said, number, int(step) if step else None, actor)
+    shown = one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
+    return Event(kind, shown, number, int(step) if step else None, actor)

@@ -1,8 +1,7 @@
-"""Signs of a training's console that has no step yet: its first lines, a bar that moves, why it
-never came to a step.
+"""Signs of a training's console without a step: its first lines, a moving bar, a failed start.
 
-Some of them may stand in the log of any program, so a file with nothing else is a run only where no
-better log lies beside it, see `verl_tui.sources.discovery.grouping`.
+Some of them may be in the log of any program, so a file with nothing else is a run only if no
+better log is beside it, see `verl_tui.sources.discovery.grouping`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ import re
 from verl_tui.text import strip_ansi
 
 _BAR = re.compile(
-    rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s*)?\d{1,3}%\|[^|\r\n]{0,1000}\|\s*\d{1,15}/\d{1,15} \["
+    rb"(?:^|[\r\n])(?P<name>[^\r\n|%]{0,80}?)(?:[: ]\s*)?"
+    rb"\d{1,3}%\|[^|\r\n]{0,1000}\|\s*\d{1,15}/\d{1,15} \["
     rb"|(?:^|[\r\n])\s*\d{1,15}/\d{1,15} \[\d\d:\d\d<"
 )
-"""tqdm's, with a name or without, and with too few columns for anything but its numbers."""
+"""tqdm's bar, with or without a name, or only its numbers if there were too few columns."""
 _OF_TRAINING = re.compile(
-    rb"(?i)\s*(?:[\[(][^\])]*[\])]+:?\s*)*(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
+    rb"(?i)\s*(?:[\[(][^\])]*[\])]+:?\s*)*"
+    rb"(?:(?:training|train|epochs?|steps?|iter|iterations?|rollout)\b.*)?$"
 )
-"""Names of a training's bar; the nameless one is Hugging Face's. Others are those of loading and of
-data.
-"""
+"""Names of a training's bar; Hugging Face's is nameless. Others show loading or data."""
 _BEGINS = re.compile(
     rb"^run sh: `[^`\n]{0,4096}/swift/cli/(?:_megatron/)?(?:rlhf|sft|pt)\.py\b"
     rb"|^\[INFO:swift\] args: \w{0,40}(?:RLHF|Sft|SFT|Train|Pretrain)\w{0,20}Arguments\("
@@ -30,55 +29,47 @@ _BEGINS = re.compile(
     rb"|^ray init kwargs: \{",
     re.MULTILINE,
 )
-"""Lines of ms-swift, LLaMA-Factory, transformers and verl that stand in the log of a training and
-of no other program of theirs, long before its first step.
-"""
+"""Lines that trainings of ms-swift, LLaMA-Factory, transformers and verl print before any step."""
 _BEGINNINGS = (b"swift", b"llamafactory", b"Running training", b"ray init kwargs")
-"""One of these stands in each."""
+"""Each of these lines contains one of these words."""
 _ENDS = 16 * 1024
-"""Bytes before the end among which a program says why it ended."""
+"""Last bytes of a log, in which a program says why it ended."""
 _FAILED = re.compile(
-    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|NotFound)\b(?::|\s*$)"  # the end of a traceback
+    # The end of a traceback.
+    rb"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|NotFound)\b(?::|\s*$)"
     rb"|^[\w./ -]{1,100}: error: \S"  # argparse
     rb"|^usage: \S"
-    rb"|^Error executing job with overrides|^Could not override '|^Key '.*' is not in struct|HYDRA_FULL_ERROR=1"
-    rb"|^hydra\.errors\.|^Primary config |^In '.*': Could not find '"
-    rb"|: command not found\s*$|: can't open file '|: No such file or directory\s*$|: No module named \S"
-    rb"|^(?:srun|slurmstepd|sbatch|docker|torchrun|\w*sh): (?:line \d+: )?(?:error|.* error|.*Killed|.*denied)"
+    rb"|^Error executing job with overrides|^Could not override '|^Key '.*' is not in struct"
+    rb"|HYDRA_FULL_ERROR=1|^hydra\.errors\.|^Primary config |^In '.*': Could not find '"
+    rb"|: command not found\s*$|: can't open file '|: No such file or directory\s*$"
+    rb"|: No module named \S"
+    rb"|^(?:srun|slurmstepd|sbatch|docker|torchrun|\w*sh): (?:line \d+: )?"
+    rb"(?:error|.* error|.*Killed|.*denied)"
     rb"|^Segmentation fault|^Killed\s*$|^Aborted",
     re.MULTILINE,
 )
 _WORDS = (
-    *(
-        b"rror",
-        b"xception",
-        b"Exit",
-        b"Interrupt",
-        b"ot found",
-        b"NotFound",
-        b"No such file",
-        b"No module",
-        b"struct",
-    ),
-    *(b"Could not", b"Primary config", b"Killed", b"denied", b"fault", b"Aborted", b"can't open"),
-)
-"""One of these stands in each: most texts hold none, and finding that out is quick."""
+    b"rror", b"xception", b"Exit", b"Interrupt", b"ot found", b"NotFound", b"No such file",
+    b"No module", b"struct", b"Could not", b"Primary config", b"Killed", b"denied", b"fault",
+    b"Aborted", b"can't open",
+)  # fmt: skip
+"""Each failure contains one of these: a quick test, since most texts contain none."""
 _TRAINS = re.compile(
-    rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift|hydra|vllm|sglang"
-    rb"|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
+    rb"(?i)train|verl|trl\b|grpo|ppo|dpo|rlhf|torch|transformers|deepspeed|accelerate|llama|swift"
+    rb"|hydra|vllm|sglang|megatron|\bray\b|nemo|slime|unsloth|\bpeft\b|\bjax\b|cuda"
 )
-"""Words by which a failed program was a training."""
+"""Words that show that a failed program was a training."""
 
 
 def begins(text: bytes) -> bool:
-    """Tell whether a trainer has printed the lines with which it begins a training."""
+    """Return True if a text contains the first lines of a training."""
     return (
         any(word in text for word in _BEGINNINGS) and _BEGINS.search(strip_ansi(text)) is not None
     )
 
 
 def bar(text: bytes) -> bool:
-    """Tell whether a training's progress bar stands in a text."""
+    """Return True if a text contains a training's progress bar."""
     if b" [" not in text or b"<" not in text:
         return False
     found = _BAR.finditer(strip_ansi(text))
@@ -86,11 +77,11 @@ def bar(text: bytes) -> bool:
 
 
 def failed(text: bytes, named: str = "") -> bool:
-    """Tell whether a program that was to train says at the end of a text why it did not.
+    """Return True if a text ends with the reason why a training program failed.
 
     Args:
         text: The log, to its end.
-        named: What the log is called, which may say that it is a training's.
+        named: Name of the log, which may show that it is a training's.
     """
     end = text[-_ENDS:]
     if not any(word in end for word in _WORDS) or _FAILED.search(strip_ansi(end)) is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
 
 _LONGEST = 3000
-"""Lines after which a block that did not end is given up."""
+"""Lines after which an unfinished block is given up."""
 _OTHER_LINES = 50
 """Further lines of the same actor after which a block whose end was cut is over (a heuristic)."""
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -27,10 +27,11 @@ _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _QUOTED = re.compile(_TEXT.encode())
 _LITERAL = re.compile(rf"^(?: (?:{_TEXT}): |  +['\"{{(\[\-\d]| +$)".encode())
 """A line of a dict: of the outermost keys, which stand behind one space, or further in."""
+_BEGIN = re.compile(rb"\{'.*[,}]\s*$")
 _LINE_ENDS = (b",", b"'", b'"', b"}", b"]", b")")
-"""With one of them `pprint` ends each line."""
+"""`pprint` ends each line with one of these."""
 _OBJECT = re.compile(r"(?<=: )(?:<[^<>]*>|nan|inf|-inf)(?=[,}\n])")
-"""Values that are no literals, as `repr` writes them."""
+"""Values whose `repr` is no literal."""
 _REPEATED = re.compile(rb"\s*\[repeated \d+x across cluster\].*$")
 _KEY = re.compile(rf"({_TEXT}): ")
 _SCALAR = re.compile(
@@ -39,40 +40,34 @@ _SCALAR = re.compile(
 _SEPARATORS = re.compile(r"[,}\])\s]*")
 _BRACKET = re.compile(r"[\])}]")
 _LONGEST_VALUE = 10_000
-"""Characters of a list over several lines after which it is given up."""
+"""Characters after which an unfinished list over several lines is given up."""
 
 
 class PrintedConfig:
-    """Collects the lines of a printed dict, also where other processes print between and into
-    them.
-    """
+    """Collects the lines of a printed dict, even if other processes print between or into them."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
         self._numbers: list[int] = []
         self._prefix = b""
         self._depth = 0
-        """Braces still open."""
+        """Open braces."""
         self._others = 0
         """Lines of the same actor since the last one of the block."""
 
     @property
     def is_open(self) -> bool:
-        """Whether lines are awaited."""
+        """True if a dict has begun and not ended."""
         return bool(self._lines)
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Tell whether a line belongs to the block: same actor, indented, a literal. Bars and
-        warnings come between.
-        """
+        """Return True for a line of the block: same actor, an indented literal or its rest."""
         if not self._lines or prefix != self._prefix:
             return False
         return _LITERAL.match(part) is not None or self._is_rest(part)
 
     def _is_rest(self, part: bytes) -> bool:
-        """Tell whether a line is the rest of the last one: Ray passes on what is there, be it half
-        a line.
-        """
+        """Return True if a line is the rest of the last one: Ray may forward half a line."""
         last = self._lines[-1]
         if last.rstrip().endswith(_LINE_ENDS):
             return False
@@ -86,14 +81,28 @@ class PrintedConfig:
         """Take a line; return the settings with the block's last one."""
         if b"[repeated " in part:
             part = _REPEATED.sub(b"", part)
+        if not self._lines and not _BEGIN.match(part):
+            return ()
         if self._lines and not self.holds(prefix, part):
             self._others += prefix == self._prefix
             return self.close() if self._others > _OTHER_LINES else ()
-        if not self._lines and not (
-            part.startswith(b"{'") and part.rstrip().endswith((b",", b"}"))
-        ):
-            return ()
         self._prefix = prefix
+        self._append(part, number)
+        if self._depth <= 0:
+            return self._end()
+        return self.close() if len(self._lines) > _LONGEST else ()
+
+    def _end(self) -> Sequence[Record]:
+        """Return the settings if all braces are closed and the block can be parsed."""
+        config = self._whole()
+        if config is not None:
+            self._forget()
+            return _settings(config)
+        whole_line = len(self._lines) == 1
+        return self.close() if whole_line or len(self._lines) > _LONGEST else ()
+
+    def _append(self, part: bytes, number: int) -> None:
+        """Append a line of the dict, or the rest of a torn one."""
         if self._lines and _LITERAL.match(part) is None:
             torn = self._lines.pop()
             self._depth -= _opened(torn)
@@ -102,28 +111,26 @@ class PrintedConfig:
             self._numbers.append(number)
         self._lines.append(part)
         self._depth += _opened(part)
-        if self._depth <= 0 and (config := self._whole()) is not None:
-            self._forget()
-            return _settings(config)
-        if (self._depth <= 0 and len(self._lines) == 1) or len(self._lines) > _LONGEST:
-            return self.close()
-        return ()
 
     def close(self) -> Sequence[Record]:
-        """Return what a block without its end, or with other text in it, tells; and where it was
-        cut.
-        """
+        """Return the settings of an incomplete or damaged block, and the lines that were cut."""
         lines = [line.decode("utf-8", "replace") for line in self._lines]
         numbers = self._numbers
         self._forget()
         if len(lines) < 2:
             return ()
         config, cut = _by_columns(lines)
-        told = _settings(config)
-        if not told:
+        settings = _settings(config)
+        if not settings:
             return ()
-        reason = "other output cuts into the printed configuration; a setting of this line may be missing"
-        return (*told, *(Unreadable(numbers[at], reason, one_line(lines[at][:400])) for at in cut))
+        reason = (
+            "other output cuts into the printed configuration;"
+            " a setting of this line may be missing"
+        )
+        return (
+            *settings,
+            *(Unreadable(numbers[at], reason, one_line(lines[at][:400])) for at in cut),
+        )
 
     def _whole(self) -> dict[Any, Any] | None:
         text = b"\n".join(self._lines).decode("utf-8", "replace")
@@ -135,15 +142,13 @@ class PrintedConfig:
 
 
 def _opened(line: bytes) -> int:
-    """Return how many braces more a line opens than it closes."""
+    """Return how many more braces a line opens than it closes."""
     bare = _QUOTED.sub(b"", line)
     return bare.count(b"{") - bare.count(b"}")
 
 
 def _settings(config: dict[Any, Any]) -> tuple[Settings, ...]:
-    """Return the settings of a dict that is a configuration: nested, or with names that only
-    trainings have.
-    """
+    """Return the settings of a configuration: a nested dict, or one with names of a training."""
     if not any(isinstance(value, dict) for value in config.values()) and not is_training(config):
         return ()
     return (Settings(flatten_settings(config), CONSOLE),)
@@ -170,21 +175,19 @@ class _Unfinished(NamedTuple):
 
 
 class _ColumnParser:
-    """Puts keys in their places by the column they stand in: `pprint` aligns the keys of one
-    dict.
-    """
+    """Finds the dict of each key by its column: `pprint` aligns the keys of one dict."""
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
         self.cut: list[int] = []
-        """Indices of lines that were not understood to their end."""
+        """Indices of lines that could not be parsed to their end."""
         self._unfinished: _Unfinished | None = None
         self._open: list[tuple[int, dict[str, Any]]] = []
-        """Column of its keys and dict, the outermost first."""
+        """Column of the keys and the dict of each level, the outermost first."""
 
     @property
     def is_understood(self) -> bool:
-        """Whether there is something in the lines, and nothing but what was understood."""
+        """True if all of the lines could be parsed, and they hold something."""
         return not self.cut and (bool(self.config) or self._unfinished is not None)
 
     def read(self, line: str, index: int) -> None:
@@ -249,9 +252,7 @@ class _ColumnParser:
 
 
 def _by_columns(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
-    """Return what can be understood of a printed dict, and the indices of lines that other text
-    cuts into.
-    """
+    """Return the readable part of a printed dict, and the indices of lines cut by other text."""
     columns = _ColumnParser()
     for index, line in enumerate(lines):
         columns.read(line, index)
@@ -259,7 +260,7 @@ def _by_columns(lines: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
 
 
 def _ends(text: str, at: int) -> Iterator[int]:
-    """Yield where a bracket that opened at a place may close again."""
+    """Yield the ends at which a bracket opened at `at` may close again."""
     yield from (found.end() for found in _BRACKET.finditer(text, at, at + _LONGEST_VALUE))
 
 

@@ -8,6 +8,7 @@ unless users change it: what follows `validation generation end` is a validation
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Sample
@@ -24,12 +25,12 @@ _VALUE = re.compile(rb"^\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
 _VALIDATED = b"validation generation end"
 WORDS = ("validation generation end", "Setting global step")
-"""One of them stands in every line that tells which samples follow."""
+"""Every line that says which samples follow contains one of these."""
 _RESUMED = re.compile(rb"Setting global step to (\d{1,15})(?!\d)")
 
 
 class SampleBlock:
-    """Collects samples; one that is whole waits for the values that may follow its score."""
+    """Collects samples; a complete one waits for the values that may follow its score."""
 
     def __init__(self) -> None:
         self._prefix = b""
@@ -37,20 +38,20 @@ class SampleBlock:
         self._field: str | None = None
         self._count = 0
         self._values: dict[str, Any] = {}
-        """Further values of the sample that waits."""
+        """Further values of the waiting sample."""
         self._waiting: Sample | None = None
         self._validating = False
-        """Whether a validation has been generated since the last step."""
+        """True if a validation has been generated since the last step."""
         self._resumed: int | None = None
-        """The step from which the run goes on, until a step line follows."""
+        """The step from which the run resumes, until a step line follows."""
 
     @property
     def begun(self) -> bool:
-        """Whether a sample has begun and not ended."""
+        """True if a sample has begun and not ended."""
         return self._field is not None
 
     def holds(self, prefix: bytes) -> bool:
-        """Tell whether a line of this actor is part of a sample: a model wrote it."""
+        """Return True if a line of this actor is part of a sample, so that a model wrote it."""
         return self._field is not None and prefix == self._prefix
 
     def leave(self) -> None:
@@ -58,11 +59,11 @@ class SampleBlock:
         self._fields, self._field, self._count = {}, None, 0
 
     def trained(self) -> None:
-        """Note that a step has ended: what is printed next is of another one."""
+        """Note that a step has ended: the next samples belong to another one."""
         self._validating, self._resumed = False, None
 
     def notice(self, part: bytes) -> None:
-        """Take a line that is no part of a sample but may tell which samples follow."""
+        """Take a line outside of a sample that may say which samples follow."""
         if _VALIDATED in part:
             self._validating = True
         elif b"Setting global step" in part and (found := _RESUMED.search(part)):
@@ -74,13 +75,10 @@ class SampleBlock:
             return ()
         sample, values = self._waiting, self._values
         self._waiting, self._values = None, {}
-        if not values:
-            return (sample,)
-        return (Sample(sample.step, sample.prompt, sample.response, sample.score, sample.ground_truth,
-                       extras=values, validation=sample.validation),)  # fmt: skip
+        return (replace(sample, extras=values) if values else sample,)
 
     def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
-        """Take a line; return the samples that are whole.
+        """Take a line; return the samples that it completes.
 
         Args:
             prefix: Names the actor that printed the line.
@@ -88,27 +86,34 @@ class SampleBlock:
             step: Last step seen; the sample belongs to the one after it.
         """
         found = _FIELD.match(part) if part.startswith(b"[") else None
-        told: Sequence[Sample] = ()
+        samples: Sequence[Sample] = ()
         if self._waiting is not None and prefix == self._prefix:
             if found is None and self._value(part):
                 return ()
-            told = self.held()
+            samples = self.held()
         if found is not None:
-            field = found.group(1).decode()
-            if field == "prompt":
-                self.leave()
-                self._prefix = prefix
-            elif self._field is None or prefix != self._prefix:
-                return told
-            self._field = field
-            part = part[found.end() :]
-        elif not self.holds(prefix):
-            return told
-        elif self._field == "ground_truth" and self._value(part):
+            if self._enter(found[1].decode(), prefix):
+                self._add(part[found.end() :], step)
+        elif self.holds(prefix):
+            self._continue(part, step)
+        return samples
+
+    def _continue(self, part: bytes, step: int | None) -> None:
+        """Take a further line of the open field."""
+        if self._field == "ground_truth" and self._value(part):
             self._complete(step)  # a reward function that gives no score
-            return told
-        self._add(part, step)
-        return told
+        else:
+            self._add(part, step)
+
+    def _enter(self, field: str, prefix: bytes) -> bool:
+        """Begin a field; return False if it belongs to no sample of this actor."""
+        if field == "prompt":
+            self.leave()
+            self._prefix = prefix
+        elif not self.holds(prefix):
+            return False
+        self._field = field
+        return True
 
     def _add(self, part: bytes, step: int | None) -> None:
         assert self._field is not None
@@ -121,7 +126,7 @@ class SampleBlock:
             self._complete(step)
 
     def _value(self, part: bytes) -> bool:
-        """Take a further value of the reward function; false where a line is none."""
+        """Take a further value of the reward function; return False if a line is none."""
         found = _VALUE.match(part) if part.startswith(b"[") else None
         if found is None:
             return False
@@ -131,7 +136,7 @@ class SampleBlock:
         return True
 
     def _complete(self, step: int | None) -> None:
-        """Have the sample wait for further values."""
+        """Let the sample wait for further values."""
         prompt, response, truth, score = (
             self._text(name) for name in ("prompt", "response", "ground_truth", "score")
         )
@@ -150,9 +155,7 @@ class SampleBlock:
         )
 
     def _step(self, step: int | None) -> int | None:
-        """Return the step of a sample: a validation before training is of the step from which the
-        run goes on.
-        """
+        """Return a sample's step; that of a validation before training is the one resumed from."""
         if self._validating and self._resumed is not None:
             return self._resumed
         if step is None:

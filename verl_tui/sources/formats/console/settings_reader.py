@@ -1,6 +1,4 @@
-"""Settings on a console: the printed configuration, dumps of arguments, the command that started
-the training.
-"""
+"""Settings on a console: the printed configuration, argument dumps, the training's command."""
 
 from __future__ import annotations
 
@@ -17,54 +15,38 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
 
 WORDS = (
-    *(
-        "{'",
-        "Namespace(",
-        "Config(",
-        "Arguments(",
-        "Args(",
-        " arguments ---",
-        " overrides: [",
-        "python",
-        "torchrun",
-    ),
-    *("deepspeed", "accelerate launch", "swift ", "llamafactory-cli", "trl grpo", "trl rloo"),
-    *("trl dpo", "trl ppo", "trl sft", "trl kto"),
-)
-"""One of them stands in the first line of a block; most lines have none, and that is found out
-quickly.
-"""
+    "{'", "Namespace(", "Config(", "Arguments(", "Args(", " arguments ---", " overrides: [",
+    "python", "torchrun", "deepspeed", "accelerate launch", "swift ", "llamafactory-cli",
+    "trl grpo", "trl rloo", "trl dpo", "trl ppo", "trl sft", "trl kto",
+)  # fmt: skip
+"""The first line of every block of settings contains one of these."""
 _MAY_BEGIN = any_of(WORDS)
-
-
-_LOOKED_AT = 5000
-"""Lines after a start in which settings are looked for: trainers state them first, and looking
-costs time.
-"""
+_EXPECTED_WITHIN = 5000
+"""Lines after a start in which settings are looked for, which is slow."""
 
 
 class SettingsReader:
-    """Reads settings wherever a console states them, until training has begun."""
+    """Reads the settings that a console states until training has begun."""
 
     def __init__(self) -> None:
         self._config = PrintedConfig()
         self._others = (ArgumentDump(), LaunchCommand())
-        self._until = _LOOKED_AT
-        """Number of the last line that is looked at."""
+        self._until = _EXPECTED_WITHIN
+        """Number of the last line in which settings are looked for."""
         self.is_open = False
-        """Whether a block has begun that may go on."""
+        """True if a block has begun and not ended."""
 
     def begin(self, number: int) -> None:
-        """Expect settings behind a line: the trainer has started, maybe once more."""
-        self._until = number + _LOOKED_AT
+        """Expect settings behind a line: the trainer has started, maybe again."""
+        self._until = number + _EXPECTED_WITHIN
 
     def end(self) -> Sequence[Record]:
-        """Expect no more: a step was trained. Return what a block whose end was cut tells."""
+        """Expect no more settings, as a step was trained; return those of an unfinished block."""
         self._until, self.is_open = 0, False
         return self._config.close() if self._config.is_open else ()
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
-        """Tell whether a line belongs to a block of settings, so that it is nothing else."""
+        """Return True if a line belongs to a block of settings."""
         if not self.is_open:
             return False
         return self._config.holds(prefix, part) or any(

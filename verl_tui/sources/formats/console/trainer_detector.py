@@ -1,10 +1,11 @@
-"""Whose console it is: that of ms-swift, LLaMA-Factory, TRL or another Hugging Face trainer, which
-all print dicts.
+"""Tells apart the consoles of ms-swift, LLaMA-Factory, TRL and other Hugging Face trainers.
+
+All of them print dicts.
 
 ms-swift's and LLaMA-Factory's loggers sign their lines (`[INFO:swift]`, `[INFO|2026-11-22 17:51:29]
 llamafactory.hparams.parser:523 >>`, before version 0.9 `- INFO - llamafactory.hparams.parser -`).
-TRL prints nothing of the kind, but its dicts have keys that Transformers' own have not. The other
-two use its trainers, and are named first.
+TRL signs nothing, but its dicts have keys that Transformers' own lack. The other two use TRL's
+trainers, so their signature goes first.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ if TYPE_CHECKING:
 SWIFT, FACTORY, TRL = "ms-swift console", "LLaMA-Factory console", "TRL console"
 OTHER = "Hugging Face console"
 _FIRST = 2000
-"""Lines among which a logger's name is looked for: both trainers print it at once."""
+"""First lines in which a logger's name is looked for: both trainers print it at once."""
 _SIGNED = re.compile(
     rb"(?P<swift>\[(?:DEBUG|INFO|WARNING|ERROR):swift\])"
     rb"|\b(?:llamafactory|llmtuner)(?:\.[a-z_]{1,40}){1,5}(?::\d{1,5} >>| - )"
 )
 _SWIFT_KEY = "global_step/max_steps"
 _TRL_KEYS = (
-    "frac_reward_zero_std", "completions/mean_length", "completion_length", "clip_ratio/region_mean",  # GRPO, RLOO
+    # GRPO, RLOO
+    "frac_reward_zero_std", "completions/mean_length", "completion_length",
+    "clip_ratio/region_mean",
     "rewards/margins", "logps/chosen",  # DPO and those like it
     "objective/rlhf_reward", "mean_token_accuracy",  # PPO; SFT
 )  # fmt: skip
 
 
 class TrainerDetector:
-    """Finds out which trainer writes a console."""
+    """Detects which trainer writes a console."""
 
     def __init__(self) -> None:
         self._signed: str | None = None
@@ -40,18 +43,18 @@ class TrainerDetector:
 
     @property
     def name(self) -> str | None:
-        """Return what the console is called, None where nothing has told so far."""
+        """Name of the console's format, None while unknown."""
         return self._signed or self._likely
 
     def line(self, part: bytes, number: int) -> None:
-        """Take a line that is no dict."""
+        """Look for a trainer's signature in a line that is no dict."""
         if number > _FIRST or self._signed is not None:
             return
         if (found := _SIGNED.search(part)) is not None:
             self._signed = SWIFT if found["swift"] else FACTORY
 
     def dict(self, keys: Container[str]) -> None:
-        """Take the keys of a dict of metrics."""
+        """Recognise a trainer by the keys of a dict of metrics."""
         if self._signed is not None or self._likely == TRL:
             return
         if _SWIFT_KEY in keys:

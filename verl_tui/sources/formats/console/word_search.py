@@ -1,6 +1,4 @@
-"""Finds out quickly whether a line may say anything: most lines of a log hold none of the words
-that matter.
-"""
+"""A fast filter for relevant lines: most lines of a log contain none of the words that matter."""
 
 from __future__ import annotations
 
@@ -11,16 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _COMMON = " etaoinsrhl_d:c.ufm,pgwybv/kxjqz"
-"""Signs of English text and of logs, the most common first; all others are rarer."""
+"""Characters of English text and logs, the most common first; all others are rarer."""
 _LEAST = 4
-"""Letters that are left of a word at least."""
+"""Fewest letters of a word that are searched for."""
 
 
 def any_of(words: Iterable[str]) -> re.Pattern[bytes]:
-    """Return a pattern that finds all texts with one of the words in them, and few others.
+    """Return a pattern that matches all texts that contain one of the words, and few others.
 
-    A search stops wherever a word might begin, so each word is looked for from its rarest letter
-    on.
+    A search pauses wherever a word might begin, so each word is searched from its rarest letter on.
     """
     by_letter: dict[str, set[str]] = {}
     for word in words:
