@@ -264,7 +264,7 @@ def test_what_wandb_writes_of_itself_is_no_log(tree):
 
 
 def test_a_tree_without_end_is_left_after_many_directories(tmp_path, monkeypatch):
-    monkeypatch.setattr("verl_tui.sources.discovery.finder.MOST_DIRECTORIES", 5)
+    monkeypatch.setattr("verl_tui.sources.discovery.directory_walk.MOST_DIRECTORIES", 5)
     for n in range(9):
         (tmp_path / str(n)).mkdir()
     assert "more than 5 directories" in Finder([str(tmp_path)]).scan().problems[0]

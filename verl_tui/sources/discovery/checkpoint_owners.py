@@ -1,6 +1,4 @@
-"""Whose checkpoints lie where: a run's own directory, one beside its logs, or one that the user
-named.
-"""
+"""Assign directories of checkpoints to runs."""
 
 from __future__ import annotations
 
@@ -23,64 +21,71 @@ _HIGHEST = 4
 """Directories gone up to where a run's logs and its checkpoints lie side by side."""
 
 
-class Home(NamedTuple):
+class CheckpointHome(NamedTuple):
     """A directory in which checkpoints lie."""
 
     path: Path
     top: Path
     """What the user named when it was found."""
     given: bool = False
-    """Whether there was nothing else in what the user named."""
+    """Whether what the user named holds nothing else."""
 
 
-def around(directory: Path) -> list[Path]:
-    """Return where the checkpoints of a run lie whose logs lie in a directory: there, or beside
-    `logs`.
-    """
+def homes_around(directory: Path) -> list[Path]:
+    """Return where the run with logs in a directory keeps its checkpoints: there, or beside it."""
     found = []
     for place in (directory, *directory.parents)[: _HIGHEST + 1]:
         found += homes(place, 0)
         found += [home for name in HOMES if is_folder(place / name) for home in homes(place / name)]
-        if not naming.says_nothing(place.name) and wandb_id(place) is None:
+        if not naming.is_generic(place.name) and wandb_id(place) is None:
             break
     return found
 
 
-def shared_out(runs: Sequence[FoundRun], found: Sequence[Home]) -> list[FoundRun]:
+def with_checkpoints(runs: Sequence[FoundRun], found: Sequence[CheckpointHome]) -> list[FoundRun]:
     """Return the runs with their checkpoints.
 
-    Checkpoints belong to the run whose files lie nearest. Of several that are as near they belong
-    to the one whose name is in their path; where no name is, nobody can tell, and all have them:
-    jobs that go on from each other do.
+    Checkpoints belong to the run whose files lie nearest. Of several equally near ones they belong
+    to the one whose name is in their path; if there is none, to all: jobs that resume each other
+    share them.
     """
-    names = [_names(run) for run in runs] if found else []
-    below = _by_place(runs) if found else {}
+    if not found:
+        return list(runs)
+    names = list(map(_names, runs))
+    below = _by_place(runs)
     owned: list[dict[Path, bool]] = [{} for _ in runs]
     for home in found:
-        parts = home.path.parts
         depth, nearest = (1, range(len(runs))) if home.given else _nearest(below, home)
-        common = set.intersection(*(names[at] for at in nearest)) if len(nearest) > 1 else set()
-        called = [at for at in nearest if (names[at] - common) & set(parts[depth - home.given :])]
-        for at in called or (nearest if not home.given or len(nearest) == 1 else ()):
-            owned[at][home.path] = at in called or _holds(runs[at], home.path)
-    return [
-        replace(
-            run,
-            checkpoints=tuple(
-                path for path, sure in mine.items() if sure or not any(mine.values())
-            ),
-        )
-        for run, mine in zip(runs, owned, strict=True)
-    ]
+        named = _named_in(home, {at: names[at] for at in nearest}, depth)
+        for at in named or _sharing(home, nearest):
+            owned[at][home.path] = at in named or _holds(runs[at], home.path)
+    return [replace(run, checkpoints=_surest(mine)) for run, mine in zip(runs, owned, strict=True)]
+
+
+def _sharing(home: CheckpointHome, nearest: Sequence[int]) -> Sequence[int]:
+    """Return the runs that share checkpoints; those the user named alone fit no several runs."""
+    return () if home.given and len(nearest) != 1 else nearest
+
+
+def _named_in(home: CheckpointHome, names: Mapping[int, set[str]], depth: int) -> list[int]:
+    """Return the runs with a name of their own in the path of checkpoints below a depth."""
+    common = set.intersection(*names.values()) if len(names) > 1 else set()
+    parts = set(home.path.parts[depth - home.given :])
+    return [at for at, own in names.items() if (own - common) & parts]
+
+
+def _surest(owned: Mapping[Path, bool]) -> tuple[Path, ...]:
+    """Return the directories that are surely a run's own, or all if none is."""
+    return tuple(path for path, sure in owned.items() if sure) or tuple(owned)
 
 
 def _holds(run: FoundRun, home: Path) -> bool:
-    """Tell whether a directory lies in that of a run."""
+    """True if a directory lies in that of a run."""
     return run.directory == home or run.directory in home.parents
 
 
 def _names(run: FoundRun) -> set[str]:
-    """Return what a run may be called where its checkpoints lie."""
+    """Return the names that a run's checkpoints may lie under."""
     stems = {
         stem(file.path) for file in run.files if file.format is not None and file.format.anchor
     }
@@ -88,14 +93,12 @@ def _names(run: FoundRun) -> set[str]:
     return {
         name
         for name in {run.name, run.directory.name, *stems, *titles}
-        if name and not naming.says_nothing(name)
+        if name and not naming.is_generic(name)
     }
 
 
 def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
-    """Return for every directory, as the parts of its path, the runs that have files at or below
-    it.
-    """
+    """Return the runs with files at or below each directory, by the parts of its path."""
     below: dict[tuple[str, ...], list[int]] = {}
     for at, run in enumerate(runs):
         places = {run.directory.parts, *(file.path.parts[:-1] for file in run.files)}
@@ -105,11 +108,9 @@ def _by_place(runs: Sequence[FoundRun]) -> dict[tuple[str, ...], list[int]]:
 
 
 def _nearest(
-    below: Mapping[tuple[str, ...], Sequence[int]], home: Home
+    below: Mapping[tuple[str, ...], Sequence[int]], home: CheckpointHome
 ) -> tuple[int, Sequence[int]]:
-    """Return the runs whose files lie nearest, and how many parts of its path that place has; none
-    found elsewhere.
-    """
+    """Return the runs with the nearest files, and the number of parts of the path of that place."""
     parts = home.path.parts
     for depth in range(len(parts), min(len(parts), len(home.top.parts)) - 1, -1):
         if parts[:depth] in below:

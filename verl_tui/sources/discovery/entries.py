@@ -1,4 +1,4 @@
-"""Which entries of a directory may belong to a run, as far as names and links tell."""
+"""Select the entries of a directory that may belong to a run, by names and links."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from verl_tui.sources.discovery.found import WANDB, wandb_id
-from verl_tui.sources.discovery.probing import Name, kind
+from verl_tui.sources.discovery.name_classes import NameClass, classify_name
 from verl_tui.sources.files.checkpoint_names import HOMES, checkpoint_step
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.settings import NAMES as SETTINGS
@@ -15,41 +15,37 @@ from verl_tui.sources.folders.settings import NAMES as SETTINGS
 _EXPORTED = re.compile(
     r"verl-tui-.+(?:-samples?(?:-\d+)*\.jsonl|\.csv|\.txt)|events\.out\.tfevents\..+\.verl-tui"
 )
-"""What was written here: samples, tables, the screen as text, event files. Read only where it is
-named.
-"""
+"""Files that verl-tui exported: read only if the user names them."""
 _SKIPPED = {"lost+found", "node_modules", "__pycache__", "site-packages", *HOMES}
 
 
 def entries_of(directory: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a directory, none where it cannot be read."""
     try:
-        return listed(directory)
+        return list_entries(directory)
     except OSError:
         return []
 
 
-def listed(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory by name, links last; raise OSError where it cannot be
-    read.
-    """
+def list_entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory by name, links last; raise OSError if it is unreadable."""
     with os.scandir(directory) as entries:
-        # What is there goes before links to it: a run is called what it is called, not `latest`.
+        # Links last: a run gets its own name, not `latest`.
         logs = (entry for entry in entries if not _EXPORTED.fullmatch(entry.name))
         return sorted(logs, key=lambda entry: (entry.is_symlink(), entry.name))
 
 
-def may_tell(entry: os.DirEntry[str]) -> bool:
-    """Tell from its name whether something may belong to a run; paths of all that does not are
-    never made.
-    """
-    return entry.name in SETTINGS or kind(entry.name) is not Name.OTHER or is_folder(entry)
+def is_relevant(entry: os.DirEntry[str]) -> bool:
+    """True if an entry may belong to a run by its name; no paths are made of all others."""
+    return (
+        entry.name in SETTINGS
+        or classify_name(entry.name) is not NameClass.OTHER
+        or is_folder(entry)
+    )
 
 
 def leads_within(link: os.DirEntry[str], top: Path) -> bool:
-    """Tell whether a link leads to what is looked at anyway, or to a checkpoint, or round to where
-    one comes from.
-    """
+    """True if a link leads to a place inside or above `top`, or to a checkpoint."""
     try:
         target = Path(link.path).resolve()
     except (OSError, RuntimeError):
@@ -61,13 +57,13 @@ def leads_within(link: os.DirEntry[str], top: Path) -> bool:
     return within or target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
 
 
-def skipped(name: str) -> bool:
-    """Tell from its name whether a directory is not looked into."""
+def is_skipped(name: str) -> bool:
+    """True if a directory is not entered because of its name."""
     return name.startswith(".") or name in _SKIPPED or checkpoint_step(name) is not None
 
 
 def is_bookkeeping(path: Path) -> bool:
-    """Tell whether a path is W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
+    """True for W&B's own bookkeeping: `wandb/debug.log`, `wandb/run-…/logs`."""
     own = path.name.startswith("debug") and path.suffix == ".log" and path.parent.name == WANDB
     own = own or (
         path.name in ("wandb-summary.json", "wandb-metadata.json") and path.parent.name == "files"

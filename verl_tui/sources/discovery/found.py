@@ -32,15 +32,11 @@ class FoundFile:
     format: Format | None
     """None for settings."""
     log: str = ""
-    """What files that continue or complete each other have in common, where their place does not
-    tell.
-    """
+    """Name of the log that it is a part of, if its path does not show it."""
     sure: bool = True
-    """False for a console without a step so far: it is a run only where no better one lies beside
-    it.
-    """
+    """False for a console without a step: it is a run only if there is no better one beside it."""
     title: str = ""
-    """What its beginning calls the experiment."""
+    """Name of the experiment in its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +59,16 @@ class Folder:
     anchors: list[FoundFile] = field(default_factory=list)
     extras: list[FoundFile] = field(default_factory=list)
     stem: str = ""
-    """What its files are called, where that is what tells it from others in its directory."""
+    """Name of its files if it shares its directory with other runs."""
     top: Path | None = None
-    """What the user named, where the run was found below that."""
+    """Path that the user named, if the run was found below it."""
     alone: bool = False
     """Whether there was no other run."""
+
+    @property
+    def files(self) -> list[FoundFile]:
+        """All its files, logs first."""
+        return [*self.anchors, *self.extras]
 
     @property
     def logs(self) -> set[tuple[str, str]]:
@@ -76,26 +77,24 @@ class Folder:
 
     @property
     def changed(self) -> float:
-        """When a log of it was last written, 0 where that cannot be told."""
+        """Time of the last change of its logs, 0 if unknown."""
         return max((_changed(file.path) for file in self.anchors), default=0.0)
 
 
 def wandb_id(path: Path) -> str | None:
-    """Return the id of the W&B run in whose directory a path lies, None where it lies in none."""
+    """Return the id of the W&B run whose directory a path lies in, None outside of any."""
     return next(
         (found.group(1) for part in reversed(path.parts) if (found := _WANDB_RUN.match(part))), None
     )
 
 
 def is_events(path: Path) -> bool:
-    """Tell from its name whether a file is one of a TensorBoard writer, which begins another at
-    each start.
-    """
+    """True for an event file of TensorBoard; its writer begins another at each start."""
     return ".tfevents." in path.name
 
 
 def log_of(file: FoundFile) -> str:
-    """Return what files that continue or complete each other have in common."""
+    """Return the name of the log that a file is a part of."""
     if file.log:
         return file.log
     if (kept := wandb_id(file.path)) is not None:
@@ -127,24 +126,24 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def whole(folders: Iterable[Folder]) -> bool:
-    """Tell whether there is no second log of any kind."""
+def one_log_each(folders: Iterable[Folder]) -> bool:
+    """True if there is at most one log of each kind."""
     logs = {log for folder in folders for log in folder.logs}
     return len({kind for kind, _ in logs}) == len(logs)
 
 
-def merged(here: Folder, runs: Iterable[Folder]) -> Folder:
-    """Add what further folders hold to a run; return that."""
+def merge_into(here: Folder, runs: Iterable[Folder]) -> Folder:
+    """Add the files of further folders to a run; return the run."""
     for folder in runs:
-        copied = reduced(folder) if has_console(here) else folder
+        copied = without_console_copy(folder) if has_console(here) else folder
         here.anchors.extend(copied.anchors)
         here.extras.extend(copied.extras)
     return here
 
 
 def has_console(folder: Folder) -> bool:
-    """Tell whether a run has a console other than W&B's copy of one."""
-    return any(True for _ in consoles(folder))
+    """True if a run has a console other than W&B's copy."""
+    return next(consoles(folder), None) is not None
 
 
 def consoles(folder: Folder) -> Iterator[FoundFile]:
@@ -154,10 +153,8 @@ def consoles(folder: Folder) -> Iterator[FoundFile]:
     )
 
 
-def reduced(copy: Folder) -> Folder:
-    """Return W&B's run without its copy of the console: of runs that have a log of their own it
-    says all again.
-    """
+def without_console_copy(copy: Folder) -> Folder:
+    """Return W&B's run without its copy of the console, which repeats the run's own console."""
     anchors = [
         file for file in copy.anchors if file.format is not console or wandb_id(file.path) is None
     ]

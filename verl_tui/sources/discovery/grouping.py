@@ -1,8 +1,7 @@
-"""Which of the files that were found belong to one run.
+"""Group the files that were found into runs.
 
 A training leaves several files: console, metrics, events, dumps, settings. Several trainings may
-lie in one place. What is decided here is decided by where files lie and what they are called, never
-by what they measure:
+lie in one place. Places and names decide, never the figures in the files:
 
 1. one file of each kind at or below one place is one run;
 2. where there are several, those of one name belong together (verl names
@@ -28,20 +27,20 @@ from verl_tui.sources.discovery.found import (
     FoundRun,
     last_part,
     log_of,
-    merged,
+    merge_into,
+    one_log_each,
     stem,
     wandb_id,
-    whole,
 )
-from verl_tui.sources.discovery.wandb_copies import by_title, resumed, titles
+from verl_tui.sources.discovery.wandb_copies import assign_by_title, join_resumed, titles
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.formats import filelogger, trainer_state
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.sources.discovery.wandb_copies import Copies
+    from verl_tui.sources.discovery.wandb_copies import WandbCopies
 
 _START = re.compile(r"[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_")
 """What a folder of events is called by default: when and where a program was started."""
@@ -53,47 +52,71 @@ _GENERIC = re.compile(
 """Names of folders that say what lies in them, not which run it is."""
 
 
-def grouped(here: Folder, below: list[Folder], copies: Copies) -> list[Folder]:
-    """Decide what a directory and what was found below it are: one run, several, or part of a run
-    above.
-    """
-    runs = _went_on(
-        _begun_again(here, _of_ranks(resumed([folder for folder in below if folder.anchors])))
-    )
-    runs = copies.joined(here, runs)
-    for folder in below:
-        if not folder.anchors and wandb_id(folder.directory) in (None, wandb_id(here.directory)):
-            here.extras.extend(folder.extras)
-    own, kept = _apart(
-        runs, lambda folder: folder.directory.relative_to(here.directory).parts[0] == WANDB
-    )
-    if here.directory.name != WANDB:
-        own = _by_name(own)
-    alone = here.anchors or here.extras or _generic(here, [*own, *kept])
-    if alone and whole([here, *own]):
-        # Of a single run all that was found is part, W&B's copy of it, too.
-        units = [merged(here, own)] if here.anchors or own else []
-        if len(kept) <= 1 and not any(
-            copies.is_foreign(unit, one) for unit in units for one in kept
-        ):
-            return [merged(here, kept)] if units or kept or here.extras else []
-    elif here.anchors:
-        units = ([here] if whole([here]) else _split(here)) + own
+def grouped(here: Folder, below: list[Folder], copies: WandbCopies) -> list[Folder]:
+    """Return the runs that a directory and the folders below it are: none, one or several."""
+    own, kept = _split_by_wandb(here, copies.join_starts(here, _joined(here, below)))
+    _take_extras(here, below)
+    if not _is_one_run(here, own, kept):
+        units = _own_runs(here) + own
     else:
-        units = own
-    units, kept = copies.owned(units, kept)
-    units = copies.by_time(*by_title(units, kept, _all_names(units)))
+        units = [merge_into(here, own)] if here.anchors or own else []
+        if _takes_copies(units, kept, copies):
+            return [merge_into(here, kept)] if here.files or units or kept else []
+    units, kept = copies.assign_by_name(units, kept)
+    units = copies.assign_by_time(*assign_by_title(units, kept, _all_names(units)))
     return units if here.anchors else _with_extras(here, units)
 
 
+def _joined(here: Folder, below: list[Folder]) -> list[Folder]:
+    """Return the runs below a directory, with the parts of one training joined."""
+    runs = join_resumed([folder for folder in below if folder.anchors])
+    return _join_versions(_join_event_files(here, _join_ranks(runs)))
+
+
+def _take_extras(here: Folder, below: list[Folder]) -> None:
+    """Add the samples and settings of folders without a log to the run here."""
+    for folder in below:
+        if not folder.anchors and wandb_id(folder.directory) in (None, wandb_id(here.directory)):
+            here.extras.extend(folder.extras)
+
+
+def _split_by_wandb(here: Folder, runs: list[Folder]) -> tuple[list[Folder], list[Folder]]:
+    """Return the runs outside and inside W&B's directory."""
+    own: list[Folder] = []
+    kept: list[Folder] = []
+    for run in runs:
+        in_wandb = run.directory.relative_to(here.directory).parts[0] == WANDB
+        (kept if in_wandb else own).append(run)
+    return own if here.directory.name == WANDB else _join_same_names(own), kept
+
+
+def _own_runs(here: Folder) -> list[Folder]:
+    """Return the runs whose logs lie in a directory itself."""
+    if not here.anchors:
+        return []
+    return [here] if one_log_each([here]) else _split(here)
+
+
+def _is_one_run(here: Folder, own: list[Folder], kept: list[Folder]) -> bool:
+    """True if a directory with all below it is one run."""
+    return bool(
+        here.anchors or here.extras or _has_generic_names(here, [*own, *kept])
+    ) and one_log_each([here, *own])
+
+
+def _takes_copies(units: list[Folder], kept: list[Folder], copies: WandbCopies) -> bool:
+    """True if what W&B kept belongs to the one run that there is."""
+    return len(kept) <= 1 and not any(
+        copies.is_foreign(unit, one) for unit in units for one in kept
+    )
+
+
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
-    """Return runs found below a directory that has no log of its own, but perhaps samples or
-    settings.
-    """
+    """Add the samples or settings of a directory without a log to the runs below it."""
     if not units:
         return [here] if here.extras else []
     if len(units) == 1:
-        return [merged(here, units)] if here.extras else units
+        return [merge_into(here, units)] if here.extras else units
     samples = [file for file in here.extras if file.format is not None]
     if not samples:
         return units
@@ -101,21 +124,13 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
     return [*units, Folder(directory, str(directory.relative_to(here.directory)), extras=samples)]
 
 
-def _apart(
-    folders: list[Folder], test: Callable[[Folder], bool]
-) -> tuple[list[Folder], list[Folder]]:
-    return [folder for folder in folders if not test(folder)], [
-        folder for folder in folders if test(folder)
-    ]
-
-
-def _generic(here: Folder, runs: Sequence[Folder]) -> bool:
-    """Tell whether the folders below say by their names that they are parts of a run, not runs."""
+def _has_generic_names(here: Folder, runs: Sequence[Folder]) -> bool:
+    """True if the names of the folders below are those of parts of a run, not of runs."""
     tops = {folder.directory.relative_to(here.directory).parts[0] for folder in runs}
     return len(runs) > 1 and all(_GENERIC.fullmatch(top) for top in tops)
 
 
-def _of_ranks(runs: list[Folder]) -> list[Folder]:
+def _join_ranks(runs: list[Folder]) -> list[Folder]:
     """Join the directories of the processes of one training: each rank may have one of its own."""
     by_log: dict[str, Folder] = {}
     left = []
@@ -127,78 +142,68 @@ def _of_ranks(runs: list[Folder]) -> list[Folder]:
         if known is None:
             left.append(folder)
         else:
-            merged(known, [folder])
+            merge_into(known, [folder])
         by_log |= dict.fromkeys(logs, known or folder)
     return left
 
 
-def _begun_again(here: Folder, runs: list[Folder]) -> list[Folder]:
-    """Join the event files of a trainer of Hugging Face: each start has a folder in `runs/` of its
-    output directory.
-    """
+def _join_event_files(here: Folder, runs: list[Folder]) -> list[Folder]:
+    """Join the event files of a Hugging Face trainer: each start has a folder in `runs/`."""
     if not any(file.format is trainer_state for file in here.anchors):
         return runs
-    others, starts = _apart(
-        runs,
-        lambda folder: (
-            folder.directory.parent == here.directory / "runs"
-            and bool(_START.match(folder.directory.name))
-        ),
-    )
+    starts = [run for run in runs if _is_start(here, run)]
+    others = [run for run in runs if not _is_start(here, run)]
     for folder in starts:
-        folder.anchors = [
-            replace(file, log=str(folder.directory.parent)) for file in folder.anchors
-        ]
-    return [*others, merged(starts[0], starts[1:])] if starts else others
+        _continue_log(folder, folder.directory.parent)
+    return [*others, merge_into(starts[0], starts[1:])] if starts else others
 
 
-def _went_on(runs: list[Folder]) -> list[Folder]:
-    """Join the directories of one training of ms-swift, which begins another at each start."""
-    starts = [folder for folder in runs if versions.version(folder.directory.name) is not None]
+def _is_start(here: Folder, run: Folder) -> bool:
+    in_runs = run.directory.parent == here.directory / "runs"
+    return in_runs and bool(_START.match(run.directory.name))
+
+
+def _join_versions(runs: list[Folder]) -> list[Folder]:
+    """Join the directories of one training of ms-swift, which makes another at each start."""
+    starts = {id(run): versions.version(run.directory.name) for run in runs}
     firsts: dict[str, Folder] = {}
     joined: set[int] = set()
-    for folder in sorted(starts, key=lambda folder: versions.version(folder.directory.name) or 0):
-        first = firsts.get(versions.went_on_from(folder.directory) or "")
-        if first is not None and len(starts) > 1:
-            _continued(first, first.directory)
-            _continued(folder, first.directory)
-            merged(first, [folder])
+    for folder in sorted(runs, key=lambda run: starts[id(run)] or 0):
+        if starts[id(folder)] is None:
+            continue
+        first = firsts.get(versions.resumed_from(folder.directory) or "")
+        if first is not None:
+            _continue_log(first, first.directory)
+            _continue_log(folder, first.directory)
+            merge_into(first, [folder])
             joined.add(id(folder))
         firsts[folder.directory.name] = first or folder
-    return [folder for folder in runs if id(folder) not in joined]
+    return [run for run in runs if id(run) not in joined]
 
 
-def _continued(folder: Folder, first: Path) -> None:
-    """Let the logs of a directory be those that a training began in its first one."""
+def _continue_log(folder: Folder, first: Path) -> None:
+    """Mark the logs of a directory as continuing those of the first one."""
     folder.anchors = [replace(file, log=str(first)) for file in folder.anchors]
 
 
-def _by_name(own: list[Folder]) -> list[Folder]:
-    """Join folders that are named alike and lie in different places, where that makes them one
-    run.
-    """
+def _join_same_names(own: list[Folder]) -> list[Folder]:
+    """Join folders of the same name in different places, if together they are one run."""
     alike: dict[str, list[Folder]] = defaultdict(list)
     for folder in own:
         for name in _names(folder):
             alike[name].append(folder)
     parts: dict[int, Folder] = {}
     for name, folders in alike.items():
-        if (
-            len(folders) > 1
-            and not any(id(folder) in parts for folder in folders)
-            and whole(folders)
-        ):
-            joined = merged(Folder(folders[0].directory, name, stem=name), folders)
+        free = len(folders) > 1 and not any(id(folder) in parts for folder in folders)
+        if free and one_log_each(folders):
+            joined = merge_into(Folder(folders[0].directory, name, stem=name), folders)
             parts |= dict.fromkeys(map(id, folders), joined)
-    return list(
-        {id(one): one for folder in own for one in (parts.get(id(folder), folder),)}.values()
-    )
+    runs = [parts.get(id(folder), folder) for folder in own]
+    return list({id(run): run for run in runs}.values())
 
 
 def _names(folder: Folder) -> list[str]:
-    """Return what says which run a folder is: its name, or that of its log where verl names the log
-    by the run.
-    """
+    """Return the names that may identify a run: its folder's, and its log's if verl chose it."""
     last = last_part(folder.name)
     nameless = _GENERIC.fullmatch(last)
     stems = [stem(file.path) for file in folder.anchors if nameless or file.format is filelogger]
@@ -206,7 +211,7 @@ def _names(folder: Folder) -> list[str]:
 
 
 def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
-    """Return the runs by all that they and their files are called."""
+    """Return the runs by the names of them and of their files."""
     named: dict[str, list[Folder]] = defaultdict(list)
     for unit in units:
         for name in {*_names(unit), *(stem(file.path) for file in unit.anchors)}:
@@ -215,9 +220,7 @@ def _all_names(units: Iterable[Folder]) -> Mapping[str, Sequence[Folder]]:
 
 
 def _split(here: Folder) -> list[Folder]:
-    """Split several logs in one directory into runs by the stem of their names; settings belong to
-    none of them.
-    """
+    """Split several logs in one directory into runs by their stems; settings go to none."""
     stems: dict[str, Folder] = {}
     for file in here.anchors:
         name = Path(log_of(file)).name if ranks.member(file.path) else stem(file.path)
@@ -226,50 +229,60 @@ def _split(here: Folder) -> list[Folder]:
     return list(stems.values())
 
 
-def named(folders: list[Folder]) -> list[FoundRun]:
+def named_runs(folders: list[Folder]) -> list[FoundRun]:
     """Return the runs with names that differ, each file once."""
     taken: set[Path] = set()
     runs: list[tuple[Folder, tuple[FoundFile, ...]]] = []
     for folder in folders:
-        files = []
-        for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
-            real = file.path.resolve()
-            if real not in taken or file.format is None:
-                taken.add(real)
-                files.append(file)
+        files = _new_files(folder, taken)
         if any(file.format for file in files):
-            runs.append((folder, tuple(files)))
-    names = [_called(folder) for folder, _ in runs]
-    places = [
-        [*folder.directory.resolve().parts, *([folder.stem] if folder.stem else [])]
-        for folder, _ in runs
-    ]
-    names = [one_line(name, 120) for name in naming.apart(names, places)]
+            runs.append((folder, files))
+    names = [_own_name(folder) for folder, _ in runs]
+    places = [[*folder.directory.resolve().parts, *_stem_part(folder)] for folder, _ in runs]
+    names = [one_line(name, 120) for name in naming.distinct(names, places)]
     return [
         FoundRun(name, folder.directory, files)
         for name, (folder, files) in zip(names, runs, strict=True)
     ]
 
 
+def _new_files(folder: Folder, taken: set[Path]) -> tuple[FoundFile, ...]:
+    """Return the files of a folder that no other run has taken; settings may be shared."""
+    files = []
+    for file in (*sorted(folder.anchors, key=_rank), *folder.extras):
+        real = file.path.resolve()
+        if real not in taken or file.format is None:
+            taken.add(real)
+            files.append(file)
+    return tuple(files)
+
+
+def _stem_part(folder: Folder) -> list[str]:
+    return [folder.stem] if folder.stem else []
+
+
 def _rank(file: FoundFile) -> int:
-    """Return what puts the log of the first rank last: of two values for one step that of the last
-    file holds.
-    """
+    """Sort the log of the first rank last: of two values for one step the last file's wins."""
     member = ranks.member(file.path)
     return -member.rank if member is not None else -1
 
 
-def _called(folder: Folder) -> str:
-    """Return what a run is called by itself: as its experiment is, as its file is, or as its
-    place.
-    """
-    files = (*folder.extras, *folder.anchors)
-    called = (*titles(folder), *(file.title for file in files))
-    title = next((title for title in called if title and not naming.says_nothing(title)), "")
-    if title or (folder.stem and not folder.alone and not naming.says_nothing(folder.stem)):
-        return title or folder.stem
+def _own_name(folder: Folder) -> str:
+    """Return a run's name by its experiment, by its file, or by its place."""
+    if title := _telling_title(folder):
+        return title
+    if folder.stem and not folder.alone and not naming.is_generic(folder.stem):
+        return folder.stem
     top = folder.top or folder.directory
     if folder.alone:
         return naming.place((), top.resolve().parts)
     relative = folder.directory.relative_to(top).parts if top in folder.directory.parents else ()
-    return naming.place((*relative, *([folder.stem] if folder.stem else [])), top.resolve().parts)
+    return naming.place((*relative, *_stem_part(folder)), top.resolve().parts)
+
+
+def _telling_title(folder: Folder) -> str:
+    stated = (file.title for file in (*folder.extras, *folder.anchors))
+    for title in (*titles(folder), *stated):
+        if title and not naming.is_generic(title):
+            return title
+    return ""

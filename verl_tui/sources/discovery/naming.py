@@ -1,5 +1,4 @@
-"""What runs are called: as their experiment is, else as the folder or the file is that no other run
-has.
+"""Name runs by their experiment, else by the folder or the file that no other run has.
 
 Names that say only what lies in a folder (`logs`, `output`, `train`) and names that mean nothing
 (`m950nfkl`) give way to what is above them.
@@ -45,17 +44,15 @@ _NAMERS = re.compile(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
 _UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 
 
-def says_nothing(name: str) -> bool:
-    """Tell whether a name is that of a thing, not of an experiment, or only an id."""
+def is_generic(name: str) -> bool:
+    """True if a name is that of a thing or an id, not of an experiment."""
     if _NOTHING.fullmatch(name):
         return True
     return _ID.fullmatch(name) is not None and (name.isdecimal() or not name.isalpha())
 
 
 def title(text: bytes) -> str:
-    """Return what settings call the experiment, the name without its path; empty where they do not
-    say.
-    """
+    """Return the experiment's name in settings, without a path; empty if there is none."""
     for found in _TITLE.finditer(text):
         if not _NAMERS.search(text[max(0, found.start() - 16) : found.start()]):
             continue
@@ -63,14 +60,13 @@ def title(text: bytes) -> str:
             (group for group in (found["a"], found["b"], found["c"]) if group is not None), b""
         )
         name = value.decode("utf-8", "replace").strip().rstrip("/").rpartition("/")[2]
-        if name.lower() not in _UNSAID and "$" not in name and not says_nothing(name):
+        if name.lower() not in _UNSAID and "$" not in name and not is_generic(name):
             return one_line(name, 120)
     return ""
 
 
 def place(relative: Sequence[str], above: Sequence[str]) -> str:
-    """Return what a run is called by where it lies: its path without the parts at its end that say
-    nothing.
+    """Return a run's name by its path: without the generic parts at its end.
 
     Args:
         relative: Parts of its path below what the user named, perhaps with a file's name at its
@@ -78,65 +74,64 @@ def place(relative: Sequence[str], above: Sequence[str]) -> str:
         above: Parts of the path of what the user named.
     """
     own = list(relative)
-    while own and says_nothing(own[-1]):
+    while own and is_generic(own[-1]):
         own.pop()
     if own:
         return "/".join(own)
     return next(
-        (part for part in reversed(above) if not says_nothing(part) and part != "/"),
+        (part for part in reversed(above) if not is_generic(part) and part != "/"),
         "/".join(relative),
     )
 
 
-def apart(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]:
-    """Return names that differ: where several are alike, with as much of their place as tells them
-    apart.
+def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]:
+    """Return names of which no two are equal, with a part of the path added where needed.
 
     Args:
-        names: What runs are called.
-        places: Where each lies, in whole, as parts of a path with the file's name at its end where
-            that tells.
+        names: Names of runs.
+        places: The whole path of each in parts, with the file's name at its end where it matters.
     """
-    alike = {name: count for name, count in Counter(names).items() if count > 1}
+    members: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        members.setdefault(name, []).append(at)
     out = list(names)
-    for name in alike:
-        members = [at for at, other in enumerate(names) if other == name]
-        for at, words in zip(members, _differences([places[at] for at in members]), strict=True):
-            out[at] = f"{name} ({words})" if words and words != name else name
+    for name, alike in members.items():
+        words = _differences([places[at] for at in alike]) if len(alike) > 1 else [""]
+        for at, word in zip(alike, words, strict=True):
+            out[at] = f"{name} ({word})" if word and word != name else name
+    return _numbered(out)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names with a number added to each repeated one."""
     taken: Counter[str] = Counter()
-    for at, name in enumerate(out):
+    out = []
+    for name in names:
         taken[name] += 1
-        if taken[name] > 1:
-            out[at] = f"{name} ({taken[name]})"
+        out.append(name if taken[name] == 1 else f"{name} ({taken[name]})")
     return out
 
 
 def _differences(places: Sequence[Sequence[str]]) -> list[str]:
-    """Return in which part paths differ, one that says something rather than one that does not;
-    else all that differs.
-
-    Parts that all of them begin or end with tell nothing.
-    """
+    """Return the part in which paths differ, preferably a telling one; else all that differs."""
     shortest = min(map(len, places))
-    begin = next(
-        (at for at in range(shortest) if len({place[at] for place in places}) > 1), shortest
-    )
-    end = next(
-        (at for at in range(shortest - begin) if len({place[-1 - at] for place in places}) > 1),
-        shortest - begin,
-    )
+    begin = _common(places, shortest)
+    end = _common([place[::-1] for place in places], shortest - begin)
     rests = [place[begin : len(place) - end] for place in places]
-    columns = [[rest[at] if rest else "" for rest in rests] for at in (0, -1)]
-    telling = [words for words in columns if len(set(words)) == len(words) and all(words)]
-    for words in [words for words in telling if not any(map(says_nothing, words))] or telling:
-        return [_without_date(word) for word in words]
-    return ["/".join(rest) for rest in rests]
+    columns = [[rest[0] for rest in rests], [rest[-1] for rest in rests]] if all(rests) else []
+    unique = [words for words in columns if len(set(words)) == len(words)]
+    # A generic word is taken only if there is no other.
+    unique.sort(key=lambda words: any(map(is_generic, words)))
+    return list(map(_without_date, unique[0])) if unique else ["/".join(rest) for rest in rests]
+
+
+def _common(places: Sequence[Sequence[str]], most: int) -> int:
+    """Return how many parts all paths begin with, at most `most`."""
+    return next((at for at in range(most) if len({place[at] for place in places}) > 1), most)
 
 
 def _without_date(word: str) -> str:
-    """Return the id of a run of W&B, whose folder says when it began as well; anything else as it
-    is.
-    """
+    """Return the id in the name of a W&B run's folder; any other name as it is."""
     found = re.fullmatch(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", word)
     return found[1] if found else word
 

@@ -1,4 +1,4 @@
-"""Files with a `/metrics` page that tells of several runs: each is a run of its own.
+"""Split a file with a `/metrics` page of several runs into these runs.
 
 A run within is named by a path below its file: `node.prom/grpo`.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.prometheus_text.scrapes import Scrape
 
 _MOST = 100
-"""Runs of one page that are shown: as many as our exporter writes unless told otherwise."""
+"""Runs of one page that are shown: as many as our exporter writes by default."""
 
 
 def is_page(file: FoundFile) -> bool:
@@ -37,51 +37,59 @@ class PageRuns:
         self._known: dict[Path, tuple[tuple[float, int], tuple[str, ...]]] = {}
 
     def of(self, path: Path) -> tuple[str, ...]:
-        """Return the parts of a page of which each is a run, nothing where it names none or cannot
-        be read.
-        """
+        """Return the parts of a page that are runs, none if it cannot be read."""
         try:
             found = path.stat()
             stamp = found.st_mtime, found.st_size
             known = self._known.get(path)
             if known is None or known[0] != stamp:
                 data = head(path, exposition.LARGEST)
-                self._known[path] = known = stamp, _told(parts_of(data)[0])
+                self._known[path] = known = stamp, _telling_parts(parts_of(data)[0])
         except (OSError, ImportError, ValueError):
             return ()
         return known[1]
 
-    def apart(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
-        """Yield runs with those of a page apart; one that is called as the logs beside it belongs
-        to these.
-        """
+    def split(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
+        """Yield runs, and each part of a page as a run unless it is of the logs beside it."""
         for run in runs:
-            logs = [
-                file
-                for file in run.files
-                if file.format is not None and file.format.anchor and not is_page(file)
-            ]
-            called = (
-                {run.name, *(stem(file.path) for file in logs), *(file.title for file in logs)}
-                if logs
-                else None
-            )
+            names = _names_of_logs(run)
             files: list[FoundFile] = []
-            names: list[str] = []
+            own_parts: list[str] = []
             for file in run.files:
                 parts = self.of(file.path) if is_page(file) else ()
-                own = _own(parts, called)
-                if not parts or own is not None:
-                    files.append(_within(file, own) if own is not None else file)
-                names += [own] if own is not None else []
-                for part in parts:
-                    if part != own:
-                        yield FoundRun(
-                            _shown(part, run.name), file.path / part, (_within(file, part),)
-                        )
+                own = _own(parts, names)
+                if own is not None:
+                    own_parts.append(own)
+                    files.append(_within(file, own))
+                elif not parts:
+                    files.append(file)
+                yield from _other_runs(run, file, parts, own)
+            name = run.name
+            if names is None and len(own_parts) == 1:
+                name = _shown(own_parts[0], name)
             if files:
-                name = run.name if logs or len(names) != 1 else _shown(names[0], run.name)
                 yield replace(run, name=name, files=tuple(files))
+
+
+def _other_runs(
+    run: FoundRun, page: FoundFile, parts: Sequence[str], own: str | None
+) -> Iterator[FoundRun]:
+    for part in parts:
+        if part != own:
+            name = _shown(part, run.name)
+            yield FoundRun(name, page.path / part, (_within(page, part),))
+
+
+def _names_of_logs(run: FoundRun) -> set[str] | None:
+    """Return the names of a run and its logs, None if pages are all it has."""
+    logs = [
+        file
+        for file in run.files
+        if file.format is not None and file.format.anchor and not is_page(file)
+    ]
+    if not logs:
+        return None
+    return {run.name, *(stem(file.path) for file in logs), *(file.title for file in logs)}
 
 
 def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:
@@ -89,15 +97,15 @@ def _own(parts: Sequence[str], called: Collection[str] | None) -> str | None:
 
     Args:
         parts: Of a page.
-        called: What the logs beside it are called, None where there are none.
+        called: Names of the logs beside it, None if there are none.
     """
     if len(parts) == 1 or called is None:
         return parts[0] if parts else None
     return next((part for part in parts if _shown(part, "") in called), None)
 
 
-def _told(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...]:
-    """Return the parts of pages that say something: that of nobody seldom does."""
+def _telling_parts(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...]:
+    """Return the parts of pages that hold figures; the part without a run's name seldom does."""
     parts: dict[str, Scrape] = {}
     for page in pages:
         parts |= page
@@ -109,7 +117,7 @@ def _told(pages: Sequence[Mapping[str, Scrape]]) -> tuple[str, ...]:
 
 
 def _shown(part: str, file: str) -> str:
-    """Return what the run of a part is called; `file`: what the run would be called by its file."""
+    """Return the name of a part's run; `file`: its name if it is named by its file."""
     if part == NOBODYS:
         return file
     return part.replace("%2F", "/").replace("%25", "%").replace("%00", "") or file

@@ -1,8 +1,7 @@
-"""What below a named path is passed over and deserves a word: nothing may vanish, and nobody wants
-to hear of code.
+"""Report the files and folders that are not shown though they may be logs.
 
-A file is told where it is called as hardly anything but a log is and nobody understands it, or
-where it may not be read; a folder where it lies beside runs, looks like one and holds no log.
+A file is reported if it has the name of a log and no known format, or must not be read; a folder
+if it lies beside runs, looks like one and holds no log.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.sources.discovery.naming import says_nothing
+from verl_tui.sources.discovery.naming import is_generic
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _MOST_NAMED = 3
 _DATA = re.compile(
     r"data|datasets?|corpus|corpora|prompts|benchmarks?|eval_data|test_data", re.IGNORECASE
 )
-"""Folders of lines of JSON that are no log."""
+"""Folders of JSONL files that are no logs."""
 _SPLITS = re.compile(
     r"(?:.*[._-])?(?:train|test|val|valid|validation|dev|eval|dataset|prompts)\d*\.jsonl",
     re.IGNORECASE,
@@ -44,7 +43,7 @@ class PassedOver(NamedTuple):
 
 
 def is_data(path: Path, top: Path) -> bool:
-    """Tell whether lines of JSON are a data set, as far as names tell."""
+    """True if a JSONL file is a data set by its name."""
     below = path.relative_to(top).parts[:-1] if top in path.parents else ()
     return path.suffix == ".jsonl" and (
         any(map(_DATA.fullmatch, below)) or bool(_SPLITS.fullmatch(path.name))
@@ -57,49 +56,47 @@ def folders(
     """Yield the folders beside runs that look like one and hold no log.
 
     Args:
-        walked: The directories looked at, and whether each holds what only a training leaves.
+        walked: The directories read; true for those with files that only a training leaves.
         runs: Directories of the runs found; what lies below one belongs to it.
         logs: Files of these runs.
-        top: What the user named.
+        top: Path that the user named.
     """
     if not runs or top in runs:
         return
-    known = {above for log in logs for above in log.parents}
-    left = {path for path, tells in walked.items() if tells}
-    left |= {above for path in left for above in path.parents}
-    shapes: dict[Path, set[str]] = defaultdict(set)
-    for path in known:
-        shapes[path.parent].add(_shape(path))
-    told: set[Path] = set()
-    for path in sorted(walked, key=lambda path: len(path.parts)):
-        if (
-            path == top
-            or path in known
-            or any(above in runs or above in told for above in (path, *path.parents))
-        ):
+    known = _with_parents(log.parent for log in logs)
+    traces = _with_parents(filter(walked.get, walked))
+    shapes = {(path.parent, _folder_shape(path)) for path in known}
+    covered = set(runs)
+    for path in sorted(walked.keys() - known - {top}):
+        if path.parent not in known or not covered.isdisjoint((path, *path.parents)):
             continue
-        if path.parent in known and (
-            (path in left and not says_nothing(path.name)) or _shape(path) in shapes[path.parent]
-        ):
-            told.add(path)
+        if _has_name(path, traces) or (path.parent, _folder_shape(path)) in shapes:
+            covered.add(path)
             yield path
 
 
+def _has_name(path: Path, traces: Collection[Path]) -> bool:
+    """True for traces of a training in a folder with a telling name."""
+    return path in traces and not is_generic(path.name)
+
+
+def _with_parents(paths: Iterable[Path]) -> set[Path]:
+    return {above for path in paths for above in (path, *path.parents)}
+
+
 def shape(path: Path) -> str:
-    """Return a file's path without the numbers in its name: `job-7.out` and `job-12.out` are called
-    alike.
-    """
+    """Return a file's path without the numbers in its name: `job-7.out` is like `job-12.out`."""
     return f"{path.parent}/{_DIGITS.sub('#', path.name)}"
 
 
-def _shape(path: Path) -> str:
-    """Return a name without its numbers: `run_7` and `run_12` are called alike."""
+def _folder_shape(path: Path) -> str:
+    """Return a name without its numbers: `run_7` is like `run_12`."""
     shape = _DIGITS.sub("#", path.name)
     return shape if shape != path.name else path.name + "/"
 
 
 def sentences(passed: Iterable[PassedOver]) -> Iterator[str]:
-    """Yield what is passed over, a sentence for each reason."""
+    """Yield a sentence for each reason, with the paths."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for path, reason in passed:
         by_reason[reason].append(path)

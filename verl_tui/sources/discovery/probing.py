@@ -1,31 +1,25 @@
-"""Tells what files are by what they hold, whatever they are called. Remembers what it has looked
-at; stays cheap.
+"""Recognise the formats of files by their content.
 
-A file's name only says how hard to look: names of logs are believed more easily than others, and
-what is called as source code, weights or pictures are is never opened. Of each file a bounded
-amount is read, once; it is looked at again only where it has grown.
+The name only decides how much evidence is needed; files named like source code, weights or pictures
+are never opened. A bounded amount of each file is read, and read again only if the file has grown.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections import Counter
 from dataclasses import dataclass, replace
-from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.files.compressed import SUFFIX, head, plain
-from verl_tui.sources.files.rotated import base
+from verl_tui.sources.discovery.name_classes import NameClass, classify_name, suffix_of
+from verl_tui.sources.files.compressed import head, plain
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import FORMATS, HEAD
 from verl_tui.sources.formats.console import decoder as console
 from verl_tui.sources.formats.console import first_signs as console_signs
-from verl_tui.sources.formats.tensorboard import reader as tensorboard
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -34,79 +28,25 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Format
 
 DEEPEST = 4 * 2**20
-"""Bytes of a text among which its first step is looked for: trainings print samples of a validation
-before it.
-"""
+"""Bytes in which a console's first step is searched: validation samples may come before it."""
 _WINDOW = 512 * 1024
 _OVERLAP = 16 * 1024
-"""Bytes of a window that are looked at again with the next: the mark of a console is no longer."""
-_GLANCE = 4096
-"""Bytes that tell a binary file from a text."""
+"""Bytes that two windows share: no mark of a console is longer."""
+_START = 4096
+"""Bytes read to tell a binary file from a text."""
 _DEEP_BUDGET = 256 * 2**20
 """Bytes beyond the beginnings of files that are read in one scan: more waits for the next."""
 MOST_ODD = 500
 """Files of a directory that are opened though they are not called as logs are."""
 _GONE = (None, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""Errors not worth a word: what is no file, went meanwhile, or is a link to nothing."""
-
-
-_MANY = 2**15
-"""Names kept in mind: a directory is looked at every few seconds."""
-
-
-class Name(Enum):
-    """How a file is called."""
-
-    LOG = "log"
-    """As logs are."""
-    ODD = "odd"
-    """In a way that says nothing."""
-    OTHER = "other"
-    """As something that is no log for certain."""
-
-
-_LOGS = {
-    ".jsonl",
-    ".log",
-    ".out",
-    ".err",
-    ".txt",
-    ".json",
-    ".csv",
-    ".wandb",
-    ".parquet",
-    ".db",
-    ".prom",
-    "",
-}
+"""Errors that are not reported: no file, removed meanwhile, or a dangling link."""
 _TEXTS = {".log", ".out", ".err", ".txt", ""}
 """Suffixes of what programs print: a bar or a failed start is enough to know them by."""
-TOLD = {".log", ".out", ".err", ".jsonl", ".wandb"}
-"""Suffixes of files that deserve a word where nobody understands them: hardly anything else is
-called so.
-"""
-_OTHERS = frozenset({
-    ".py", ".pyc", ".pyi", ".pyx", ".ipynb", ".sh", ".bash", ".zsh", ".fish", ".c", ".cc", ".cpp", ".cu", ".cuh",
-    ".h", ".hpp", ".rs", ".go", ".js", ".mjs", ".ts", ".tsx", ".css", ".scss", ".html", ".htm", ".java", ".rb",
-    ".pl", ".lua", ".sql", ".r", ".so", ".a", ".o", ".dll", ".exe", ".whl", ".egg", ".zip", ".tar", ".tgz", ".bz2",
-    ".xz", ".zst", ".7z", ".rar", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".ico", ".tif", ".tiff",
-    ".pdf", ".mp4", ".mp3", ".wav", ".avi", ".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".onnx", ".gguf",
-    ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".arrow", ".feather", ".lmdb", ".tfrecord", ".distcp",
-    ".model", ".metadata", ".lock", ".toml", ".ini", ".cfg", ".yaml", ".yml", ".xml", ".j2", ".jinja", ".tmpl",
-    ".pid", ".prof", ".bib", ".tex", ".docx", ".xlsx", ".pptx", ".ttf", ".woff", ".woff2", ".map", ".patch",
-    ".diff", ".swp", ".tsv"
-})  # fmt: skip
-_WRITTEN = re.compile(
-    r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest|makefile|dockerfile|todo"
-    r"|requirements|install|version|gemfile|procfile|vocab|merges|index|setup)\b.*",
-    re.IGNORECASE,
-)
-"""Names of what people write, and of what comes with code and models."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a file's content."""
+class Recognised:
+    """The format of a file."""
 
     format: Format
     sure: bool = True
@@ -118,49 +58,29 @@ class Known:
 
 
 @dataclass(slots=True)
-class _Look:
-    """What has been looked at of a file."""
+class _Inspection:
+    """What has been read of a file, and its format."""
 
     size: int
     """Of the file then."""
     at: int = 0
     """Bytes from its beginning that hold no mark of a console."""
-    known: Known | None = None
+    known: Recognised | None = None
     binary: bool = False
 
-
-@lru_cache(maxsize=_MANY)
-def kind(name: str) -> Name:
-    """Return how a file is called."""
-    if tensorboard.NAMED in name:
-        return Name.LOG
-    suffix = _suffix(name)
-    if suffix in _OTHERS:
-        return Name.OTHER
-    if suffix not in _LOGS or _WRITTEN.fullmatch(name):
-        return Name.ODD
-    return Name.ODD if name.startswith(".") else Name.LOG
-
-
-@lru_cache(maxsize=_MANY)
-def deserves_a_word(name: str) -> bool:
-    """Tell whether a file is called as hardly anything but a log is."""
-    return tensorboard.NAMED in name or _suffix(name) in TOLD
-
-
-@lru_cache(maxsize=_MANY)
-def _suffix(name: str) -> str:
-    name = base(name) or name.lower().removesuffix(SUFFIX)
-    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
+    @property
+    def is_final(self) -> bool:
+        """True if further bytes can change nothing."""
+        return self.binary or (self.known is not None and self.known.sure)
 
 
 class Probe:
-    """Tells the formats of files."""
+    """Recognises the formats of files and remembers them."""
 
     def __init__(self) -> None:
-        self._looks: dict[Path, _Look] = {}
+        self._looks: dict[Path, _Inspection] = {}
         self.closed: dict[Path, str] = {}
-        """What could not be looked at, and why, since `begin`."""
+        """Paths that could not be read, and why, since `begin`."""
         self._odd: Counter[Path] = Counter()
         """Files opened in each directory though they are not called as logs are."""
         self.crowded: set[Path] = set()
@@ -170,12 +90,12 @@ class Probe:
         """Files of settings with their time, and what each calls the experiment."""
 
     def begin(self) -> None:
-        """Begin a scan: what was closed may be open now."""
+        """Begin a scan: what could not be read may be readable now."""
         self.closed.clear()
         self._budget = _DEEP_BUDGET
 
     def sizes(self, top: Path) -> dict[Path, int]:
-        """Return the files below a directory that nobody has understood, with their sizes."""
+        """Return the sizes of the files below a directory without a known format."""
         return {
             path: look.size
             for path, look in self._looks.items()
@@ -198,48 +118,50 @@ class Probe:
         return self._titles[path][1]
 
     def note(self, path: Path, error: Exception) -> None:
-        """Keep why something that may be a log could not be looked at."""
+        """Note why a path that may be a log could not be read."""
         if not isinstance(error, OSError) or error.errno not in _GONE:
-            self.closed[path] = why(error)
+            self.closed[path] = reason_of(error)
 
-    def known(self, path: Path, *, doubted: bool = False) -> Known | None:
-        """Return what a file is, None where nobody knows (yet).
+    def known(self, path: Path, *, doubted: bool = False) -> Recognised | None:
+        """Return the format of a file, None if it has none (yet).
 
         Args:
             path: The file.
             doubted: Whether a console needs more than a mark to be sure.
         """
         look = self._looks.get(path)
-        if look is not None and (look.binary or (look.known is not None and look.known.sure)):
+        if look is not None and look.is_final:
             return look.known
-        called = kind(path.name)
-        if called is Name.OTHER or (
-            look is None and called is Name.ODD and not self._has_room(path)
-        ):
+        if look is None and not self._may_open(path):
             return None
         try:
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            if look is None:
-                look = self._looks[path] = _Look(-1)
-            if _is_worth_it(look, status.st_size, called):
-                self._look(path, look, status.st_size, called)
+            known = self._inspect(path, look)
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
-            if look is not None and look.size < 0:
-                del self._looks[path]
             return None
-        known = look.known
-        if (
-            doubted
-            and known is not None
-            and known.sure
-            and known.format is console
-            and not console.is_sure(head(path, HEAD))
-        ):
-            look.known = known = replace(known, sure=False)
+        if known is not None and doubted and _is_doubtful(path, known):
+            known = self._looks[path].known = replace(known, sure=False)
         return known
+
+    def _may_open(self, path: Path) -> bool:
+        name_class = classify_name(path.name)
+        if name_class is NameClass.OTHER:
+            return False
+        return name_class is NameClass.LOG or self._has_room(path)
+
+    def _inspect(self, path: Path, look: _Inspection | None) -> Recognised | None:
+        """Read a file that is new or has grown; return its format."""
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        name_class = classify_name(path.name)
+        if look is None:
+            look = _Inspection(-1)
+            self._look(path, look, status.st_size, name_class)
+            self._looks[path] = look
+        elif _is_worth_it(look, status.st_size, name_class):
+            self._look(path, look, status.st_size, name_class)
+        return look.known
 
     def _has_room(self, path: Path) -> bool:
         if self._odd[path.parent] >= MOST_ODD:
@@ -248,7 +170,7 @@ class Probe:
         self._odd[path.parent] += 1
         return True
 
-    def _look(self, path: Path, look: _Look, size: int, called: Name) -> None:
+    def _look(self, path: Path, look: _Inspection, size: int, called: NameClass) -> None:
         """Look at a file that is new or has grown."""
         known = (
             self._by_beginning(path, look, size, called)
@@ -258,29 +180,29 @@ class Probe:
         if (
             known is None
             and not look.binary
-            and called is Name.LOG
-            and _suffix(path.name) in _TEXTS
+            and called is NameClass.LOG
+            and suffix_of(path.name) in _TEXTS
         ):
             known = self._deeper(path, look, size) or _by_signs(path, size)
         # A log that was known by its bar remains one; what it is besides, it may say later.
         look.known = known or look.known
         look.size = size
 
-    def _by_beginning(self, path: Path, look: _Look, size: int, called: Name) -> Known | None:
-        begin = head(path, _GLANCE)
-        look.binary = b"\0" in begin.strip(b"\0") and size >= _GLANCE
-        if size > _GLANCE and not look.binary:
+    def _by_beginning(
+        self, path: Path, look: _Inspection, size: int, called: NameClass
+    ) -> Recognised | None:
+        begin = head(path, _START)
+        look.binary = b"\0" in begin.strip(b"\0") and size >= _START
+        if size > _START and not look.binary:
             begin = head(path, HEAD)
         if not begin.strip():
             return None
-        fits = _surely if called is Name.ODD else _matching
+        fits = _surely if called is NameClass.ODD else _matching
         format = fits(plain(path), begin)
-        return Known(format, title=naming.title(begin)) if format is not None else None
+        return Recognised(format, title=naming.title(begin)) if format is not None else None
 
-    def _deeper(self, path: Path, look: _Look, size: int) -> Known | None:
-        """Look for a console's marks behind the beginning: up to `DEEPEST`, beyond only at the
-        newest.
-        """
+    def _deeper(self, path: Path, look: _Inspection, size: int) -> Recognised | None:
+        """Look for a console's marks after the beginning: up to `DEEPEST`, then at the end only."""
         if plain(path) != path or size <= HEAD:
             return None
         at = min(max(look.at, HEAD), size)
@@ -289,7 +211,7 @@ class Probe:
                 data = os.pread(file.fileno(), _WINDOW, at - _OVERLAP)
                 self._budget -= len(data)
                 if console.matches(path, data):
-                    return Known(console)
+                    return Recognised(console)
                 if len(data) <= _OVERLAP:
                     break
                 at += len(data) - _OVERLAP
@@ -297,14 +219,17 @@ class Probe:
             if size > DEEPEST and console.matches(
                 path, os.pread(file.fileno(), _WINDOW, size - _WINDOW)
             ):
-                return Known(console)
+                return Recognised(console)
         return None
 
 
-def _by_signs(path: Path, size: int) -> Known | None:
-    """Return that a text is a console though it has no step: it begins as one, has a bar or says
-    why it failed.
-    """
+def _is_doubtful(path: Path, known: Recognised) -> bool:
+    """True if a file has a console's mark and nothing else of one."""
+    return known.sure and known.format is console and not console.is_sure(head(path, HEAD))
+
+
+def _by_signs(path: Path, size: int) -> Recognised | None:
+    """Recognise a console without a step by its beginning, a bar or an error."""
     text = head(path, HEAD)
     if plain(path) == path and size > HEAD:
         with opened(path) as file:
@@ -313,16 +238,14 @@ def _by_signs(path: Path, size: int) -> Known | None:
     signs = (
         console_signs.begins(text) or console_signs.bar(text) or console_signs.failed(text, named)
     )
-    return Known(console, sure=False, title=naming.title(text)) if signs else None
+    return Recognised(console, sure=False, title=naming.title(text)) if signs else None
 
 
-def _is_worth_it(look: _Look, size: int, called: Name) -> bool:
-    """Tell whether a file has grown enough to be looked at again: often while it is short, then
-    ever more seldom.
-    """
+def _is_worth_it(look: _Inspection, size: int, called: NameClass) -> bool:
+    """True if a file has grown enough to be read again: often while short, later seldom."""
     if size == look.size:
         return False
-    often = DEEPEST if called is Name.LOG else _GLANCE
+    often = DEEPEST if called is NameClass.LOG else _START
     return size < look.size or look.size < often or size > 2 * look.size
 
 
@@ -331,15 +254,13 @@ def _matching(path: Path, begin: bytes) -> Format | None:
 
 
 def _surely(path: Path, begin: bytes) -> Format | None:
-    """Return the format of a file whose name says nothing, or something else: here a single mark is
-    not enough.
-    """
+    """Return the format of a file with any name: a console needs more than a mark here."""
     format = _matching(path, begin)
     return None if format is console and not console.is_sure(begin) else format
 
 
-def why(error: Exception) -> str:
-    """Return in a few words why something cannot be looked at."""
+def reason_of(error: Exception) -> str:
+    """Return in a few words why a path cannot be read."""
     if isinstance(error, OSError):
         return (error.strerror or str(error)).lower()
     return one_line(f"could not be looked at: {type(error).__name__}: {error}", 200)

@@ -1,6 +1,4 @@
-"""Which logs are those of several processes of one training: of ranks, of torchrun's workers, of
-one session of Ray.
-"""
+"""Recognise logs of several processes of one training: ranks, torchrun's workers, Ray's jobs."""
 
 from __future__ import annotations
 
@@ -32,40 +30,50 @@ class Member(NamedTuple):
     """A log of one process among several."""
 
     log: str
-    """What the logs of all of them have in common."""
+    """Path that the logs of all of them have in common."""
     rank: int
-    """0 is the one that tells most."""
+    """The log of rank 0 usually holds most."""
 
 
 def member(path: Path) -> Member | None:
-    """Return of which training's process a log is, None where it is the only one as far as its name
-    tells.
-    """
+    """Return the training and the rank of a process's log, None for the only log of a training."""
+    return _of_torchrun(path) or _of_ray_job(path) or _of_named_rank(path)
+
+
+def _of_torchrun(path: Path) -> Member | None:
     parts = path.parts
-    if (
-        path.name in _STREAMS
-        and len(parts) > 3
-        and _ATTEMPT.fullmatch(parts[-3])
-        and parts[-2].isdecimal()
-    ):
-        return Member(str(path.parents[2]), int(parts[-2]))
-    if worker := _WORKER.fullmatch(path.name):
-        # The first process of a job runs what drives it; no name tells which that is.
-        return Member(str(path.parent), 1) if worker["job"] != "f" * 8 else None
+    if path.name not in _STREAMS or len(parts) < 4 or not parts[-2].isdecimal():
+        return None
+    return Member(str(path.parents[2]), int(parts[-2])) if _ATTEMPT.fullmatch(parts[-3]) else None
+
+
+def _of_ray_job(path: Path) -> Member | None:
     if path.name.startswith("job-driver-") and path.parent.name == "logs":
         return Member(str(path.parent), 0)
-    for at in (-1, -2):
-        if len(parts) >= -at and (found := _RANK.search(parts[at])) is not None:
-            name = parts[at][: found.start()] + "#" + parts[at][found.end() :]
-            log = path.parent / name if at == -1 else path.parent.parent / name / path.name
-            return Member(str(log.with_suffix("")), int(found[1]))
+    worker = _WORKER.fullmatch(path.name)
+    if worker is None or worker["job"] == "f" * 8:
+        return None
+    # The first process of a job is its driver; the names do not show which one that is.
+    return Member(str(path.parent), 1)
+
+
+def _of_named_rank(path: Path) -> Member | None:
+    """Return the rank in the name of a file or of its directory."""
+    if found := _RANK.search(path.name):
+        log = path.parent / _without_rank(found)
+        return Member(str(log.with_suffix("")), int(found[1]))
+    if found := _RANK.search(path.parent.name):
+        log = path.parent.parent / _without_rank(found) / path.name
+        return Member(str(log.with_suffix("")), int(found[1]))
     return None
 
 
+def _without_rank(found: re.Match[str]) -> str:
+    return found.string[: found.start()] + "#" + found.string[found.end() :]
+
+
 def is_of_ray(path: Path) -> bool:
-    """Tell whether a file is Ray's own bookkeeping in the folder where it keeps the logs of its
-    workers.
-    """
+    """True if a file is Ray's own bookkeeping beside the logs of its workers."""
     return (
         path.parent.name == "logs"
         and "session_" in path.parent.parent.name

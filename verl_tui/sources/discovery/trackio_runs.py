@@ -19,16 +19,14 @@ if TYPE_CHECKING:
 
 
 class RunNames:
-    """The names of the runs in databases; asks only for what has been added since."""
+    """The names of the runs in databases; reads only rows added since the last call."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[int, dict[str, None]]] = {}
         """By database: the last row looked at, and the names in the order of their last rows."""
 
     def of(self, path: Path) -> list[str]:
-        """Return the names of a database's runs, that written last at the end; those known where it
-        cannot be read.
-        """
+        """Return the names of a database's runs, the last written one at the end."""
         last, names = self._known.get(path, (0, {}))
         try:
             with closing(connect(path)) as opened:
@@ -36,7 +34,8 @@ class RunNames:
                     row[0] for row in opened.execute("SELECT run_name FROM configs ORDER BY id")
                 ]
                 added = opened.execute(
-                    "SELECT run_name, max(id) FROM metrics WHERE id > ? GROUP BY run_name ORDER BY max(id)",
+                    "SELECT run_name, max(id) FROM metrics WHERE id > ?"
+                    " GROUP BY run_name ORDER BY max(id)",
                     (last,),
                 ).fetchall()
         except (sqlite3.Error, OSError, UnicodeDecodeError):
@@ -50,26 +49,29 @@ class RunNames:
         self._known[path] = last, names
         return list(names)
 
-    def apart(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
-        """Yield runs with those of a project apart: the run that was written last belongs to the
-        logs beside it.
-        """
+    def split(self, runs: Iterable[FoundRun]) -> Iterator[FoundRun]:
+        """Yield runs and those in databases; the last written one belongs to the logs beside it."""
         for run in runs:
-            files, more = [], []
+            files: list[FoundFile] = []
+            earlier: list[tuple[FoundFile, str]] = []
             for file in run.files:
                 names = self.of(file.path) if is_trackio(file) else []
                 files.append(_within(file, names[-1]) if names else file)
-                more += [(_within(file, each), each) for each in names[:-1]]
-            alone = [file for file in files if file.format is not None and file.format.anchor]
-            only = len(alone) == 1 and is_trackio(alone[0])
-            name = database_of(alone[0].path)[1] if only else ""
-            yield replace(run, name=one_line(name, 120) or run.name, files=tuple(files))
-            for file, each in more:
+                earlier += [(_within(file, name), name) for name in names[:-1]]
+            name = one_line(_name_of_only_log(files), 120) or run.name
+            yield replace(run, name=name, files=tuple(files))
+            for file, each in earlier:
                 yield replace(run, name=one_line(each, 120), directory=file.path, files=(file,))
 
 
+def _name_of_only_log(files: Iterable[FoundFile]) -> str:
+    """Return the run's name in a database that is the only log, else nothing."""
+    logs = [file for file in files if file.format is not None and file.format.anchor]
+    return database_of(logs[0].path)[1] if len(logs) == 1 and is_trackio(logs[0]) else ""
+
+
 def is_trackio(file: FoundFile) -> bool:
-    """Tell whether a file is of this format."""
+    """True if a file is a database of trackio."""
     return file.format is not None and file.format.name == database.name
 
 

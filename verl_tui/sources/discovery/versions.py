@@ -24,17 +24,13 @@ _LARGEST = 2**20
 
 
 def version(name: str) -> int | None:
-    """Return the number of the start that a directory is named by, None where it is named
-    otherwise.
-    """
+    """Return the number of the start in a directory's name, None for any other name."""
     found = _VERSION.fullmatch(name)
     return int(found[1]) if found else None
 
 
-def went_on_from(directory: Path) -> str | None:
-    """Return the name of the directory from whose checkpoint a start went on, None where it did
-    from none.
-    """
+def resumed_from(directory: Path) -> str | None:
+    """Return the name of the directory whose checkpoint a start resumed, None if it did not."""
     path = directory / "args.json"
     try:
         stat = path.stat()

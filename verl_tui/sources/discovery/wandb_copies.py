@@ -1,14 +1,11 @@
-"""Whose the runs are that W&B keeps in `wandb/`: a training has a directory there for each of its
-starts.
+"""Assign the runs that W&B keeps in `wandb/`, one directory a start, to the logs of the trainings.
 
 1. Runs of one id are one: W&B resumed it.
 2. Of the runs that one console says it reports to, those are one that go on from each other.
-3. A run belongs to the only log that names it, or that is called as it is, or that was written to
-   the end when it was.
+3. A run belongs to the only log that names it, or has the same name, or ended at the same time.
 
-A console can only be heard once it has been read, and a training that has just begun says first of
-all that it reports to W&B. So where there are others a run is left out until it has made a step,
-and the consoles beside it have been read since.
+The consoles have to be read for this, and a training names its W&B run before its first step. So
+where there are several, a run is left out until it has a step and the consoles have been read.
 """
 
 from __future__ import annotations
@@ -18,18 +15,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Rows
-from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery import passed_over as passed
+from verl_tui.sources.discovery import naming, passed_over
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
     consoles,
     last_part,
     log_of,
-    merged,
-    reduced,
+    merge_into,
+    one_log_each,
     wandb_id,
-    whole,
+    without_console_copy,
 )
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.wandb import reader as wandb
@@ -84,7 +80,7 @@ def _made(records: Iterable[Record]) -> Iterable[int]:
     return (step for rows in told for step in rows.steps if step > 0)
 
 
-class Copies:
+class WandbCopies:
     """W&B's runs; remembers from one look to the next how far they have got."""
 
     def __init__(self) -> None:
@@ -110,71 +106,72 @@ class Copies:
         self._looked = set()
         self.left, self.stepless = False, {}
 
-    def joined(self, here: Folder, runs: list[Folder]) -> list[Folder]:
-        """Join the starts of one training, as its console names them; leave out those that cannot
-        be told apart yet.
-        """
+    def join_starts(self, here: Folder, runs: list[Folder]) -> list[Folder]:
+        """Join the starts of one training that its console names; leave undecided ones out."""
         logs = [file for folder in (here, *runs) for file in consoles(folder)]
-        copies = {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
+        copies = _by_id(runs)
         if self._said is None or not logs or not copies:
             return runs
-        named = {one for file in logs for one in self._ids(file)}
         gone: set[int] = set()
         if len(copies) > 1:
-            for file in logs:
-                gone |= self._chained(
-                    [copies[one] for one in self._ids(file) if one in copies], gone
-                )
+            gone = self._join_named(logs, copies)
         if len(copies) > 1 or len(set(map(log_of, logs))) > 1:
-            near = [
-                copy for copy in copies.values() if _is_near(here, copy) and id(copy) not in gone
-            ]
-            gone |= {
-                id(copy)
-                for copy in near
-                if self._leaves(copy, named=wandb_id(copy.directory) in named)
-            }
-        return [run for run in runs if id(run) not in gone]
+            gone |= self._undecided(here, logs, copies, gone)
+        return _without(runs, gone)
 
-    def owned(self, units: list[Folder], kept: list[Folder]) -> tuple[list[Folder], list[Folder]]:
-        """Give runs to the log that names them and no other; return the logs and the runs that are
-        left.
-        """
+    def _join_named(self, logs: list[FoundFile], copies: Mapping[str, Folder]) -> set[int]:
+        """Join the starts that each console names; return those that are part of another now."""
+        gone: set[int] = set()
+        for file in logs:
+            starts = [copies[one] for one in self._ids(file) if one in copies]
+            gone |= self._chained(starts, gone)
+        return gone
+
+    def _undecided(
+        self, here: Folder, logs: list[FoundFile], copies: Mapping[str, Folder], gone: set[int]
+    ) -> set[int]:
+        """Return the runs to leave out at this scan, other than those that are gone already."""
+        named = {one for file in logs for one in self._ids(file)}
+        near = [
+            (one, copy)
+            for one, copy in copies.items()
+            if id(copy) not in gone and _is_near(here, copy)
+        ]
+        return {id(copy) for one, copy in near if self._leaves(copy, one in named)}
+
+    def assign_by_name(
+        self, units: list[Folder], kept: list[Folder]
+    ) -> tuple[list[Folder], list[Folder]]:
+        """Assign runs to the only log that names them; return the logs and the runs left over."""
         copies = [run for run in (*units, *kept) if wandb_id(run.directory) is not None]
-        there = {one for copy in copies for one in _all_ids(copy)}
-        named = [(unit, ids) for unit in units if (ids := self._named_by(unit) & there)]
+        there = set().union(*map(_all_ids, copies))
+        named = [(unit, self._named_by(unit) & there) for unit in units]
         given: set[int] = set()
         for copy in copies:
             mine = _all_ids(copy)
-            owners = [unit for unit, ids in named if unit is not copy and ids <= mine]
+            owners = [unit for unit, ids in named if ids and unit is not copy and ids <= mine]
             if len(owners) == 1:
-                merged(owners[0], [copy])
+                merge_into(owners[0], [copy])
                 given.add(id(copy))
-        return [one for one in units if id(one) not in given], [
-            one for one in kept if id(one) not in given
-        ]
+        return _without(units, given), _without(kept, given)
 
-    def by_time(self, units: list[Folder], kept: list[Folder]) -> list[Folder]:
-        """Give W&B's runs to the logs that ended when they did; those that none can be told for are
-        runs themselves.
-        """
+    def assign_by_time(self, units: list[Folder], kept: list[Folder]) -> list[Folder]:
+        """Assign runs to the logs that ended when they did; the others are runs of their own."""
         logs = [(unit, unit.changed) for unit in units]
-        ends = [(copy, copy.changed) for copy in kept]
-        for copy, end in ends:
-            rivals = sum(abs(at - end) <= _SAME_END for _, at in ends)
-            near = [
-                log
-                for log, at in logs
-                if rivals == 1 and abs(at - end) <= _SAME_END and self._may_be(log, copy)
+        ends = [copy.changed for copy in kept]
+        for copy, end in zip(kept, ends, strict=True):
+            rivals = sum(abs(at - end) <= _SAME_END for at in ends)
+            fitting = [
+                log for log, at in logs if abs(at - end) <= _SAME_END and self._may_be(log, copy)
             ]
-            if len(near) == 1:
-                merged(near[0], [copy])
+            if rivals == 1 and len(fitting) == 1:
+                merge_into(fitting[0], [copy])
             else:
                 units = [*units, copy]
         return units
 
     def _may_be(self, log: Folder, copy: Folder) -> bool:
-        return whole([log, reduced(copy)]) and not self.is_foreign(log, copy)
+        return one_log_each([log, without_console_copy(copy)]) and not self.is_foreign(log, copy)
 
     def is_foreign(self, log: Folder, copy: Folder) -> bool:
         """Tell whether a log says that it reports to other runs than this one."""
@@ -195,7 +192,7 @@ class Copies:
         can tell.
         """
         first: Folder | None = None
-        begun, joined = 0, set()
+        begun, join_starts = 0, set()
         for start in starts:
             step = self._step(start)
             if step is None or id(start) in gone:
@@ -204,20 +201,20 @@ class Copies:
                 log = f"{WANDB}/{wandb_id(first.directory)}"
                 for folder in (first, start):
                     folder.anchors = [replace(file, log=log) for file in folder.anchors]
-                merged(first, [start])
-                joined.add(id(start))
+                merge_into(first, [start])
+                join_starts.add(id(start))
             else:
                 first, begun = start, step
-        return joined
+        return join_starts
 
-    def _leaves(self, copy: Folder, *, named: bool) -> bool:
+    def _leaves(self, copy: Folder, named: bool) -> bool:
         """Tell whether to leave a run out at this look."""
         known = self._beginning(copy)
         if known is None or (known.step is not None and (named or known.before)):
             return False
         self.left = True
         if known.step is None and known.seen and not named:
-            self.stepless |= {file.path: passed.NO_STEP for file in _kept(copy)}
+            self.stepless |= {file.path: passed_over.NO_STEP for file in _kept(copy)}
         return True
 
     def _step(self, copy: Folder) -> int | None:
@@ -236,6 +233,14 @@ class Copies:
         return known
 
 
+def _by_id(runs: list[Folder]) -> dict[str, Folder]:
+    return {one: run for run in runs if (one := wandb_id(run.directory)) is not None}
+
+
+def _without(folders: list[Folder], gone: set[int]) -> list[Folder]:
+    return [folder for folder in folders if id(folder) not in gone]
+
+
 def _is_near(here: Folder, copy: Folder) -> bool:
     """Tell whether logs in a directory, or anywhere below it, may be of a run that W&B keeps
     there.
@@ -244,7 +249,7 @@ def _is_near(here: Folder, copy: Folder) -> bool:
     return (
         any(True for _ in consoles(here))
         or not above
-        or (len(above) == 1 and naming.says_nothing(above[0]))
+        or (len(above) == 1 and naming.is_generic(above[0]))
     )
 
 
@@ -256,20 +261,20 @@ def _all_ids(copy: Folder) -> set[str]:
     return {one for file in _kept(copy) if (one := wandb_id(file.path)) is not None}
 
 
-def resumed(runs: list[Folder]) -> list[Folder]:
+def join_resumed(runs: list[Folder]) -> list[Folder]:
     """Join the directories of one W&B run: it gets a new one each time it is resumed."""
     kept = {id(folder): kept for folder in runs if (kept := wandb_id(folder.directory)) is not None}
     by_id: dict[str, Folder] = {}
     for folder in sorted((f for f in runs if id(f) in kept), key=_date):
         known = by_id.setdefault(kept[id(folder)], folder)
         if known is not folder:
-            merged(known, [folder])
+            merge_into(known, [folder])
     return [
         folder for folder in runs if id(folder) not in kept or by_id[kept[id(folder)]] is folder
     ]
 
 
-def by_title(
+def assign_by_title(
     units: list[Folder], kept: list[Folder], named: Mapping[str, Sequence[Folder]]
 ) -> tuple[list[Folder], list[Folder]]:
     """Give W&B's runs to the log that is called as they are at W&B; return the logs and the runs
@@ -287,7 +292,7 @@ def by_title(
         said = _said_of(copy)
         logs = [unit for title in titles(copy) for unit in named.get(title, ())]
         if len(logs) == 1:
-            merged(logs[0], [copy])
+            merge_into(logs[0], [copy])
         elif said or not units:
             left.append(copy)
     return units, left

@@ -1,0 +1,230 @@
+"""Walk a directory tree and return the runs in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.sources.discovery import by_step, passed_over, ranks
+from verl_tui.sources.discovery.checkpoint_owners import CheckpointHome
+from verl_tui.sources.discovery.entries import (
+    entries_of,
+    is_bookkeeping,
+    is_relevant,
+    is_skipped,
+    leads_within,
+    list_entries,
+)
+from verl_tui.sources.discovery.found import Folder, FoundFile, log_of, wandb_id
+from verl_tui.sources.discovery.grouping import grouped
+from verl_tui.sources.discovery.name_classes import is_worth_reporting
+from verl_tui.sources.files import rotated
+from verl_tui.sources.files.checkpoint_names import HOMES
+from verl_tui.sources.files.paths import is_file, is_folder
+from verl_tui.sources.folders.checkpoints import homes, is_home
+from verl_tui.sources.folders.settings import NAMES as SETTINGS
+from verl_tui.sources.formats import trainer_state
+from verl_tui.sources.formats.console import decoder as console
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from verl_tui.sources.discovery.probing import Probe
+    from verl_tui.sources.discovery.wandb_copies import WandbCopies
+
+_DEEPEST = 12
+MOST_DIRECTORIES = 20_000
+"""Directories read below one path: with more, somebody has named a whole disk."""
+
+
+class DirectoryWalk:
+    """One walk through the directories at and below a path that the user named."""
+
+    def __init__(
+        self, top: Path, probe: Probe, copies: WandbCopies, directories: set[Path]
+    ) -> None:
+        """Read nothing yet; `directories` receives those in which files may appear or grow."""
+        self.top = top
+        self._probe = probe
+        self._copies = copies
+        self._entered: set[tuple[int, int]] = set()
+        """Device and inode of the directories read."""
+        self._directories = directories
+        self.walked: dict[Path, bool] = {}
+        """The directories read; true for those with files that only a training leaves."""
+        self.unknown: dict[Path, str] = {}
+        """Files that are not shown though their names look like logs, and why."""
+        self.homes: list[CheckpointHome] = []
+
+    def runs(self) -> list[Folder]:
+        """Return the runs at and below the path."""
+        return self._walk(self.top, 0)
+
+    @property
+    def problem(self) -> str | None:
+        """Return what was wrong with the tree, None if it was read in full."""
+        if len(self._entered) < MOST_DIRECTORIES:
+            return None
+        return f"more than {MOST_DIRECTORIES:,} directories, only so many were looked at"
+
+    def _walk(self, directory: Path, depth: int) -> list[Folder]:
+        """Return the runs at or below a directory, none if it was read before through a link."""
+        if not self._enter(directory):
+            return []
+        self._directories.add(directory)
+        at_top = directory == self.top
+        name = directory.resolve().name if at_top else str(directory.relative_to(self.top))
+        here = Folder(directory, name, extras=self._dumps(directory))
+        entries = self._entries(directory)
+        hydra = any(entry.name == ".hydra" for entry in entries)
+        self.walked[directory] = hydra
+        if is_home(entries):
+            self._add_home(directory)
+        below: list[Folder] = []
+        dumped = bool(here.extras)
+        taken = {file.path for file in here.extras}
+        for entry in filter(is_relevant, entries):
+            if is_folder(entry):
+                below.extend(self._add_folder(entry, depth, here))
+            elif not _is_no_log(entry, dumped=dumped):
+                self._add_file(entry, here, taken, hydra=hydra)
+        here.anchors.extend(error_logs(here))
+        if (state := trainer_state.in_checkpoints(directory, entries)) is not None:
+            here.anchors.append(FoundFile(state, trainer_state))
+        self._drop_stepless(here, below)
+        return grouped(here, below, self._copies)
+
+    def _entries(self, directory: Path) -> list[os.DirEntry[str]]:
+        try:
+            entries = list_entries(directory)
+        except OSError as error:
+            self._probe.note(directory, error)
+            return []
+        return [one for one in entries if not (one.is_symlink() and leads_within(one, self.top))]
+
+    def _add_home(self, home: Path) -> None:
+        self.homes.append(CheckpointHome(home, self.top))
+        self.walked[home] = True
+
+    def _add_folder(self, entry: os.DirEntry[str], depth: int, here: Folder) -> list[Folder]:
+        """Add what a subdirectory holds to the run here; return the runs below it."""
+        path = Path(entry.path)
+        if entry.name == ".hydra":
+            here.extras.extend(hydra_files(path, self._probe))
+        elif dumps := self._dumps(path):
+            here.extras.extend(dumps)
+        elif entry.name in HOMES:
+            for home in homes(path):
+                self._add_home(home)
+        elif depth < _DEEPEST and not is_skipped(entry.name) and not is_bookkeeping(path):
+            return self._walk(path, depth + 1)
+        return []
+
+    def _add_file(
+        self, entry: os.DirEntry[str], here: Folder, taken: set[Path], *, hydra: bool
+    ) -> None:
+        """Add a file to the run here.
+
+        Args:
+            entry: The file.
+            here: The run.
+            taken: Logs of the run; the older parts of a rotated log are no logs of their own.
+            hydra: Whether Hydra made the directory.
+        """
+        written = Path(entry.path)
+        if entry.name in SETTINGS:
+            here.extras.append(settings_file(written, self._probe))
+            return
+        path = written.parent / (rotated.base(entry.name) or entry.name)
+        if path in taken:
+            return
+        # Hydra's own log holds only what went through Python's logging, not what was printed.
+        known = self._probe.known(written, doubted=hydra and path.suffix == ".log")
+        if known is not None:
+            taken.add(path)
+            kept = here.anchors if known.format.anchor else here.extras
+            kept.append(FoundFile(path, known.format, sure=known.sure, title=known.title))
+        elif self._is_unknown_log(written, path):
+            self.unknown[written] = passed_over.UNKNOWN
+
+    def _is_unknown_log(self, written: Path, path: Path) -> bool:
+        return (
+            is_worth_reporting(written.name)
+            and self._probe.size(written) > 0
+            and not passed_over.is_data(path, self.top)
+        )
+
+    def _drop_stepless(self, here: Folder, below: Sequence[Folder]) -> None:
+        """Drop consoles without a step where there is a better log of the same run."""
+        sure = [file for file in here.anchors if file.sure and file.format is console]
+        if not sure:
+            return
+        alike = set().union(*map(_log_names, sure))
+        for folder in (here, *below):
+            for file in list(folder.anchors):
+                if file.sure or not _log_names(file).isdisjoint(alike):
+                    continue
+                folder.anchors.remove(file)
+                if wandb_id(file.path) is None:  # W&B's copy of the console repeats the console
+                    self.unknown[file.path] = passed_over.UNSURE
+
+    def _enter(self, directory: Path) -> bool:
+        """Note that a directory is read; return false if it was before or there are too many."""
+        try:
+            stat = directory.stat()
+        except OSError as error:
+            self._probe.note(directory, error)
+            return False
+        identity = (stat.st_dev, stat.st_ino)
+        if identity in self._entered or len(self._entered) >= MOST_DIRECTORIES:
+            return False
+        self._entered.add(identity)
+        return True
+
+    def _dumps(self, directory: Path) -> list[FoundFile]:
+        found = dump_folders(directory, self._probe)
+        if found:
+            self._directories.add(directory)
+        return found
+
+
+def _is_no_log(entry: os.DirEntry[str], *, dumped: bool) -> bool:
+    """Return whether a file is bookkeeping or a part of a directory of dumps."""
+    if entry.name in SETTINGS:
+        return False
+    path = Path(entry.path)
+    return (
+        is_bookkeeping(path)
+        or ranks.is_of_ray(path)
+        or (dumped and by_step.is_of_a_step(entry.name))
+    )
+
+
+def _log_names(file: FoundFile) -> set[str]:
+    return {log_of(file), passed_over.shape(file.path)}
+
+
+def hydra_files(directory: Path, probe: Probe) -> list[FoundFile]:
+    """Return the files of settings in a `.hydra` directory."""
+    paths = (directory / name for name in ("overrides.yaml", "config.yaml"))
+    return [settings_file(path, probe) for path in paths if is_file(path)]
+
+
+def settings_file(path: Path, probe: Probe) -> FoundFile:
+    """Return a file of settings with the name of the experiment in it."""
+    return FoundFile(path, None, title=probe.title(path))
+
+
+def dump_folders(directory: Path, probe: Probe) -> list[FoundFile]:
+    """Return a directory as a source for each format of dumps or tables that it holds."""
+    names = [entry.name for entry in entries_of(directory)]
+    return [FoundFile(directory, format) for format in by_step.formats(directory, names, probe)]
+
+
+def error_logs(here: Folder) -> list[FoundFile]:
+    """Return Slurm's `job.err` for each `job.out`: alone its bars and tracebacks say little."""
+    known = {file.path for file in here.anchors}
+    outs = [file.path for file in here.anchors if file.path.suffix == ".out"]
+    errs = [path.with_suffix(".err") for path in outs]
+    return [FoundFile(path, console) for path in errs if path not in known and is_file(path)]

@@ -1,0 +1,195 @@
+"""Classify files by their names, before any is opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from functools import lru_cache
+
+from verl_tui.sources.files.compressed import SUFFIX
+from verl_tui.sources.files.rotated import base
+from verl_tui.sources.formats.tensorboard import reader as tensorboard
+
+_CACHED_NAMES = 2**15
+"""Names are classified again every few seconds, with each scan."""
+
+
+_LOGS = frozenset(
+    [
+        ".jsonl",
+        ".log",
+        ".out",
+        ".err",
+        ".txt",
+        ".json",
+        ".csv",
+        ".wandb",
+        ".parquet",
+        ".db",
+        ".prom",
+    ]
+) | {""}
+_REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
+"""Suffixes of files that are reported if their format is unknown: hardly any but logs have them."""
+_OTHERS = frozenset(
+    [
+        ".py",
+        ".pyc",
+        ".pyi",
+        ".pyx",
+        ".ipynb",
+        ".sh",
+        ".bash",
+        ".zsh",
+        ".fish",
+        ".c",
+        ".cc",
+        ".cpp",
+        ".cu",
+        ".cuh",
+        ".h",
+        ".hpp",
+        ".rs",
+        ".go",
+        ".js",
+        ".mjs",
+        ".ts",
+        ".tsx",
+        ".css",
+        ".scss",
+        ".html",
+        ".htm",
+        ".java",
+        ".rb",
+        ".pl",
+        ".lua",
+        ".sql",
+        ".r",
+        ".so",
+        ".a",
+        ".o",
+        ".dll",
+        ".exe",
+        ".whl",
+        ".egg",
+        ".zip",
+        ".tar",
+        ".tgz",
+        ".bz2",
+        ".xz",
+        ".zst",
+        ".7z",
+        ".rar",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".svg",
+        ".webp",
+        ".bmp",
+        ".ico",
+        ".tif",
+        ".tiff",
+        ".pdf",
+        ".mp4",
+        ".mp3",
+        ".wav",
+        ".avi",
+        ".safetensors",
+        ".pt",
+        ".pth",
+        ".bin",
+        ".ckpt",
+        ".onnx",
+        ".gguf",
+        ".npz",
+        ".npy",
+        ".pkl",
+        ".pickle",
+        ".h5",
+        ".hdf5",
+        ".arrow",
+        ".feather",
+        ".lmdb",
+        ".tfrecord",
+        ".distcp",
+        ".model",
+        ".metadata",
+        ".lock",
+        ".toml",
+        ".ini",
+        ".cfg",
+        ".yaml",
+        ".yml",
+        ".xml",
+        ".j2",
+        ".jinja",
+        ".tmpl",
+        ".pid",
+        ".prof",
+        ".bib",
+        ".tex",
+        ".docx",
+        ".xlsx",
+        ".pptx",
+        ".ttf",
+        ".woff",
+        ".woff2",
+        ".map",
+        ".patch",
+        ".diff",
+        ".swp",
+        ".tsv",
+        ".compile",
+        ".fullmatch",
+        ".startswith",
+        ".lower",
+        ".removesuffix",
+        ".path",
+    ]
+)
+"""Suffixes of code, weights, pictures and other files that are never logs."""
+_WRITTEN = re.compile(
+    r"(?:readme|license|licence|notice|authors|contributing|changelog|changes|copying|manifest|makefile|dockerfile|todo"
+    r"|requirements|install|version|gemfile|procfile|vocab|merges|index|setup)\b.*",
+    re.IGNORECASE,
+)
+"""Names of what people write, and of what comes with code and models."""
+
+
+class NameClass(Enum):
+    """Classes of file names."""
+
+    LOG = "log"
+    """A name that logs have."""
+    ODD = "odd"
+    """A name that any file may have."""
+    OTHER = "other"
+    """A name that no log has."""
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def classify_name(name: str) -> NameClass:
+    """Return the class of a file's name."""
+    if tensorboard.NAMED in name:
+        return NameClass.LOG
+    suffix = suffix_of(name)
+    if suffix in _OTHERS:
+        return NameClass.OTHER
+    if suffix not in _LOGS or _WRITTEN.fullmatch(name):
+        return NameClass.ODD
+    return NameClass.ODD if name.startswith(".") else NameClass.LOG
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def is_worth_reporting(name: str) -> bool:
+    """True if hardly anything but a log has such a name."""
+    return tensorboard.NAMED in name or suffix_of(name) in _REPORTED
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def suffix_of(name: str) -> str:
+    """Return a file's suffix without that of a rotation or a compression."""
+    name = base(name) or name.lower().removesuffix(SUFFIX)
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
