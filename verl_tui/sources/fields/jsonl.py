@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
+_DEEPEST_VALUE = 200
+"""Nesting of a value after which it is no JSON for us: orjson writes 254 levels, `repr` some 300."""
+_TOO_DEEP = "nested too deeply"
 
 
 def _whole(digits: str) -> float:
@@ -40,13 +43,14 @@ def loads(text: bytes) -> Any:
         ValueError: It is no JSON, or not all of it.
     """
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        pass
-    try:
-        return _DECODER.decode(text.decode("utf-8", "surrogatepass"))
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+        try:
+            value = _DECODER.decode(text.decode("utf-8", "surrogatepass"))
+        except RecursionError:
+            raise ValueError(_TOO_DEEP) from None
+    _check_depth(value, text)
+    return value
 
 
 def objects(line: bytes) -> list[dict[str, Any]]:
@@ -58,8 +62,11 @@ def objects(line: bytes) -> list[dict[str, Any]]:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return _patiently(line)
-    return [_only_object(value)]
+        found = _patiently(line)
+    else:
+        found = [_only_object(value)]
+    _check_depth(found, line)
+    return found
 
 
 def _patiently(line: bytes) -> list[dict[str, Any]]:
@@ -74,13 +81,34 @@ def _patiently(line: bytes) -> list[dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
         except RecursionError:
-            raise ValueError("nested too deeply") from None
+            raise ValueError(_TOO_DEEP) from None
         found.append(_only_object(value))
         while at < len(text) and text[at] in " \t,\r":
             at += 1
     if not found:
         raise ValueError("empty line")
     return found
+
+
+def _check_depth(value: object, text: bytes) -> None:
+    """Refuse what is nested more deeply than everything that follows can handle by recursion.
+
+    Raises:
+        ValueError: It is.
+    """
+    if text.count(b"[") + text.count(b"{") <= _DEEPEST_VALUE:
+        return
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(_DEEPEST_VALUE):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise ValueError(_TOO_DEEP)
 
 
 def _only_object(value: object) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.sources.fields.jsonl import integer, number
+from verl_tui.sources.fields.jsonl import integer, loads, number
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -296,8 +296,8 @@ def _call(call: object) -> str:
 
 def _parsed(value: object) -> object:
     try:
-        return orjson.loads(value) if isinstance(value, str) else value
-    except orjson.JSONDecodeError:
+        return loads(value.encode("utf-8", "replace")) if isinstance(value, str) else value
+    except ValueError:
         return value
 
 
