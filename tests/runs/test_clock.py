@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock, counted_back
 
 
 def clock(*moments):
@@ -47,9 +47,9 @@ def test_times_that_say_nothing():
 
 
 def test_durations_are_counted_back_from_the_end():
-    known = reckoned("bar", [1, 2, 4], [5.0, 15.0, 35.0], end=1000.0)
+    known = counted_back("bar", [1, 2, 4], [5.0, 15.0, 35.0], end=1000.0)
     assert [known.at(step) for step in (1, 2, 3, 4)] == [970.0, 980.0, 990.0, 1000.0]
-    assert len(reckoned("bar", [], [], end=1.0)) == 0
+    assert len(counted_back("bar", [], [], end=1.0)) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.floats(allow_nan=True)), max_size=40))

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Dump, Progress, Record, Rows, Sample
-from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock, counted_back
 from verl_tui.runs.time.elapsed import TIMERS
 from verl_tui.runs.time.step_clocks import bar_clock, clocks
 from verl_tui.runs.views.state import last_write
@@ -100,7 +100,7 @@ class Timing:
     @property
     def reckoned(self) -> bool:
         """Whether nobody noted when steps were reached."""
-        return not self._clocks or self._clocks[0].reckoned
+        return not self._clocks or self._clocks[0].estimated
 
     def clock(self, told: Stretch, path: str, end: float, *, last: bool) -> Clock:
         """Return when the steps of a stretch were reached.
@@ -116,20 +116,20 @@ class Timing:
             return self.reference
         source = self._run.sources.get(path)
         own = [bar_clock(source)] if source is not None else []
-        clocks = [clock for clock in self._clocks if not clock.reckoned]
+        clocks = [clock for clock in self._clocks if not clock.estimated]
         if last:
             clocks += [*own, *self._clocks]
         for clock in clocks:
             if len(clock) > 1 and _overlap(clock.steps, told.steps):
                 return clock
         if len(told.bars) > 1 and not last:
-            return reckoned(
+            return counted_back(
                 "progress bar",
                 [at for at, _ in told.bars],
                 [seconds for _, seconds in told.bars],
                 end,
             )
-        return reckoned("timers", told.steps, self._elapsed(told.steps), end)
+        return counted_back("timers", told.steps, self._elapsed(told.steps), end)
 
     def at(self, clock: Clock, step: int) -> float:
         """Return when a step was reached by a clock, nan where that cannot be told."""
@@ -161,7 +161,7 @@ class Timing:
             if isinstance(record, Dump | Sample) and record.step is not None
         }
         known = sorted(steps)
-        self.reference = files or reckoned(
+        self.reference = files or counted_back(
             "", known, self._elapsed(known), last_write(self._run) or 0.0
         )
 

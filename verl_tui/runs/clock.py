@@ -21,10 +21,10 @@ class Clock:
     A run that was resumed passes some steps twice: the later pass holds.
     """
 
-    def __init__(self, origin: str, *, reckoned: bool = False) -> None:
+    def __init__(self, origin: str, *, estimated: bool = False) -> None:
         self.origin = origin
         """Where the moments come from, for people."""
-        self.reckoned = reckoned
+        self.estimated = estimated
         """Whether nobody noted the moments: they are counted back from another."""
         self.steps = array("q")
         self.times = array("d")
@@ -37,26 +37,26 @@ class Clock:
         """Take in moments, in the order in which they were written; those that no calendar has say
         nothing.
         """
-        if (
-            self.steps
-            and len(steps)
-            and steps[-1] == self.steps[-1]
-            and not times[-1] > self.times[-1]
-        ):
-            return  # most metrics of a step tell the same
+        if self.steps and len(steps) and not self._is_new(steps[-1], times[-1]):
+            return  # most metrics of a step have the same time
         for step, time in zip(steps, times, strict=True):
-            if self.steps and step <= self.steps[-1]:
-                at = bisect_left(self.steps, step)
-                # The same step told again, or one in between, is nothing new; one much later is a
-                # second pass.
-                if not time > self.times[-1] or (
-                    step == self.steps[-1] and len(self.steps) == at + 1
-                ):
-                    continue
-                del self.steps[at:], self.times[at:]
+            if self.steps and step <= self.steps[-1] and not self._begin_pass(step, time):
+                continue
             if EARLIEST < time < LATEST and (not self.times or time >= self.times[-1]):
                 self.steps.append(step)
                 self.times.append(time)
+
+    def _is_new(self, step: int, time: float) -> bool:
+        return step != self.steps[-1] or time > self.times[-1]
+
+    def _begin_pass(self, step: int, time: float) -> bool:
+        """Forget the steps from an earlier one on if it is passed again; return whether it is."""
+        at = bisect_left(self.steps, step)
+        again = step == self.steps[-1] and len(self.steps) == at + 1
+        if again or not time > self.times[-1]:
+            return False  # the same step once more, or one in between
+        del self.steps[at:], self.times[at:]
+        return True
 
     def at(self, step: int) -> float:
         """Return when the run reached a step, nan where that cannot be told."""
@@ -78,7 +78,7 @@ def moment(stated: float, step: int, clocks: Sequence[Clock]) -> float:
     return next((time for time in (stated, *told) if not math.isnan(time)), _NAN)
 
 
-def reckoned(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float) -> Clock:
+def counted_back(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: float) -> Clock:
     """Return a clock from durations alone.
 
     Args:
@@ -87,7 +87,7 @@ def reckoned(origin: str, steps: Sequence[int], elapsed: Sequence[float], end: f
         elapsed: Seconds at each of them since some beginning, ascending.
         end: When the last of them was reached, in seconds since the epoch.
     """
-    clock = Clock(origin, reckoned=True)
+    clock = Clock(origin, estimated=True)
     if len(steps):
         clock.note(steps, [end - elapsed[-1] + seconds for seconds in elapsed])
     return clock

@@ -1,5 +1,4 @@
-"""When a run last told of training: by what came while we watched, by times that records state, or
-by files' times.
+"""The time of a run's newest record of training: by arrival, by its own statement, or by its file.
 
 A copy of a log has a new file time. So where records state times that count from the epoch (event
 files, W&B, trackio), these hold against the times of files that tell of no further step: such a
@@ -20,9 +19,9 @@ class LastRecord(NamedTuple):
     """The newest record of training."""
 
     time: float | None = None
-    """Seconds since the epoch, None where nothing tells."""
+    """Seconds since the epoch, None where unknown."""
     by_file: bool = False
-    """Whether only the time of a file tells of it, which may be that of a copy."""
+    """True if it is dated by a file's time alone, which may be that of a copy."""
 
 
 def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastRecord:
@@ -35,15 +34,13 @@ def last_record(sources: Iterable[SourceState], sampled: int | None) -> LastReco
     dated = [(at, one) for one in sources if (at := one.last) is not None]
     own = [one.step for _, one in dated if one.life.absolute and one.step is not None]
     if own:
-        reached = max(own)
         dated = [
-            (at, one) for at, one in dated if not _by_file(one) or _step(one, sampled) > reached
+            (at, one) for at, one in dated if not _by_file(one) or _step(one, sampled) > max(own)
         ]
-    time, newest = max(dated, key=lambda one: one[0], default=(None, None))
-    return LastRecord(
-        time,
-        newest is not None and _by_file(newest) and not newest.life.agrees(newest.status.modified),
-    )
+    if not dated:
+        return LastRecord()
+    time, newest = max(dated, key=lambda one: one[0])
+    return LastRecord(time, _by_file(newest) and not newest.life.agrees(newest.status.modified))
 
 
 def _by_file(source: SourceState) -> bool:

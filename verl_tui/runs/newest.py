@@ -63,7 +63,7 @@ def _plain(tables: Sequence[tuple[Table, int]]) -> bool:
     """Tell whether of two values for a step one holds as it is, so that the newest rows tell the
     newest values.
     """
-    mixed = len({table.reckoned for table, _ in tables}) > 1
+    mixed = len({table.estimated for table, _ in tables}) > 1
     return not mixed and all(table.ascending and not table.mean for table, _ in tables)
 
 
@@ -71,7 +71,7 @@ def measured(tables: Sequence[tuple[Table, int]], count: int) -> list[float]:
     """Return the last `count` values as they were measured, oldest first, none of them averaged or
     replaced.
     """
-    stated = [one for one in tables if not one[0].reckoned]
+    stated = [one for one in tables if not one[0].estimated]
     rows = [
         row
         for table, column in stated or tables

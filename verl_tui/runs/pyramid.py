@@ -207,13 +207,13 @@ class Pyramid:
         if stop - start <= _DIRECT or not self._levels:
             return self._raw(start, stop)
         inner, outer = -(-(start + offset) // FACTOR), (stop + offset) // FACTOR
-        lo, hi, odd = inf, -inf, False
-        for a, b in ((start, inner * FACTOR - offset), (outer * FACTOR - offset, stop)):
-            if a < b:
-                low, high, bad = self._raw(a, b)
-                lo, hi, odd = (low if low < lo else lo), (high if high > hi else hi), odd or bad
-        low, high, bad = self._blocks(inner, outer)
-        return (low if low < lo else lo), (high if high > hi else hi), odd or bad
+        parts = [self._blocks(inner, outer)]
+        if start < inner * FACTOR - offset:
+            parts.append(self._raw(start, inner * FACTOR - offset))
+        if outer * FACTOR - offset < stop:
+            parts.append(self._raw(outer * FACTOR - offset, stop))
+        lows, highs, odds = zip(*parts, strict=True)
+        return min(lows), max(highs), any(odds)
 
     def _blocks(self, start: int, stop: int) -> Node:
         """Combine blocks `start` to `stop` of the lowest level, `start` < `stop`, by way of the

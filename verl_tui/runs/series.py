@@ -177,7 +177,7 @@ class Series:
             self._cursors[number] = len(table)
         if len(tables) > 1:
             for first, last in superseded(table for table, _ in tables):
-                self._drop_reckoned(first, last)
+                self._drop_estimated(first, last)
 
     def _append(self, table: Table, column: int, start: int) -> bool:
         """Append the rows from `start` in one go if they all come after the last point; return
@@ -277,8 +277,8 @@ class Series:
         self._extend(merged, *zip(*(points[step][:3] for step in merged), strict=True))
         self._tell(at, steps, values)
 
-    def _drop_reckoned(self, first: float, last: float) -> None:
-        """Take away the points at reckoned steps from a step to another."""
+    def _drop_estimated(self, first: float, last: float) -> None:
+        """Take away the points at estimated steps from a step to another."""
         start, stop = bisect_left(self.steps, first), bisect_right(self.steps, last)
         if start == stop or min(self._orders[start:stop]) >= STATED:
             return

@@ -84,7 +84,7 @@ class SourceState:
         """Whether its process waits in a debugger."""
         return self.stage is not None and self.stage.text.startswith(("(Pdb)", "ipdb>"))
 
-    def tell(self, rows: Rows) -> None:
+    def note_steps(self, rows: Rows) -> None:
         """Note the steps of rows that show how far training is."""
         top = max(rows.steps)
         # After its last step verl validates once more, and logs that as a step of its own.

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from verl_tui.records import Rows
 
@@ -22,10 +22,10 @@ STATED = 1 << (_ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
 """The least precedence of a row whose step its log states."""
 
 
-def precedence(rank: int, ordinal: int, segment: int, *, reckoned: bool = False) -> int:
+def precedence(rank: int, ordinal: int, segment: int, *, estimated: bool = False) -> int:
     """Return the base of a row's precedence: of two values for one step, the higher one holds.
 
-    A step that is stated beats one that was reckoned from what stands around a row, whatever the
+    A step that is stated beats one that was estimated from what stands around a row, whatever the
     sources are. A better source beats a lossier one, a later file an earlier one, a later segment
     (the run was restarted) an earlier one. The rank comes first, since segments of different files
     cannot be told to be the same: verl's file logger begins its file anew at each start, a console
@@ -36,11 +36,11 @@ def precedence(rank: int, ordinal: int, segment: int, *, reckoned: bool = False)
         rank: Quality of the source's format, 0..15.
         ordinal: Place of the source among the run's sources, 0..511.
         segment: How often the source started anew before this row, 0..511.
-        reckoned: Whether the row's step was reckoned.
+        estimated: Whether the row's step was estimated.
     """
     source = (min(rank, 15) << _ORDINAL_BITS) | min(ordinal, 511)
     return (((source << _SEGMENT_BITS) | min(segment, 511)) << _ROW_BITS) | (
-        0 if reckoned else STATED
+        0 if estimated else STATED
     )
 
 
@@ -53,11 +53,11 @@ def source_of(order: int) -> tuple[int, int]:
 class Table:
     """Rows of one source and segment that share the same keys. Grows only."""
 
-    def __init__(self, keys: tuple[str, ...], *, mean: bool, reckoned: bool = False) -> None:
+    def __init__(self, keys: tuple[str, ...], *, mean: bool, estimated: bool = False) -> None:
         self.keys = keys
         self.mean = mean
         """Whether repeated steps are measurements to be averaged."""
-        self.reckoned = reckoned
+        self.estimated = estimated
         """Whether its steps are not stated by the log."""
         self.steps = array("q")
         self.orders = array("q")
@@ -115,23 +115,22 @@ class Table:
 
 
 def superseded(tables: Iterable[Table]) -> list[tuple[float, float]]:
-    """Return the spans of steps, the first and the last of each, in which rows at reckoned steps
-    say nothing new.
+    """Return the first and last steps of spans in which rows at estimated steps say nothing new.
 
-    There another log states the steps of what is as many records at least. Where it has as many
-    from the very beginning, the reckoned steps below its first are wrong ones of the same records.
+    There another log states the steps of at least as many records. Where it has as many from the
+    very beginning, the estimated steps below its first are wrong ones of the same records.
     """
     held = [table for table in tables if len(table)]
-    reckoned = [table for table in held if table.reckoned]
-    if not reckoned or len(reckoned) == len(held):
+    estimated = [table for table in held if table.estimated]
+    if not estimated or len(estimated) == len(held):
         return []
-    spans: list[tuple[float, float]] = []
-    for table in held:
-        first, last = table.span
-        for begin in (-inf, first):
-            if not table.reckoned and len(table) >= sum(
-                one.within(begin, last) for one in reckoned
-            ):
-                spans.append((begin, last))
-                break
-    return spans
+    spans = (_superseded_by(table, estimated) for table in held if not table.estimated)
+    return [span for span in spans if span is not None]
+
+
+def _superseded_by(table: Table, estimated: Sequence[Table]) -> tuple[float, float] | None:
+    first, last = table.span
+    for begin in (-inf, first):
+        if len(table) >= sum(one.within(begin, last) for one in estimated):
+            return begin, last
+    return None

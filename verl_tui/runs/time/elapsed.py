@@ -1,6 +1,4 @@
-"""How long a run took to its steps, where the log tells durations but no moments: its progress bar,
-its step timers.
-"""
+"""Elapsed times at steps, for logs with durations but no times: progress bars and step timers."""
 
 from __future__ import annotations
 
@@ -9,11 +7,11 @@ from bisect import bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.runs.clock import Clock, reckoned
+from verl_tui.runs.clock import Clock, counted_back
 from verl_tui.runs.time.excluded_parts import excluded_timers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -59,25 +57,21 @@ class ElapsedTimes(NamedTuple):
         """
         part = self.until(step)
         origin = " and ".join(word for word in (self.origin, rest) if word)
-        return reckoned(origin, part.steps, part.elapsed, end) if part is not None else None
+        return counted_back(origin, part.steps, part.elapsed, end) if part is not None else None
 
 
 def by_timers(run: Run, step: int) -> ElapsedTimes:
-    """Return how long a run took by its own timers up to a step; a step without one took what is
-    usual.
+    """Return how long a run took by its own timers up to a step; a step without one took the usual.
 
     What a step's own time leaves out, such as validation since verl v0.6, is added to it.
     """
     timer = run.indicator("step_time")
     known = timer.steps[: bisect_right(timer.steps, step)] if timer is not None else ()
     if timer is None or not known:
-        return ElapsedTimes(TIMERS, (), ())
+        return _UNTIMED
     values = timer.values[: len(known)]
     usual = median([value for value in values if 0 < value < math.inf] or [math.nan])
-    extras: dict[int, float] = {}
-    for series in excluded_timers(run):
-        for at, value in zip(series.steps, series.values, strict=True):
-            extras[at] = extras.get(at, 0.0) + (value if 0 < value < math.inf else 0.0)
+    extras = _excluded_seconds(run)
     first = max(0, known[0] - 1)
     steps, elapsed = [first], [0.0]
     for at, value in zip(known, values, strict=True):
@@ -85,11 +79,20 @@ def by_timers(run: Run, step: int) -> ElapsedTimes:
             took = value if 0 < value < math.inf else usual
             elapsed.append(elapsed[-1] + (at - steps[-1]) * took + extras.get(at, 0.0))
             steps.append(at)
-    return (
-        ElapsedTimes(TIMERS, steps, elapsed)
-        if math.isfinite(elapsed[-1])
-        else ElapsedTimes(TIMERS, (), ())
-    )
+    return ElapsedTimes(TIMERS, steps, elapsed) if math.isfinite(elapsed[-1]) else _UNTIMED
+
+
+def _excluded_seconds(run: Run) -> Mapping[int, float]:
+    """Return the seconds of each step that its own time leaves out."""
+    extras: dict[int, float] = {}
+    for series in excluded_timers(run):
+        for step, value in zip(series.steps, series.values, strict=True):
+            if 0 < value < math.inf:
+                extras[step] = extras.get(step, 0.0) + value
+    return extras
+
+
+_UNTIMED = ElapsedTimes(TIMERS, (), ())
 
 
 def joined(watched: Clock, past: Clock | None) -> Clock:

@@ -1,0 +1,140 @@
+"""The metrics of a run: its log's keys, their values, and what they mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.distributions import one_each, spreads
+from verl_tui.indicators import dialect, resolve
+from verl_tui.runs.newest import measured, newest, since
+from verl_tui.runs.series import Series
+from verl_tui.runs.spelling import Spellings
+from verl_tui.runs.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.distributions import Spread
+    from verl_tui.records import Rows
+
+
+class LoggedMetrics:
+    """The metrics that a run's sources have logged; only those that are looked at become series."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, list[tuple[Table, int]]] = {}
+        self._spellings = Spellings()
+        self._series: dict[str, Series] = {}
+        self._groups: tuple[int, dict[str, Spread], Sequence[str]] = (-1, {}, ())
+        """Number of keys, the distributions among them, and the metrics of their own."""
+        self._resolved: tuple[int, dict[str, str], str] = (-1, {}, "other")
+        """Number of keys, the indicators among them, and the dialect."""
+
+    def add_table(self, rows: Rows, path: str) -> Table:
+        """Return a new table for rows of a source, known by the names of its keys."""
+        table = Table(rows.keys, mean=rows.mean, estimated=rows.estimated)
+        for column, key in enumerate(rows.keys):
+            name = self._spellings.name(key, rows.keys, path)
+            self._tables.setdefault(name, []).append((table, column))
+        return table
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The log's own metric keys, in the order of first appearance; of two spellings of one
+        metric the first.
+        """
+        return tuple(self._tables)
+
+    @property
+    def spreads(self) -> Mapping[str, Spread]:
+        """The distributions among the metrics, by the key of what is drawn of them as a line."""
+        return self._grouped()[0]
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """The keys of which each is a metric of its own: of a distribution that of its line
+        alone.
+        """
+        return self._grouped()[1]
+
+    @property
+    def odd(self) -> Sequence[str]:
+        """Keys that may have had a value that is not finite; all others have not."""
+        found = (
+            key
+            for key, tables in self._tables.items()
+            for table, at in tables
+            if table.keys[at] in table.odd
+        )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def dialect(self) -> str:
+        """Whose names the log uses: `tutorial`, `verl` or `other`."""
+        return self._resolve()[1]
+
+    @property
+    def indicators(self) -> dict[str, str]:
+        """Indicator id -> the log's own key."""
+        return self._resolve()[0]
+
+    def series(self, key: str) -> Series | None:
+        """Return the values of a metric by any of its spellings, None where the log has no such
+        key.
+        """
+        key = self._spellings.known(key)
+        tables = self._tables.get(key)
+        if tables is None:
+            return None
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = Series(key)
+        series.catch_up(tables)
+        return series
+
+    def newest(self, key: str, count: int, end: int | None) -> Sequence[float] | None:
+        """Return the values of the last `count` steps up to `end`, None if that takes a series."""
+        key = self._spellings.known(key)
+        return newest(self._tables.get(key, ()), count, end) if key not in self._series else None
+
+    def since(self, key: str, step: int) -> Mapping[int, float]:
+        """Return the values from a step on, by step; unlike `series` it makes none where it can do
+        without.
+        """
+        key = self._spellings.known(key)
+        found = since(self._tables.get(key, ()), step) if key not in self._series else None
+        series = self.series(key) if found is None else None
+        return series.since(step) if series is not None else found or {}
+
+    def measured(self, key: str, count: int) -> Sequence[float]:
+        """Return the last `count` values of a metric as they were measured: of several in one step
+        each.
+        """
+        return measured(self._tables.get(self._spellings.known(key), ()), count)
+
+    def precedences(self) -> Iterator[int]:
+        """Yield the highest precedence among the rows of each metric, see
+        `verl_tui.runs.table.precedence`.
+        """
+        for tables in self._tables.values():
+            yield max(table.orders[0] for table, _ in tables if len(table))
+
+    def indicator(self, indicator: str) -> Series | None:
+        """Return the values of an indicator, None where the log has nothing of that meaning."""
+        key = self.indicators.get(indicator)
+        return self.series(key) if key is not None else None
+
+    def _grouped(self) -> tuple[Mapping[str, Spread], Sequence[str]]:
+        count, found, metrics = self._groups
+        if count != len(self._tables):
+            found = {spread.line: spread for spread in spreads(self._tables).values()}
+            metrics = tuple(one_each(self._tables))
+            self._groups = (len(self._tables), found, metrics)
+        return found, metrics
+
+    def _resolve(self) -> tuple[dict[str, str], str]:
+        count, indicators, spoken = self._resolved
+        if count != len(self._tables):
+            indicators, spoken = resolve(self._tables), dialect(self._tables)
+            self._resolved = (len(self._tables), indicators, spoken)
+        return indicators, spoken
