@@ -13,7 +13,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
 from verl_tui.rendering.run_list.order import ORDERS, matching, ordered
-from verl_tui.rendering.session.selection import LETTERS, Selection, apart
+from verl_tui.rendering.session.selection import LETTERS, Selection, without_shared_start
 from verl_tui.rendering.text.run_colours import DARK, LIGHT, RUNS
 
 if TYPE_CHECKING:
@@ -125,18 +125,21 @@ def test_six_are_the_most() -> None:
 
 
 def test_names_are_told_apart_by_their_ends() -> None:
-    assert apart(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == ["lr1e-6", "lr1e-5"]
-    assert apart(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
-    assert apart(["run_10", "run_11"]) == ["10", "11"]
-    assert apart(["letters (v061_a)", "letters (v061_b)"]) == ["(v061_a)", "(v061_b)"]
-    assert apart(["run", "run-2"]) == ["run", "run-2"]
-    assert apart(["same", "same"]) == ["same", "same"]
-    assert apart([]) == []
+    assert without_shared_start(["gsm8k-grpo-lr1e-6", "gsm8k-grpo-lr1e-5"]) == ["lr1e-6", "lr1e-5"]
+    assert without_shared_start(["gsm8k-grpo", "gsm8k-ppo"]) == ["grpo", "ppo"]
+    assert without_shared_start(["run_10", "run_11"]) == ["10", "11"]
+    assert without_shared_start(["letters (v061_a)", "letters (v061_b)"]) == [
+        "(v061_a)",
+        "(v061_b)",
+    ]
+    assert without_shared_start(["run", "run-2"]) == ["run", "run-2"]
+    assert without_shared_start(["same", "same"]) == ["same", "same"]
+    assert without_shared_start([]) == []
 
 
 @given(WORDS)
 def test_names_told_apart_are_ends_of_the_names_and_differ_where_these_do(names: list[str]) -> None:
-    short = apart(names)
+    short = without_shared_start(names)
     assert all(name.endswith(one) for name, one in zip(names, short, strict=True))
     assert all(short) or not all(names)
     assert len(set(names)) <= len(set(short)) + 1

@@ -9,7 +9,7 @@ from watching import NOW
 
 from verl_tui.records import Batch, Progress, SourceStatus, Unreadable
 from verl_tui.rendering.session.snapshot import View
-from verl_tui.rendering.session.source_status import nothing_yet, standing
+from verl_tui.rendering.session.source_status import nothing_yet, source_pieces
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def test_of_many_sources_the_first() -> None:
 
 
 def test_the_status_line_says_what_is_wrong_first() -> None:
-    assert list(standing(run_of(LOG, HOME))) == [(" 1 source ok", "dim")]
+    assert list(source_pieces(run_of(LOG, HOME))) == [(" 1 source ok", "dim")]
     bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
-    assert list(standing(run_of(LOG, bad))) == [(" 1,200 unreadable lines (i)", "warning")]
+    assert list(source_pieces(run_of(LOG, bad))) == [(" 1,200 unreadable lines (i)", "warning")]
     one = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1)
-    assert list(standing(run_of(LOG, one))) == [(" 1 unreadable line (i)", "warning")]
-    assert list(standing(run_of(LOG, GONE))) == [(" m.jsonl: vanished (i)", "critical")]
-    assert list(standing(run_of(HOME))) == []
+    assert list(source_pieces(run_of(LOG, one))) == [(" 1 unreadable line (i)", "warning")]
+    assert list(source_pieces(run_of(LOG, GONE))) == [(" m.jsonl: vanished (i)", "critical")]
+    assert list(source_pieces(run_of(HOME))) == []

@@ -216,7 +216,7 @@ def _findings(view: View, run: Run) -> Cell:
         return Cell()
     count = sum(
         finding.severity > Severity.INFO
-        for finding in view.attention.open(run.name, verdict.primary)
+        for finding in view.acknowledgements.open(run.name, verdict.primary)
     )
     return Cell(str(count), float(count))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.compare_figures import UNKNOWN
-from verl_tui.rendering.session.selection import LETTERS, apart
+from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.run_colours import RUNS
@@ -86,7 +86,7 @@ def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> 
 
 def heading_rows(view: View, runs: Sequence[Run], columns: Columns, current: int) -> list[Pieces]:
     """Return the names of the runs, and below them which one is the baseline."""
-    names = apart([run.name for run in runs])
+    names = without_shared_start([run.name for run in runs])
     row: Pieces = [(" " * columns.label, "")]
     below: Pieces = [(" " * columns.label, "")]
     for at in columns.of(columns.seen):

@@ -16,7 +16,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.rendering.charts.downsample import trend
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.session.source_status import not_reached, passed_over, standing
+from verl_tui.rendering.session.source_status import not_reached, passed_over, source_pieces
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.printable import middle
 from verl_tui.runs.time.rates import steps_per_minute
@@ -165,7 +165,7 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
         yield [Form(52, ((passed, "warning"),))]
     if silent := not_reached(view):
         yield [Form(52, ((silent, "warning"),))]
-    if told := list(standing(run)):
+    if told := list(source_pieces(run)):
         fine = all(role == "dim" for _, role in told)
         yield [Form(8 if fine else 62, tuple((words.strip(), role) for words, role in told))]
 
@@ -197,7 +197,7 @@ def _metric(
 def _finding(view: View, run: Run) -> Part:
     """Write the worst finding that the user does not know of yet, and how many more there are."""
     found = sorted(
-        view.attention.open(run.name, view.verdict.primary), key=lambda one: -one.severity
+        view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
     )
     if view.loading or run.name not in view.monitor.verdicts:
         return []

@@ -20,8 +20,8 @@ from verl_tui.monitor import Monitor
 from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.reading import Reading
 from verl_tui.records import Batch, GpuReading
-from verl_tui.rendering.charts.plan import unknown
-from verl_tui.rendering.session.acknowledgements import Attention
+from verl_tui.rendering.charts.plan import unknown_charts
+from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.views.state import State, state
@@ -163,7 +163,7 @@ class VerlApp(TerminalApp):
         self._dashboard = Dashboard()
         self._picked: str | None = None
         self._cursor: int | None = None
-        self._attention = Attention()
+        self._attention = Acknowledgements()
         self._selection = Selection()
         self._paused = False
         self._loading = monitor is None
@@ -253,7 +253,7 @@ class VerlApp(TerminalApp):
         self._settled = True
         # The first large chart would wait for it.
         Thread(target=load_plotext, name="plotext", daemon=True).start()
-        for sentence in unknown(self.config.charts, self._monitor.runs.values()):
+        for sentence in unknown_charts(self.config.charts, self._monitor.runs.values()):
             self.notify(sentence, severity="warning", timeout=15, markup=False)
 
     @on(Read)
@@ -362,7 +362,7 @@ class VerlApp(TerminalApp):
             paused=self._paused,
             pause_key=first_keys(self, (type(self),), "pause"),
             pins=self.state_file.state.pins,
-            attention=self._attention,
+            acknowledgements=self._attention,
             browser=self.browser,
             selection=self._selection,
         )

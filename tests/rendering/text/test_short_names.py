@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.short_names import Shared, shared, short_name
+from verl_tui.rendering.text.short_names import SharedEnds, shared, short_name
 
 SWEEP = [f"exp{number:03}_grpo_gsm8k_lr1e-6" for number in range(200)]
 
 
 def test_what_all_names_share() -> None:
-    assert shared(SWEEP) == Shared(len("exp"), len("_grpo_gsm8k_lr1e-6"))
-    assert shared(["run_1", "run_11"]) == Shared(5, 0), "nothing is counted twice"
-    assert shared(["a", "b"]) == shared(["alone"]) == shared([]) == Shared()
+    assert shared(SWEEP) == SharedEnds(len("exp"), len("_grpo_gsm8k_lr1e-6"))
+    assert shared(["run_1", "run_11"]) == SharedEnds(5, 0), "nothing is counted twice"
+    assert shared(["a", "b"]) == shared(["alone"]) == shared([]) == SharedEnds()
 
 
 @pytest.mark.parametrize("cells", [6, 8, 10, 13, 17, 23])

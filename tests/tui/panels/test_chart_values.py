@@ -16,9 +16,9 @@ from verl_tui.config import Config
 from verl_tui.exporters.csv import table
 from verl_tui.monitor import load
 from verl_tui.rendering.charts.labels import UNICODE, title_row
-from verl_tui.rendering.charts.plan import Look, Plan, chart_data, plan
+from verl_tui.rendering.charts.plan import ChartLook, Plan, chart_data, plan_charts
 from verl_tui.rendering.charts.values import in_sight, listed, reading
-from verl_tui.rendering.charts.zoom_window import Span
+from verl_tui.rendering.charts.zoom_window import ZoomSpan
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.rendering.session.snapshot import View
 
@@ -75,13 +75,15 @@ def view_of(monitor: Monitor, cursor: int | None = None, *selected: str) -> View
 
 def chart(view: View, key: str) -> Plan:
     assert view.run is not None
-    return next(found for found in plan(view.run, ()) if found.key == key)
+    return next(found for found in plan_charts(view.run, ()) if found.key == key)
 
 
 def columns(
-    view: View, look: Look | None = None, key: str = REWARD, right: str | None = None
+    view: View, look: ChartLook | None = None, key: str = REWARD, right: str | None = None
 ) -> dict[str, Column]:
-    found = in_sight(chart(view, key), chart(view, right) if right else None, view, look or Look())
+    found = in_sight(
+        chart(view, key), chart(view, right) if right else None, view, look or ChartLook()
+    )
     assert len({column.key for column in found}) == len(found), "no two columns are called the same"
     return {column.key: column for column in found}
 
@@ -91,8 +93,8 @@ def columns(
 
 def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None:
     view = view_of(monitor)
-    assert reading(chart(view, KL), None, view, Look()) == f"{KL} step 40 0.04"
-    assert reading(chart(view, REWARD), None, view, Look()).splitlines() == [
+    assert reading(chart(view, KL), None, view, ChartLook()) == f"{KL} step 40 0.04"
+    assert reading(chart(view, REWARD), None, view, ChartLook()).splitlines() == [
         f"{REWARD} step 40 {40 / 3!r}",
         f"{VALIDATION} step 40 0.4",
     ]
@@ -110,15 +112,17 @@ def test_after_a_restart_the_newest_segments_values_are_copied_and_told(
     ]
     log.write_text(log.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
     view = view_of(load([str(tmp_path / "run_a")], Config(), NOW))
-    assert reading(chart(view, KL), None, view, Look(axis=axis)) == f"{KL} step 3 0.5"
-    data = chart_data(chart(view, KL), view, Look(axis=axis))
+    assert reading(chart(view, KL), None, view, ChartLook(axis=axis)) == f"{KL} step 3 0.5"
+    data = chart_data(chart(view, KL), view, ChartLook(axis=axis))
     assert any("0.5" in text for text, _ in title_row(data, 60, None, UNICODE))
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
 def test_the_cursors_values_are_copied_on_every_axis(monitor: Monitor, axis: str) -> None:
     view = view_of(monitor, 11)
-    assert reading(chart(view, REWARD), chart(view, KL), view, Look(axis=axis)).splitlines() == [
+    assert reading(
+        chart(view, REWARD), chart(view, KL), view, ChartLook(axis=axis)
+    ).splitlines() == [
         f"{REWARD} step 11 {11 / 3!r}",
         f"{VALIDATION} step 8 0.08",
         f"{KL} step 11 0.011",
@@ -127,20 +131,21 @@ def test_the_cursors_values_are_copied_on_every_axis(monitor: Monitor, axis: str
 
 def test_of_runs_over_each_other_all_are_copied(monitor: Monitor) -> None:
     view = view_of(monitor, 11, "run_b", "run_a")
-    assert reading(chart(view, KL), None, view, Look()).splitlines() == [
+    assert reading(chart(view, KL), None, view, ChartLook()).splitlines() == [
         f"{KL} step 11 0.011",
         f"{KL} (run_b) step 11 0.011",
     ]
-    relative = reading(chart(view, KL), None, view, Look(axis="relative"))
+    relative = reading(chart(view, KL), None, view, ChartLook(axis="relative"))
     assert relative.splitlines()[1] == f"{KL} (run_b) step 11 0.011", "both began together"
-    by_day = reading(chart(view, KL), None, view, Look(axis="time"))
+    by_day = reading(chart(view, KL), None, view, ChartLook(axis="time"))
     assert by_day == f"{KL} step 11 0.011", "the other run had not begun"
 
 
 def test_a_value_that_is_no_number_is_copied_as_such(monitor: Monitor) -> None:
     view = view_of(monitor, 7)
     assert (
-        reading(chart(view, REWARD), None, view, Look()).splitlines()[0] == f"{REWARD} step 7 nan"
+        reading(chart(view, REWARD), None, view, ChartLook()).splitlines()[0]
+        == f"{REWARD} step 7 nan"
     )
 
 
@@ -160,7 +165,7 @@ def test_all_points_are_written_as_they_were_logged(monitor: Monitor) -> None:
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
 def test_only_what_is_in_sight_is_written(monitor: Monitor, axis: str) -> None:
-    look = Look(axis=axis, span=Span(10, 10))
+    look = ChartLook(axis=axis, span=ZoomSpan(10, 10))
     found = columns(view_of(monitor), look)
     assert list(found[REWARD].steps) == list(range(10, 21))
     assert list(found[VALIDATION].steps) == [12, 16, 20]
@@ -168,7 +173,9 @@ def test_only_what_is_in_sight_is_written(monitor: Monitor, axis: str) -> None:
 
 
 def test_a_window_that_follows_has_no_end(monitor: Monitor) -> None:
-    found = columns(view_of(monitor, None, "run_a", "run_b"), Look(span=Span(20, 10, follows=True)))
+    found = columns(
+        view_of(monitor, None, "run_a", "run_b"), ChartLook(span=ZoomSpan(20, 10, follows=True))
+    )
     assert list(found[REWARD].steps) == list(range(30, 41))
     assert list(found[f"{REWARD} (run_b)"].steps) == list(range(30, 61)), (
         "drawn beyond the shown run's end"
@@ -182,7 +189,7 @@ def test_each_run_and_the_second_axis_have_columns(monitor: Monitor) -> None:
 
 
 def test_averages_are_written_only_where_the_chart_is_smoothed(monitor: Monitor) -> None:
-    found = columns(view_of(monitor), Look(smoothing=0.5, span=Span(2, 3)), KL)
+    found = columns(view_of(monitor), ChartLook(smoothing=0.5, span=ZoomSpan(2, 3)), KL)
     assert list(found) == ["time", KL, f"{KL} (smoothed 0.5)"]
     # 0.5: (1 + 2·2) / 3 at step 2, corrected for its short past; TensorBoard's debiased average.
     assert found[f"{KL} (smoothed 0.5)"].values[0] == pytest.approx(0.005 / 3)
@@ -191,7 +198,7 @@ def test_averages_are_written_only_where_the_chart_is_smoothed(monitor: Monitor)
 
 def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> None:
     view = view_of(monitor, None, "run_a", "run_b")
-    found = listed([KL, VALIDATION, "gone"], view, Look(axis="relative", span=Span(5, 4)))
+    found = listed([KL, VALIDATION, "gone"], view, ChartLook(axis="relative", span=ZoomSpan(5, 4)))
     assert [column.key for column in found] == ["time", KL, VALIDATION]
     assert list(found[1].steps) == [5, 6, 7, 8, 9]
 
@@ -201,7 +208,7 @@ def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> No
 
 def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> None:
     view = view_of(monitor, None, "run_a", "run_b")
-    look = Look(smoothing=0.9)
+    look = ChartLook(smoothing=0.9)
     found = in_sight(chart(view, REWARD), chart(view, KL), view, look)
     again = _read(tmp_path / "taken.csv", found)
     (run,) = again.runs.values()
@@ -226,7 +233,7 @@ def _read(path: Path, found: Sequence[Column]) -> Monitor:
 
 
 def test_names_with_commas_and_quotes_are_quoted(monitor: Monitor, tmp_path: Path) -> None:
-    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), Look())[1]
+    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), ChartLook())[1]
     again = _read(tmp_path / "odd.csv", [replace_key(column, 'a,"b" c/d')])
     (run,) = again.runs.values()
     assert list(run.keys) == ['a,"b" c/d']

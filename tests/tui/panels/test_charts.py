@@ -18,7 +18,13 @@ from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.metrics import describe
 from verl_tui.records import Batch, Progress, Rows, SourceStatus
 from verl_tui.rendering.charts.axes import fit_window
-from verl_tui.rendering.charts.plan import _GROUPS, Look, chart_data, plan, unknown
+from verl_tui.rendering.charts.plan import (
+    _GROUPS,
+    ChartLook,
+    chart_data,
+    plan_charts,
+    unknown_charts,
+)
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.keys.chart_keys import said
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -88,7 +94,7 @@ def view_of(run: Run | None, **more: Any) -> View:
 
 
 def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
-    return [found.key for found in plan(run, wanted, filter_)]
+    return [found.key for found in plan_charts(run, wanted, filter_)]
 
 
 # -- which charts ----------------------------------------------------------------------------------
@@ -104,12 +110,13 @@ def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
 def test_wanted_charts_that_nobody_knows_are_told() -> None:
     run = rich_run()
     assert (
-        list(unknown(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run])) == []
+        list(unknown_charts(["reward", "actor/entropy", "actor/yet_to_come", "policy_loss"], [run]))
+        == []
     )
-    (slip, other) = unknown(["entrpy", "[bold]\nxyz"], [run])
+    (slip, other) = unknown_charts(["entrpy", "[bold]\nxyz"], [run])
     assert slip.endswith("nothing is called entrpy; did you mean entropy?")
     assert other.endswith("nothing is called [bold] xyz")
-    assert list(unknown(["entrpy"], [])) == [], "nothing has been read yet"
+    assert list(unknown_charts(["entrpy"], [])) == [], "nothing has been read yet"
 
 
 def test_figures_of_samples_stand_in_the_order_of_what_they_tell() -> None:
@@ -138,7 +145,7 @@ def test_a_statistic_without_its_whole_family_has_a_chart() -> None:
         "my/gap_mean",
     )
     run = make_run(steps=9, columns={name: [0.1] * 9 for name in names})
-    plans = plan(run, ())
+    plans = plan_charts(run, ())
     assert all(any(found.shows(name) for found in plans) for name in names)
 
 
@@ -148,10 +155,10 @@ def test_wanted_charts_come_first() -> None:
 
 def test_validation_points_stand_in_the_reward_chart() -> None:
     run = rich_run()
-    found = plan(run, ())[0]
+    found = plan_charts(run, ())[0]
     assert found.points == ("val-core/gsm8k/acc/mean@1",)
     assert found.shows("val-core/gsm8k/acc/mean@1")
-    assert [line.kind for line in chart_data(found, view_of(run), Look()).lines] == [
+    assert [line.kind for line in chart_data(found, view_of(run), ChartLook()).lines] == [
         "line",
         "points",
     ]
@@ -160,11 +167,11 @@ def test_validation_points_stand_in_the_reward_chart() -> None:
 def test_a_family_is_one_chart_with_an_envelope() -> None:
     parts = {f"my/thing/{part}": [1.0] * 9 for part in ("max", "mean", "min")}
     run = make_run(steps=9, columns=parts)
-    found = plan(run, ())
+    found = plan_charts(run, ())
     assert [(one.key, one.envelope) for one in found[1:]] == [
         ("my/thing/mean", ("my/thing/min", "my/thing/max"))
     ]
-    assert chart_data(found[1], view_of(run), Look()).envelope is not None
+    assert chart_data(found[1], view_of(run), ChartLook()).envelope is not None
 
 
 def test_filter_takes_keys_and_labels_in_any_case() -> None:
@@ -186,14 +193,14 @@ def test_marks_stand_where_something_happened() -> None:
     run.checkpoints[20] = "/ckpt/20"
     finding = Finding("kl-high", Severity.WARNING, "high", 60, 33, key="actor/ppo_kl")
     view = view_of(run, verdicts={run.name: Verdict((finding,))})
-    kl = next(found for found in plan(run, ()) if found.key == "actor/ppo_kl")
-    assert [(mark.step, mark.role) for mark in chart_data(kl, view, Look()).marks] == [
+    kl = next(found for found in plan_charts(run, ()) if found.key == "actor/ppo_kl")
+    assert [(mark.step, mark.role) for mark in chart_data(kl, view, ChartLook()).marks] == [
         (20, "checkpoint"),
         (33, "breach"),
     ]
-    reward = plan(run, ())[0]
-    assert [mark.role for mark in chart_data(reward, view, Look()).marks] == ["checkpoint"]
-    assert [mark.role for mark in chart_data(reward, view, Look(axis="time")).marks] == [
+    reward = plan_charts(run, ())[0]
+    assert [mark.role for mark in chart_data(reward, view, ChartLook()).marks] == ["checkpoint"]
+    assert [mark.role for mark in chart_data(reward, view, ChartLook(axis="time")).marks] == [
         "checkpoint"
     ]
 
@@ -296,8 +303,8 @@ def test_times_that_are_counted_back_say_so() -> None:
     axis = on_axis(run, "time")
     assert axis.reckoned
     assert "progress bar" in axis.origin(series)
-    assert list(Look(axis="time").words(run)) == ["x: time, reckoned"]
-    assert list(Look(axis="time").words(rich_run())) == ["x: time"]
+    assert list(ChartLook(axis="time").words(run)) == ["x: time, reckoned"]
+    assert list(ChartLook(axis="time").words(rich_run())) == ["x: time"]
     assert not on_axis(run, "step").origin(series)
 
 
@@ -316,15 +323,15 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
     run = make_run(steps=0)
     for step in (1, 2, 3):
         add(run, step, time=math.nan)
-    look = Look(axis="time")
-    data = chart_data(plan(run, ())[0], view_of(run, cursor=2), look)
+    look = ChartLook(axis="time")
+    data = chart_data(plan_charts(run, ())[0], view_of(run, cursor=2), look)
     assert data.main is not None
     assert list(data.main.points.steps) == [1, 2, 3]
     assert (data.cursor, data.axis.label) == (2, "step")
     assert list(look.words(run)) == ["x: step, no times are known"]
-    assert said(Look(), "axis", run) == "no times are known: x stays at steps"
-    assert not said(Look(axis="relative"), "axis", run)
-    assert not said(Look(), "axis", make_run())
+    assert said(ChartLook(), "axis", run) == "no times are known: x stays at steps"
+    assert not said(ChartLook(axis="relative"), "axis", run)
+    assert not said(ChartLook(), "axis", make_run())
 
 
 def add(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:
@@ -387,10 +394,10 @@ async def test_pages() -> None:
             await pilot.press("j")
         await drawn(pilot)
         assert app.keys != first
-        assert app.panel.focused_plan() == plan(rich_run(), ())[4]
+        assert app.panel.focused_plan() == plan_charts(rich_run(), ())[4]
         await pilot.press("k")
         await drawn(pilot)
-        assert app.panel.focused_plan() == plan(rich_run(), ())[3]
+        assert app.panel.focused_plan() == plan_charts(rich_run(), ())[3]
 
 
 async def test_looks() -> None:
@@ -419,7 +426,7 @@ async def test_looks() -> None:
             app.panel.change_look("smoother")
         assert app.panel.look.smoothing == 0.97
         app.panel.change_look("reset")
-        assert app.panel.look == Look()
+        assert app.panel.look == ChartLook()
 
 
 async def test_a_cursor_on_the_time_axis_is_gone_on_the_axis_of_steps() -> None:
@@ -484,10 +491,10 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
         verdicts={run.name: Verdict((*found, Finding("no-key", Severity.WARNING, "high", 60, 50)))},
     )
     view = replace(view, cursor=45)
-    kl = next(one for one in plan(run, ()) if one.key == "actor/ppo_kl")
-    stepped = chart_data(kl, view, Look())
+    kl = next(one for one in plan_charts(run, ()) if one.key == "actor/ppo_kl")
+    stepped = chart_data(kl, view, ChartLook())
     assert [(mark.step, mark.role) for mark in stepped.marks] == [(20, "breach"), (45, "breach")]
-    timed = chart_data(kl, view, Look(axis="time"))
+    timed = chart_data(kl, view, ChartLook(axis="time"))
     times = [int(NOW - (60 - step) * 30.0) for step in (20, 45)]
     assert [mark.step for mark in timed.marks] == times
     assert (stepped.cursor, timed.cursor) == (45, times[1])

@@ -12,8 +12,8 @@ from textual.app import App
 
 from verl_tui.records import Batch, Rows, SourceStatus
 from verl_tui.rendering.charts.overlay import counterpart
-from verl_tui.rendering.charts.plan import Look, chart_data, plan
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.plan import ChartLook, chart_data, plan_charts
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.selection import Selection
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -47,10 +47,10 @@ def view_of(*runs: Run, selected: str = "", **more: Any) -> View:
     return view
 
 
-def reward(view: View, look: Look | None = None) -> ChartData:
+def reward(view: View, look: ChartLook | None = None) -> ChartData:
     assert view.run is not None
-    found = next(one for one in plan(view.run, ()) if one.indicator == "reward")
-    return chart_data(found, view, look or Look())
+    found = next(one for one in plan_charts(view.run, ()) if one.indicator == "reward")
+    return chart_data(found, view, look or ChartLook())
 
 
 def lines(data: ChartData) -> list[tuple[str, str, str]]:
@@ -103,18 +103,18 @@ def test_what_is_counted_in_another_unit_is_not_held_against_it() -> None:
 def test_beginnings_lie_over_each_other_on_the_relative_axis_only() -> None:
     late, early = make_run("late", 60), make_run("early", 60, quiet=7200.0)
     view = view_of(late, early, selected="late early")
-    relative = reward(view, Look(axis="relative"))
+    relative = reward(view, ChartLook(axis="relative"))
     assert [line.points.steps[0] for line in relative.lines] == [relative.axis.zero] * 2
     assert [line.points.steps[-1] for line in relative.lines] == [int(NOW)] * 2
-    of_day = reward(view, Look(axis="time"))
+    of_day = reward(view, ChartLook(axis="time"))
     assert of_day.lines[0].points.steps[0] - of_day.lines[1].points.steps[0] == 7200
-    again = reward(view, Look(axis="relative"))
+    again = reward(view, ChartLook(axis="relative"))
     assert again.lines[1].points is relative.lines[1].points, "nothing is placed anew"
 
 
 def test_a_run_without_times_is_missing_where_times_are_asked_for() -> None:
     timed, untimed = three()[0], make_run("untimed", 0)
-    data = reward(view_of(timed, untimed, selected="x-grpo untimed"), Look(axis="relative"))
+    data = reward(view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="relative"))
     assert lines(data) == [("", "line", "reward")]
 
 
@@ -122,8 +122,8 @@ def test_a_run_without_times_is_missing_where_times_are_asked_for() -> None:
 def test_letters_stand_on_the_lines_and_in_the_legend(ascii_only: bool) -> None:
     runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)]
     view = view_of(*runs, selected=" ".join(run.name for run in runs))
-    found = next(one for one in plan(runs[0], ()) if one.key == "m")
-    drawn = Drawing(ascii_only=ascii_only).rows(chart_data(found, view, Look()), 100, 20)
+    found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
+    drawn = ChartRenderer(ascii_only=ascii_only).rows(chart_data(found, view, ChartLook()), 100, 20)
     title, *plot = ["".join(text for text, _ in row) for row in drawn]
     assert "A 0  B 1  C 2  D 3  E 4  F 5" in title
     for letter, role in zip("ABCDEF", (f"run-{n}" for n in range(1, 7)), strict=True):
@@ -138,8 +138,8 @@ def test_the_line_of_the_shown_run_is_on_top() -> None:
     for shown in runs:
         view = view_of(*runs, selected="a b")
         view = type(view)(**{name: getattr(view, name) for name in view.__slots__} | {"run": shown})
-        found = next(one for one in plan(shown, ()) if one.key == "m")
-        drawn = Drawing().rows(chart_data(found, view, Look()), 60, 10)
+        found = next(one for one in plan_charts(shown, ()) if one.key == "m")
+        drawn = ChartRenderer().rows(chart_data(found, view, ChartLook()), 60, 10)
         dots = [
             style for row in drawn[1:] for text, style in row if any("⠁" <= c <= "⣿" for c in text)
         ]
@@ -154,8 +154,8 @@ def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
         for k, n in ((0, "a"), (90, "b"))
     )
     view = view_of(one, other, selected="a b")
-    found = next(plan_ for plan_ in plan(one, ()) if plan_.key == "m")
-    drawn = Drawing().rows(chart_data(found, view, Look(smoothing=0.9)), 80, 24)
+    found = next(plan_ for plan_ in plan_charts(one, ()) if plan_.key == "m")
+    drawn = ChartRenderer().rows(chart_data(found, view, ChartLook(smoothing=0.9)), 80, 24)
     upper, lower = drawn[1:11], drawn[11:]
     assert not any(style == "raw" for row in upper for _, style in row)
     assert any(style == "raw" for row in lower for _, style in row)
@@ -164,8 +164,8 @@ def test_only_the_shown_run_has_its_raw_line_behind_the_smoothed_one() -> None:
 async def test_the_large_chart_shows_the_same_letters() -> None:
     runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(3)]
     view = view_of(*runs, selected="run-0 run-1 run-2")
-    found = next(one for one in plan(runs[0], ()) if one.key == "m")
-    app = Alone(ZoomedChart(chart_data(found, view, Look())))
+    found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
+    app = Alone(ZoomedChart(chart_data(found, view, ChartLook())))
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         lines = [strip.text for strip in app.screen._compositor.render_strips()]
@@ -267,8 +267,8 @@ async def test_of_many_runs_only_those_in_sight_are_written(
 def test_the_cursor_reads_as_many_runs_as_fit(width: int, told: str) -> None:
     runs = [make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(4)]
     view = view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150)
-    found = next(one for one in plan(runs[0], ()) if one.key == "m")
-    (title, *_) = Drawing().rows(chart_data(found, view, Look()), width, 8, cursor=150)
+    found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
+    (title, *_) = ChartRenderer().rows(chart_data(found, view, ChartLook()), width, 8, cursor=150)
     text = "".join(words for words, _ in title)
     assert text.split() == told.split()
     assert len(text) <= width
@@ -279,8 +279,8 @@ def test_where_not_all_fit_the_shown_run_is_among_them() -> None:
     view = replace(
         view_of(*runs, selected=" ".join(run.name for run in runs), cursor=150), run=runs[3]
     )
-    found = next(one for one in plan(runs[3], ()) if one.key == "m")
-    (title, *_) = Drawing().rows(chart_data(found, view, Look()), 20, 8, cursor=150)
+    found = next(one for one in plan_charts(runs[3], ()) if one.key == "m")
+    (title, *_) = ChartRenderer().rows(chart_data(found, view, ChartLook()), 20, 8, cursor=150)
     assert "".join(words for words, _ in title).split() == [
         "m",
         "@",
@@ -298,11 +298,11 @@ def test_runs_without_times_are_compared_over_steps() -> None:
     untimed = make_run("untimed", 0)
     rows = Rows(("critic/score/mean",), [1, 2, 3], [[0.1, 0.2, 0.3]], [0, 1, 2], [math.nan] * 3)
     untimed.apply(Batch("untimed", SourceStatus("/logs/untimed", "verl"), (rows,)), NOW)
-    data = reward(view_of(untimed, timed, selected="x-grpo untimed"), Look(axis="time"))
+    data = reward(view_of(untimed, timed, selected="x-grpo untimed"), ChartLook(axis="time"))
     assert [len(line.points.steps) for line in data.lines] == [
         3,
         len(timed.series("critic/score/mean") or ()),
     ]
     assert data.axis.label == "step"
-    turned = reward(view_of(timed, untimed, selected="x-grpo untimed"), Look(axis="time"))
+    turned = reward(view_of(timed, untimed, selected="x-grpo untimed"), ChartLook(axis="time"))
     assert [line.label for line in turned.lines] == ["reward"], "its steps are no times"

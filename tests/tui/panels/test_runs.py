@@ -233,11 +233,11 @@ async def test_what_the_user_knows_of_is_not_counted() -> None:
         make_run(), make_run("other"), verdicts={"grpo": Verdict(worse), "other": Verdict()}
     )
     assert "1 ✖2 grpo" in await shown(view, (80, 5)), "what only informs is no trouble"
-    view.attention.toggle("grpo", CRITICAL.findings[0])
+    view.acknowledgements.toggle("grpo", CRITICAL.findings[0])
     text = await shown(view, (80, 5))
     assert "1 ▲1 grpo" in text
     assert "2 ●  other" in text, "names stand in one column"
-    view.attention.toggle("grpo", WARNED.findings[0])
+    view.acknowledgements.toggle("grpo", WARNED.findings[0])
     assert "1 ● grpo" in await shown(view, (80, 5))
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from panel_host import NOW, make_run
 
-from verl_tui.rendering.charts.plan import Look, plan
-from verl_tui.rendering.charts.second_axis import partner
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts
+from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.charts.zoom_window import Span, holding, panned, zoomed
+from verl_tui.rendering.charts.zoom_window import ZoomSpan, holding, panned, zoomed
 from verl_tui.tui.keys.chart_keys import KEYS, changed, following, said, step_at
 
 WHOLE = (1, 1000)
@@ -36,7 +36,7 @@ moves = st.lists(
 def test_whatever_is_pressed_something_of_the_run_is_shown(
     before: Any, after: Any, pressed: Any
 ) -> None:
-    span: Span | None = None
+    span: ZoomSpan | None = None
     for number, (what, how, at) in enumerate(pressed):
         whole = before if number < 6 else after  # the run has grown, or is another one
         if what == "zoom":
@@ -121,13 +121,13 @@ def test_a_step_out_of_sight_is_brought_into_it() -> None:
 def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     run = make_run(steps=200)
     for what, words in (("axis", "x: time"), ("log", "log y"), ("usual", "y without outliers")):
-        assert list(changed(Look(), what, run).words(run)) == [words]
-    near = changed(Look(), "in", run)
+        assert list(changed(ChartLook(), what, run).words(run)) == [words]
+    near = changed(ChartLook(), "in", run)
     assert list(near.words(run)) == ["from step 100"]
     past = changed(near, "earlier", run)
     assert list(past.words(run)) == ["steps 50–150"]
     assert changed(past, "later", run) == near
-    assert changed(near, "out", run) == Look()
+    assert changed(near, "out", run) == ChartLook()
     assert {key.action for key in KEYS} == {
         f"look('{what}')"
         for what in ("axis", "log", "usual", "smoother", "rougher", "in", "out", "earlier", "later")
@@ -136,7 +136,7 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
 
 def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     run = make_run(steps=200)
-    near = changed(Look(), "in", run)
+    near = changed(ChartLook(), "in", run)
     assert said(near, "later", run) == "step 200 is the newest"
     assert not said(near, "earlier", run)
     first = changed(changed(near, "earlier", run), "earlier", run)
@@ -147,12 +147,12 @@ def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
 @pytest.mark.parametrize("run", [None, make_run(steps=0), make_run(steps=1), make_run(steps=3)])
 def test_there_may_be_nothing_to_zoom(run: Any) -> None:
     for what in ("in", "out", "earlier", "later"):
-        assert changed(Look(), what, run, 5) == Look()
-    assert following(Look(span=Span(2, 5)), None, 9).span == Span(2, 5)
+        assert changed(ChartLook(), what, run, 5) == ChartLook()
+    assert following(ChartLook(span=ZoomSpan(2, 5)), None, 9).span == ZoomSpan(2, 5)
 
 
 def test_at_least_eight_points_stay_in_sight() -> None:
-    run, look = make_run(steps=1000), Look()
+    run, look = make_run(steps=1000), ChartLook()
     for _ in range(20):
         look = changed(look, "in", run)
     assert look.span is not None
@@ -175,12 +175,12 @@ def test_a_position_in_time_is_a_step() -> None:
         assert [along.step(series, place) for place in places if place is not None] == list(
             range(1, 61)
         )
-        assert step_at(run, key, Look(axis=axis), int(NOW)) == 60
-        assert step_at(run, key, Look(axis=axis), int(NOW) - 10**6) == 1, "nothing is earlier"
+        assert step_at(run, key, ChartLook(axis=axis), int(NOW)) == 60
+        assert step_at(run, key, ChartLook(axis=axis), int(NOW) - 10**6) == 1, "nothing is earlier"
         assert along.edge(series, 20) == along.place(series, 20)
-    assert step_at(run, key, Look(), 7) == 7
-    assert step_at(run, "not there", Look(), 7) is None
-    assert step_at(None, key, Look(), 7) is None
+    assert step_at(run, key, ChartLook(), 7) == 7
+    assert step_at(run, "not there", ChartLook(), 7) is None
+    assert step_at(None, key, ChartLook(), 7) is None
 
 
 # -- partners --------------------------------------------------------------------------------------
@@ -191,13 +191,13 @@ def test_the_loss_goes_with_the_kl() -> None:
         steps=3,
         columns={"actor/pg_loss": [1.0] * 3, "actor/ppo_kl": [0.1] * 3, "my/own": [1.0] * 3},
     )
-    plans = {found.key: found for found in plan(run, ())}
+    plans = {found.key: found for found in plan_charts(run, ())}
     every = list(plans.values())
-    assert partner(plans["actor/pg_loss"], every) == plans["actor/ppo_kl"]
-    assert partner(plans["actor/ppo_kl"], every) == plans["actor/pg_loss"]
-    assert partner(plans["my/own"], every) == plans["critic/score/mean"]
-    assert partner(plans["actor/pg_loss"], [plans["my/own"]]) is None
+    assert second_metric(plans["actor/pg_loss"], every) == plans["actor/ppo_kl"]
+    assert second_metric(plans["actor/ppo_kl"], every) == plans["actor/pg_loss"]
+    assert second_metric(plans["my/own"], every) == plans["critic/score/mean"]
+    assert second_metric(plans["actor/pg_loss"], [plans["my/own"]]) is None
     assert (
-        partner(cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every)
+        second_metric(cast("Any", SimpleNamespace(key="x", indicator="unheard of")), every)
         == plans["critic/score/mean"]
     )

@@ -11,11 +11,11 @@ import pytest
 from textual.app import App
 from watching import press, showing
 
-from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.labels import Symbols
 from verl_tui.rendering.charts.legend import SIGNS, legend
-from verl_tui.rendering.charts.line_styles import STROKES
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.line_styles import LINE_STYLES
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.rows import Rows
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -36,7 +36,7 @@ class Ramp:
 
 DATA = ChartData(
     "k",
-    lines=(Line(Ramp()),),
+    lines=(ChartLine(Ramp()),),
     band=(10.4, None),
     target=30.3,
     marks=(Mark(3, "checkpoint"), Mark(20, "restart")),
@@ -56,7 +56,7 @@ def test_every_sign_of_a_chart_is_explained() -> None:
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_lines_look_as_they_are_drawn(ascii_only: bool) -> None:
     signs = {entry.means: entry.sign for entry in legend(ascii_only=ascii_only)}
-    rows = Drawing(ascii_only=ascii_only).rows(DATA, 60, 14)
+    rows = ChartRenderer(ascii_only=ascii_only).rows(DATA, 60, 14)
     for role, means in (
         ("band", "where the healthy range ends"),
         ("target", "a target of the configuration"),
@@ -86,7 +86,7 @@ async def test_lines_of_the_large_chart_look_as_they_are_said_to() -> None:
         chart = ZoomedChart(DATA)
         await pilot.app.mount(chart)
         rows = chart._draw(100, 28)
-    for role, stroke in STROKES.items():
+    for role, stroke in LINE_STYLES.items():
         signs = {sign for row in rows for text, style in row if style == role for sign in text}
         assert signs - {"↻", "┼"} == {stroke.sign}
 

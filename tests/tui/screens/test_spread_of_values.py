@@ -11,7 +11,7 @@ import pytest
 from watching import check_layout, dashboard, loaded, press, settle, text
 
 from verl_tui.distributions import QUANTILES
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.read_out import ReadOut
@@ -96,7 +96,7 @@ async def test_quantiles_of_zeros_and_ones_are_not_shaded(log: Path) -> None:
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)
         for chart in dashboard(app).query_one(ChartsPanel).charts:
-            rows = Drawing().rows(chart.data, 60, 12)
+            rows = ChartRenderer().rows(chart.data, 60, 12)
             shaded = "quartiles" in {role for row in rows for _, role in row}
             assert shaded is (chart.data.key in ("rewards/mean", "response_lengths/p50")), (
                 chart.data.key

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from verl_tui.rendering.charts.labels import ASCII, UNICODE, one_line
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, Line, Mark
 
@@ -85,7 +85,7 @@ class Screen(App):
 
 
 def rows(data, width=60, height=12, **kwargs):
-    drawing = Drawing(ascii_only=kwargs.pop("ascii_only", False))
+    drawing = ChartRenderer(ascii_only=kwargs.pop("ascii_only", False))
     return ["".join(text for text, _ in row) for row in drawing.rows(data, width, height, **kwargs)]
 
 
@@ -198,13 +198,13 @@ async def test_what_is_repainted_is_what_a_fresh_chart_shows():
 def test_a_value_replaced_at_the_end_is_drawn_anew():
     points = ramp(100)
     data = ChartData("reward", lines=(Line(points),), smoothing=0.5)
-    drawing = Drawing()
+    drawing = ChartRenderer()
     before = drawing.rows(data, 60, 15)
     points.values[99] = 0.1
     points.pyramid.update(99)
     after = drawing.rows(data, 60, 15)
     assert after != before
-    assert after == Drawing().rows(data, 60, 15)
+    assert after == ChartRenderer().rows(data, 60, 15)
 
 
 def test_values_that_are_no_numbers_are_marked():
@@ -262,7 +262,7 @@ def test_breaches_stand_in_sparklines_too(height):
 def test_a_target_is_a_dashed_line_unlike_the_band(ascii_only):
     points = Column(range(200), [0.5 + (i % 7) / 1000 for i in range(200)])
     data = ChartData("kl", lines=(Line(points),), band=(0.502, None))
-    drawing = Drawing(ascii_only=ascii_only)
+    drawing = ChartRenderer(ascii_only=ascii_only)
     styled = drawing.rows(replace(data, target=0.507), 60, 12)
     dashes = [text for row in styled for text, role in row if role == "target"]
     assert dashes
@@ -321,7 +321,7 @@ def test_a_chart_without_points_says_so(size):
 
 def test_a_zoom_shows_its_steps_and_no_others():
     data = ChartData("reward", lines=(Line(ramp(1000)),), first_step=400, last_step=500)
-    drawing = Drawing()
+    drawing = ChartRenderer()
     drawing.rows(data, 60, 12)
     assert drawing.window.start <= 400
     assert 500 <= drawing.window.end < 700
@@ -343,10 +343,10 @@ def test_an_axis_of_time():
 
 
 def test_the_scale_of_another_series_is_not_kept():
-    drawing = Drawing()
+    drawing = ChartRenderer()
     drawing.rows(ChartData("reward", lines=(Line(ramp()),)), 60, 12)
     other = ChartData("reward", lines=(Line(Column(range(9), [0.5, *[0.9] * 8])),))
-    assert drawing.rows(other, 60, 12) == Drawing().rows(other, 60, 12)
+    assert drawing.rows(other, 60, 12) == ChartRenderer().rows(other, 60, 12)
 
 
 def enveloped(low, high):
@@ -366,12 +366,14 @@ BROKEN = [nan if i % 3 else 0.0 for i in range(200)], [1.0] * 200
 @pytest.mark.parametrize("edges", [ALWAYS, MOSTLY, BROKEN])
 def test_an_envelope_that_says_nothing_is_left_out(edges):
     data = enveloped(*edges)
-    assert Drawing().rows(data, 80, 24) == Drawing().rows(replace(data, envelope=None), 80, 24)
+    assert ChartRenderer().rows(data, 80, 24) == ChartRenderer().rows(
+        replace(data, envelope=None), 80, 24
+    )
 
 
 @pytest.mark.parametrize("edges", [ONE_TELLS, OFTEN])
 def test_an_envelope_that_says_something_is_drawn(edges):
-    drawn = Drawing().rows(enveloped(*edges), 80, 24)
+    drawn = ChartRenderer().rows(enveloped(*edges), 80, 24)
     assert any(role == "envelope" for row in drawn for _, role in row)
 
 
@@ -380,14 +382,14 @@ def test_an_envelope_counts_where_it_is_looked_at():
     data = enveloped(low, high)
     early, late = (replace(data, first_step=first, last_step=first + 99) for first in (0, 100))
     told = [
-        any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row)
+        any(role == "envelope" for row in ChartRenderer().rows(one, 80, 24) for _, role in row)
         for one in (early, late)
     ]
     assert told == [False, True]
     one = replace(data, first_step=5, last_step=5)
-    assert any(role == "envelope" for row in Drawing().rows(one, 80, 24) for _, role in row), (
-        "one point is no pattern"
-    )
+    assert any(
+        role == "envelope" for row in ChartRenderer().rows(one, 80, 24) for _, role in row
+    ), "one point is no pattern"
 
 
 def test_a_legend_has_the_room_there_is():

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from verl_tui.rendering.charts.axes import Scale, fill_window
-from verl_tui.rendering.charts.cache import Remembered
-from verl_tui.rendering.charts.chart_data import Axis, ChartData, Line, Mark
+from verl_tui.rendering.charts.cache import ChartCache
+from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.downsample import Smoothed, usual_range, value_range
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets import zoomed_chart
 from verl_tui.tui.widgets.chart import Chart
@@ -67,11 +67,13 @@ def wave(count=400, **spikes):
 
 
 def chart_of(points, **changes):
-    return replace(ChartData("actor/loss", "loss", lines=(Line(points, label="loss"),)), **changes)
+    return replace(
+        ChartData("actor/loss", "loss", lines=(ChartLine(points, label="loss"),)), **changes
+    )
 
 
 def rows(data, width=80, height=16, **more):
-    drawing = Drawing(**more)
+    drawing = ChartRenderer(**more)
     return ["".join(text for text, _ in row) for row in drawing.rows(data, width, height)]
 
 
@@ -149,13 +151,15 @@ def test_outliers_are_arrows_at_the_edge_of_the_small_chart():
 
 def test_outliers_of_points_and_envelopes_are_arrows_too():
     points = Column(range(100), [0.5] * 98 + [7.0, 0.5])
-    line = Line(Column(range(100), [0.4 + i / 1000 for i in range(100)]))
-    drawn = rows(chart_of(points, lines=(line, Line(points, "points", "validation")), usual_y=True))
+    line = ChartLine(Column(range(100), [0.4 + i / 1000 for i in range(100)]))
+    drawn = rows(
+        chart_of(points, lines=(line, ChartLine(points, "points", "validation")), usual_y=True)
+    )
     assert "↑" in drawn[1]
     drawn = rows(chart_of(points, lines=(line,), envelope=(line.points, points), usual_y=True))
     assert "↑" in drawn[1]
     plain = rows(
-        chart_of(points, lines=(line, Line(points, "points", "validation")), usual_y=True),
+        chart_of(points, lines=(line, ChartLine(points, "points", "validation")), usual_y=True),
         ascii_only=True,
     )
     assert "^" in plain[1]
@@ -163,7 +167,7 @@ def test_outliers_of_points_and_envelopes_are_arrows_too():
 
 def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
     line, wide = (
-        Line(Column(range(100), [0.5] * 100)),
+        ChartLine(Column(range(100), [0.5] * 100)),
         Column(range(100), [9.0 + i / 100 for i in range(100)]),
     )
     chart = chart_of(line.points, lines=(line,), envelope=(line.points, wide))
@@ -174,8 +178,8 @@ def test_shading_is_left_out_where_it_would_be_taken_for_the_curve():
 
 
 def test_points_close_together_leave_the_curve_in_sight():
-    line = Line(Column(range(100), [0.5 + i % 2 / 10 for i in range(100)]))
-    points = Line(
+    line = ChartLine(Column(range(100), [0.5 + i % 2 / 10 for i in range(100)]))
+    points = ChartLine(
         Column(range(100), [0.5 + i % 3 / 10 for i in range(100)]), "points", "validation"
     )
     drawn = "".join(rows(chart_of(line.points, lines=(line, points)), width=60)[1:-2])
@@ -195,11 +199,11 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
     data = chart_of(
         Column(range(len(values)), values), usual_y=usual, log_y=log, smoothing=smoothing
     )
-    drawing = Drawing()
+    drawing = ChartRenderer()
     drawn = ["".join(text for text, _ in row) for row in drawing.rows(data, 60, 12)]
     top = drawing.window.column(values.index(max(values))) // 2 + drawing.left
     assert any(row[top] != " " for row in drawn[1:10])
-    scale = drawing.remembered.scale(data, 0, len(values) - 1)
+    scale = drawing.cache.scale(data, 0, len(values) - 1)
     if scale.beyond(max(values)) > 0:
         assert drawn[1][top] == "↑"
     if scale.beyond(min(values)) < 0:
@@ -253,11 +257,11 @@ async def test_a_zoom_into_the_past_shows_its_steps_from_side_to_side(widget):
 
 def test_a_zoom_has_a_y_axis_of_its_own():
     points = wave(1000, s900=50.0)
-    drawing = Drawing()
+    drawing = ChartRenderer()
     assert drawing.rows(chart_of(points), 60, 12)
-    assert drawing.remembered.scale(chart_of(points), 0, 999).hi >= 50
+    assert drawing.cache.scale(chart_of(points), 0, 999).hi >= 50
     near = chart_of(points, first_step=100, last_step=200)
-    assert drawing.remembered.scale(near, 100, 200).hi <= 2
+    assert drawing.cache.scale(near, 100, 200).hi <= 2
 
 
 # -- smoothing -------------------------------------------------------------------------------------
@@ -311,7 +315,7 @@ def test_a_last_value_that_was_replaced_is_smoothed_anew(weight):
 
 async def test_the_raw_line_stays_behind_the_smooth_one_in_both_widgets():
     data = chart_of(Column(range(300), [i % 2 for i in range(300)]), smoothing=0.9)
-    roles = {role for row in Drawing().rows(data, 80, 16) for _, role in row}
+    roles = {role for row in ChartRenderer().rows(data, 80, 16) for _, role in row}
     assert {"raw", "line"} <= roles
     app = Screen(ZoomedChart(data))
     async with app.run_test(size=(100, 30)) as pilot:
@@ -324,7 +328,7 @@ async def test_the_raw_line_stays_behind_the_smooth_one_in_both_widgets():
 
 def both(points=None, **changes):
     kl = Column(range(400), [0.0001 * (i % 50) for i in range(400)])
-    line = Line(kl, role="right", right=True, label="policy KL")
+    line = ChartLine(kl, role="right", right=True, label="policy KL")
     other = ChartData("actor/ppo_kl", "policy KL", unit="nats", lines=(line,))
     marks = (Mark(30, "breach"), Mark(50, "restart"))
     return chart_of(points or wave(s100=900.0), right=other, marks=marks, **changes)
@@ -341,7 +345,7 @@ def test_two_axes_fill_every_size(width, height, ascii_only):
 
 
 def test_each_line_has_the_axis_of_its_unit():
-    drawing = Drawing()
+    drawing = ChartRenderer()
     drawn = ["".join(text for text, _ in row) for row in drawing.rows(both(), 80, 16)]
     assert drawn[1].lstrip().startswith("1k┤")
     assert drawn[1].endswith("├0.005")
@@ -380,16 +384,16 @@ async def test_a_second_axis_comes_and_goes():
 
 def test_everything_in_a_chart_is_read():
     points = wave()
-    validation = Line(Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k")
+    validation = ChartLine(Column([0, 200], [0.25, 0.75]), "points", "validation", "gsm8k")
     data = both(points, envelope=(points, points), smoothing=0.6)
     data = replace(data, lines=(*data.lines, validation))
-    told = [str(one) for one in readings(data, 210, UNICODE, Remembered())]
+    told = [str(one) for one in readings(data, 210, UNICODE, ChartCache())]
     assert told[0] == "step 210"
     assert told[1].startswith("a loss 0.625 (smooth 0.")
     assert told[2] == "◆ gsm8k 0.75 @ 200"
     assert told[3].startswith("b policy KL 0.001 nats (smooth ")
     assert told[4] == "min 0.625 max 0.625"
-    assert str(readings(data, -5, UNICODE, Remembered())[1]) == "a loss -"
+    assert str(readings(data, -5, UNICODE, ChartCache())[1]) == "a loss -"
 
 
 @given(
@@ -424,9 +428,9 @@ def test_names_have_the_room_there_is():
 def test_of_a_moment_step_and_time_are_read():
     axis = Axis("time", time=True, exact=lambda second: f"{second}s")
     data = replace(both(), axis=axis)
-    assert str(readings(data, 210, UNICODE, Remembered(), at=7)[0]) == "step 7 · 210s"
-    assert str(readings(data, 210, ASCII, Remembered(), at=7)[0]) == "step 7, 210s"
-    assert str(readings(data, 210, UNICODE, Remembered())[0]) == "210s"
+    assert str(readings(data, 210, UNICODE, ChartCache(), at=7)[0]) == "step 7 · 210s"
+    assert str(readings(data, 210, ASCII, ChartCache(), at=7)[0]) == "step 7, 210s"
+    assert str(readings(data, 210, UNICODE, ChartCache())[0]) == "210s"
 
 
 async def test_the_cursor_is_drawn_over_the_large_chart_without_drawing_it_again(monkeypatch):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.app import App
 
-from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
@@ -34,21 +34,21 @@ class Column:
 FLAT = [0.5 + 0.001 * (i % 7) for i in range(200)]
 ODD = [{50: nan, 90: inf}.get(i, value) for i, value in enumerate(FLAT)]
 OUTLIERS = [{100: 50.0, 120: -50.0}.get(i, value) for i, value in enumerate(FLAT)]
-VALIDATION = Line(Column([0.8] * 20, 10), "points", "validation", "accuracy")
+VALIDATION = ChartLine(Column([0.8] * 20, 10), "points", "validation", "accuracy")
 RUNS = tuple(
-    Line(Column([value + shift for value in FLAT]), role=role, sign=sign, label=role)
+    ChartLine(Column([value + shift for value in FLAT]), role=role, sign=sign, label=role)
     for role, sign, shift in (("run-1", "A", 0.0), ("run-2", "B", 0.5))
 )
 RIGHT = ChartData(
     "r",
     "R",
-    lines=(Line(Column([i / 2 for i in range(200)]), role="right", right=True, label="R"),),
+    lines=(ChartLine(Column([i / 2 for i in range(200)]), role="right", right=True, label="R"),),
 )
 MARKS = (Mark(30, "breach"), Mark(60, "restart"), Mark(120, "checkpoint"))
 
 
 def chart(values: Sequence[float] = FLAT, **changes: Any) -> ChartData:
-    return replace(ChartData("k", "K", lines=(Line(Column(values)),)), **changes)
+    return replace(ChartData("k", "K", lines=(ChartLine(Column(values)),)), **changes)
 
 
 def around(low: float, high: float) -> tuple[Column, Column]:
@@ -61,7 +61,7 @@ CASES = {
     "target out of reach": (chart(target=9.0), {"line", "target"}),
     "no numbers": (chart(ODD), {"line", "odd"}),
     "marks": (chart(marks=MARKS), {"line", "breach", "restart", "checkpoint"}),
-    "validation": (chart(lines=(Line(Column(FLAT)), VALIDATION)), {"line", "validation"}),
+    "validation": (chart(lines=(ChartLine(Column(FLAT)), VALIDATION)), {"line", "validation"}),
     "envelope": (chart(envelope=around(-0.3, 0.3)), {"line", "envelope"}),
     "outliers": (chart(OUTLIERS, usual_y=True), {"line"}),
     "smoothed": (chart(OUTLIERS, smoothing=0.9), {"line", "raw"}),
@@ -99,7 +99,7 @@ async def test_both_charts_show_the_same(size: tuple[int, int]) -> None:
         for name, (data, expected) in CASES.items():
             large = ZoomedChart(data)
             await app.mount(large)
-            drawn = [large._draw(*size), Drawing().rows(data, *size, cursor=data.cursor)]
+            drawn = [large._draw(*size), ChartRenderer().rows(data, *size, cursor=data.cursor)]
             await large.remove()
             assert [roles(rows) for rows in drawn] == [expected] * 2, name
             assert signs(drawn[0]) == signs(drawn[1]), name

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from verl_tui.rendering.charts.axes import Scale, fit_scale
-from verl_tui.rendering.charts.chart_data import ChartData, Line
-from verl_tui.rendering.charts.renderer import Drawing
-from verl_tui.rendering.text.numbers import told_apart
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
+from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
 
@@ -38,7 +38,7 @@ def chart(values: Sequence[float], **changes: bool) -> ChartData:
     points = type(
         "Points", (), {"steps": steps, "values": column, "pyramid": Pyramid(steps, column)}
     )()
-    return ChartData("k", lines=(Line(points),), **changes)  # type: ignore[arg-type]
+    return ChartData("k", lines=(ChartLine(points),), **changes)  # type: ignore[arg-type]
 
 
 def labels(rows: Sequence[Text]) -> list[str]:
@@ -54,7 +54,7 @@ async def test_what_hardly_moves_has_labels_that_differ(name: str, size: tuple[i
     data = chart(FLAT[name])
     async with App[None]().run_test(size=(100, 30)) as pilot:
         await pilot.app.mount(large := ZoomedChart(data))
-        for rows in (Drawing().rows(data, *size), large._draw(*size)):
+        for rows in (ChartRenderer().rows(data, *size), large._draw(*size)):
             found = labels(rows)
             assert len(found) >= 2
             assert len(set(found)) == len(found)
@@ -65,15 +65,15 @@ async def test_what_hardly_moves_has_labels_that_differ(name: str, size: tuple[i
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=9, unique=True)
 )
 def test_labels_never_say_the_same_of_different_numbers(values: list[float]) -> None:
-    texts = [text for text in told_apart(values) if text]
+    texts = [text for text in distinct_texts(values) if text]
     assert len(set(texts)) == len(texts) >= 1
     assert all(len(text) <= 9 for text in texts)
 
 
 def test_digits_are_only_as_many_as_it_takes() -> None:
-    assert told_apart([0.02, 0.04]) == ["0.02", "0.04"]
-    assert told_apart([0.02, 0.02003]) == ["0.02", "0.02003"]
-    assert told_apart([1000, 1000 + 1e-8]) == ["1000", ""]
+    assert distinct_texts([0.02, 0.04]) == ["0.02", "0.04"]
+    assert distinct_texts([0.02, 0.02003]) == ["0.02", "0.02003"]
+    assert distinct_texts([1000, 1000 + 1e-8]) == ["1000", ""]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_logarithmic_axis_holds_its_data_and_has_ticks(
 
 def test_a_curve_over_a_third_of_a_decade_fills_the_chart() -> None:
     data = chart([0.18 + n / 400 for n in range(100)], log_y=True)
-    rows = ["".join(text for text, _ in row) for row in Drawing().rows(data, 60, 12)]
+    rows = ["".join(text for text, _ in row) for row in ChartRenderer().rows(data, 60, 12)]
     drawn = [row for row in rows[1:-2] if any("⠁" <= sign <= "⣿" for sign in row)]
     assert len(drawn) >= 6
 

@@ -10,7 +10,7 @@ from math import inf, isfinite, nan
 import pytest
 from textual.app import App
 
-from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.runs.pyramid import Pyramid
 from verl_tui.tui.widgets import zoomed_chart
 from verl_tui.tui.widgets.zoomed_chart import ZoomedChart
@@ -44,10 +44,14 @@ class Screen(App):
 
 def data_of(values, gap=1, **changes):
     points = Column(range(0, len(values) * gap, gap), values)
-    validation = Line(Column(points.steps[::10], points.values[::10]), "points", "validation")
+    validation = ChartLine(Column(points.steps[::10], points.values[::10]), "points", "validation")
     marks = (Mark(30, "breach"), Mark(50, "restart"), Mark(-9, "restart"), Mark(70, "checkpoint"))
     data = ChartData(
-        "actor/loss", "Loss [/red]", lines=(Line(points), validation), marks=marks, band=(0.2, None)
+        "actor/loss",
+        "Loss [/red]",
+        lines=(ChartLine(points), validation),
+        marks=marks,
+        band=(0.2, None),
     )
     return replace(data, envelope=(points, points), **changes)
 
@@ -83,7 +87,7 @@ async def test_nothing_ends_the_process(name, changes, gap):
 async def test_an_envelope_that_says_nothing_is_left_out_and_widens_no_axis():
     mean = Column(range(200), [0.4 + i / 1000 for i in range(200)])
     edges = Column(range(200), [0.0] * 200), Column(range(200), [1.0] * 190 + [0.9] * 10)
-    bare = ChartData("reward", lines=(Line(mean),))
+    bare = ChartData("reward", lines=(ChartLine(mean),))
     async with App().run_test(size=(100, 30)) as pilot:
         await pilot.app.mount(
             mute := ZoomedChart(replace(bare, envelope=edges)), without := ZoomedChart(bare)

@@ -17,8 +17,8 @@ from verl_tui.rendering.charts.axes import (
     sliding_window,
 )
 from verl_tui.rendering.charts.downsample import (
-    Columns,
-    Reduced,
+    DotColumns,
+    Downsampled,
     Smoothed,
     sampled,
     usual_range,
@@ -42,13 +42,13 @@ not: where scores are 0 or 1 they jump between these and what lies between two v
 """
 
 
-class Remembered:
+class ChartCache:
     """The columns, averages and y axis of what one chart draws."""
 
     def __init__(self) -> None:
         self._scales: dict[bool, tuple[tuple[object, ...], Scale]] = {}
         """Whether it is at the right -> what the y axis is of, and the axis."""
-        self._series: dict[int, tuple[Pyramid, Reduced]] = {}
+        self._series: dict[int, tuple[Pyramid, Downsampled]] = {}
         self._averages: dict[tuple[int, float], Smoothed] = {}
         self._used: set[int] = set()
         self._mute: tuple[object, bool] = (None, False)
@@ -56,11 +56,13 @@ class Remembered:
         self._few: tuple[object, bool] = (None, False)
         """The same of quantiles."""
 
-    def columns(self, points: Points, window: Window) -> Columns:
+    def columns(self, points: Points, window: Window) -> DotColumns:
         """Return the dot columns of a series."""
         pyramid = points.pyramid
         self._used.add(id(pyramid))
-        return self._series.setdefault(id(pyramid), (pyramid, Reduced()))[1].read(points, window)
+        return self._series.setdefault(id(pyramid), (pyramid, Downsampled()))[1].read(
+            points, window
+        )
 
     def smoothed(self, points: Points, weight: float) -> Smoothed:
         """Return the moving average of a series."""
@@ -95,7 +97,7 @@ class Remembered:
         self._scales[right] = (subject, scale)
         return scale
 
-    def telling(self, data: ChartData, first: int, last: int) -> ChartData:
+    def without_flat_envelope(self, data: ChartData, first: int, last: int) -> ChartData:
         """Return what to draw between two steps: no envelope of which neither edge says anything
         there.
         """

@@ -31,7 +31,7 @@ class Points(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """One series within a chart."""
 
     points: Points
@@ -91,7 +91,7 @@ class ChartData:
     unit: str = ""
     run: str = ""
     """Whose it is, said behind its name where that is known from nothing else on the screen."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ChartLine, ...] = ()
     """The first one of kind `line` gives the value in the title."""
     envelope: tuple[Points, Points] | None = None
     """Series of the least and the greatest around the mean, shaded behind it."""
@@ -135,7 +135,7 @@ class ChartData:
         return self.label or self.key
 
     @property
-    def all_lines(self) -> tuple[Line, ...]:
+    def all_lines(self) -> tuple[ChartLine, ...]:
         """The lines of both y axes."""
         return self.lines + (self.right.lines if self.right is not None else ())
 
@@ -145,7 +145,7 @@ class ChartData:
         return (*(self.envelope or ()), *self.spread)
 
     @property
-    def main(self) -> Line | None:
+    def main(self) -> ChartLine | None:
         """The line whose value the title shows."""
         return next(
             (line for line in self.lines if line.kind == "line"),

@@ -33,7 +33,7 @@ ends.
 """
 
 
-class Columns(NamedTuple):
+class DotColumns(NamedTuple):
     """Least and greatest value of each dot column, None where there is none, and whether it holds a
     nan or infinity.
     """
@@ -43,7 +43,7 @@ class Columns(NamedTuple):
     odds: list[bool]
 
 
-class Reduced:
+class Downsampled:
     """The dot columns of one series, read anew only where points have been added since."""
 
     def __init__(self) -> None:
@@ -51,15 +51,15 @@ class Reduced:
         self._last = 0
         self._newest: tuple[int, float] | None = None
         """How many points had been read, and the last of them."""
-        self._read = self._drawn = Columns([], [], [])
+        self._read = self._drawn = DotColumns([], [], [])
 
-    def read(self, points: Points, window: Window) -> Columns:
+    def read(self, points: Points, window: Window) -> DotColumns:
         """Return the columns of `points` in `window`."""
         pyramid = points.pyramid
         key = (pyramid, pyramid.revision, window)
         newest = (pyramid.seen, points.values[pyramid.seen - 1]) if pyramid.seen else None
         if self._key is None or key[0] is not self._key[0] or key[1:] != self._key[1:]:
-            self._read = Columns(*pyramid.query(window.start, window.per, window.buckets))
+            self._read = DotColumns(*pyramid.query(window.start, window.per, window.buckets))
         elif newest == self._newest:
             return self._drawn
         elif pyramid.seen:
@@ -78,7 +78,7 @@ class Reduced:
         return self._drawn
 
 
-def _stretched(read: Columns, window: Window) -> Columns:
+def _stretched(read: DotColumns, window: Window) -> DotColumns:
     if window.stretch == 1:
         return read
     lows: list[float | None] = [None] * max(window.columns, int(window.buckets * window.stretch))
@@ -87,7 +87,7 @@ def _stretched(read: Columns, window: Window) -> Columns:
     for i, (low, high, odd) in enumerate(zip(*read, strict=True)):
         x = int(i * window.stretch)
         lows[x], highs[x], odds[x] = low, high, odd
-    return Columns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
+    return DotColumns(lows[: window.columns], highs[: window.columns], odds[: window.columns])
 
 
 class Smoothed:
@@ -219,7 +219,7 @@ def sampled(points: Points, first: int, last: int) -> list[float]:
     return [v for v in points.values[start:stop:stride] if isfinite(v)]
 
 
-def beyond_edge(columns: Columns, scale: Scale | None) -> Iterator[tuple[int, int]]:
+def beyond_edge(columns: DotColumns, scale: Scale | None) -> Iterator[tuple[int, int]]:
     """Yield the dot columns that hold a value the y axis does not reach: column, and 1 above it or
     -1 below.
     """

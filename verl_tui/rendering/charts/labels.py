@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from verl_tui.rendering.charts.braille import join
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn, value_at
 from verl_tui.rendering.charts.sparkline import BROKEN, spark_column, sparkline
-from verl_tui.rendering.text.numbers import compact, told_apart
+from verl_tui.rendering.text.numbers import compact, distinct_texts
 from verl_tui.rendering.text.printable import middle, wrapped
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Glyph, Text
-    from verl_tui.rendering.charts.chart_data import Axis, ChartData, Line
+    from verl_tui.rendering.charts.chart_data import Axis, ChartData, ChartLine
 
 
 _Parts = list[tuple[str, str]]
@@ -172,7 +172,7 @@ def _runs_read(
 
 
 def _values(
-    runs: Sequence[Line], main: Line, count: int, gap: str, cursor: int, symbols: Symbols
+    runs: Sequence[ChartLine], main: ChartLine, count: int, gap: str, cursor: int, symbols: Symbols
 ) -> _Parts:
     """Write values of so many runs behind their letters, the shown one's among them."""
     kept = [main, *(line for line in runs if line is not main)][:count]
@@ -323,7 +323,7 @@ def _legend(data: ChartData, cursor: int | None, symbols: Symbols, letters: int)
     return legend
 
 
-def _short(line: Line, cells: int, symbols: Symbols) -> str:
+def _short(line: ChartLine, cells: int, symbols: Symbols) -> str:
     """Return a line's name in little room: names of runs differ at their ends."""
     return (
         middle(line.label, cells, ascii_only=symbols is ASCII)
@@ -337,7 +337,7 @@ def _several(data: ChartData) -> bool:
     return len(set(kinds)) < len(kinds)
 
 
-def signs(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
+def signs(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     """Return each line with what tells it from the others: the letter at its end, the marker of its
     points.
 
@@ -356,7 +356,7 @@ def signs(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
     ]
 
 
-def layered(data: ChartData, symbols: Symbols) -> list[tuple[Line, str]]:
+def layered(data: ChartData, symbols: Symbols) -> list[tuple[ChartLine, str]]:
     """Return lines and signs from the farthest to the nearest: of several runs the shown one's line
     is on top.
     """
@@ -406,7 +406,9 @@ def right_gutter(scale: Scale | None, height: int, role: str, symbols: Symbols) 
 def _row_labels(scale: Scale | None, height: int) -> dict[int, str]:
     """Return the numbers of a y axis by row."""
     rows = tick_rows(scale, height) if scale else {}
-    return {row: text for row, text in zip(rows, told_apart([*rows.values()]), strict=True) if text}
+    return {
+        row: text for row, text in zip(rows, distinct_texts([*rows.values()]), strict=True) if text
+    }
 
 
 def tick_rows(scale: Scale, height: int) -> dict[int, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.braille import Layer, compose
 from verl_tui.rendering.charts.labels import ASCII, UNICODE
-from verl_tui.rendering.charts.line_styles import STROKES, strokes
+from verl_tui.rendering.charts.line_styles import LINE_STYLES, straight_lines
 from verl_tui.rendering.session.selection import LETTERS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _CURVE = (3, 2, 1, 1, 2, 1)
 """Dot rows of a curve that is shown."""
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """A sign, and what it means."""
 
     sign: str
@@ -49,31 +49,39 @@ LINES = {
 """Roles of straight lines, and what they mean."""
 
 
-def legend(*, ascii_only: bool) -> Iterator[Entry]:
+def legend(*, ascii_only: bool) -> Iterator[LegendEntry]:
     """Yield every sign of a chart."""
     symbols = ASCII if ascii_only else UNICODE
     for names, means in SIGNS.items():
-        yield Entry(" ".join(" ".join(getattr(symbols, name)) for name in names.split()), means)
+        yield LegendEntry(
+            " ".join(" ".join(getattr(symbols, name)) for name in names.split()), means
+        )
     for role, means in LINES.items():
-        stroke = STROKES[role]
-        small = _row(strokes(role, 1 if stroke.upright else _CELLS, 1, [1]), ascii_only=ascii_only)
-        yield Entry(small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}", means)
+        stroke = LINE_STYLES[role]
+        small = _row(
+            straight_lines(role, 1 if stroke.upright else _CELLS, 1, [1]), ascii_only=ascii_only
+        )
+        yield LegendEntry(
+            small if ascii_only else f"{small} {stroke.sign * min(3, len(small))}", means
+        )
     curve, shade = (Layer(len(_CURVE) // 2, 1) for _ in range(2))
     curve.line([(y, y) for y in _CURVE])
     shade.shade([(0, 3)] * len(_CURVE))
-    yield Entry(
+    yield LegendEntry(
         _row(curve, ascii_only=ascii_only),
         "values as they are, faint behind the smoothed ones",
         faint=True,
     )
     if not ascii_only:  # there is no shading in ASCII
-        yield Entry(_row(shade, ascii_only=False), "from the least to the greatest value of a step")
+        yield LegendEntry(
+            _row(shade, ascii_only=False), "from the least to the greatest value of a step"
+        )
         dense = Layer(len(_CURVE) // 2, 1)
         dense.shade([(0, 3)] * len(_CURVE), 2)
-        yield Entry(
+        yield LegendEntry(
             _row(dense, ascii_only=False), "middle half of a distribution, faint: 5 to 95 %"
         )
-    yield Entry(
+    yield LegendEntry(
         f"{LETTERS[0]} {LETTERS[1]}", "on a line: the run that has this letter in the run list"
     )
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Stroke(NamedTuple):
+class LineStyle(NamedTuple):
     """How a line is broken up: of each `period` dots the first `dots` are drawn."""
 
     period: int
@@ -24,19 +24,19 @@ class Stroke(NamedTuple):
     upright: bool = False
 
 
-STROKES = {
-    "band": Stroke(2, 1, "double", "═"),
-    "target": Stroke(8, 6, "heavy", "━"),
-    "restart": Stroke(2, 1, "dotted", "┊", upright=True),
+LINE_STYLES = {
+    "band": LineStyle(2, 1, "double", "═"),
+    "target": LineStyle(8, 6, "heavy", "━"),
+    "restart": LineStyle(2, 1, "dotted", "┊", upright=True),
 }
 """By role."""
 
 
-def strokes(role: str, width: int, height: int, places: Iterable[int]) -> Layer:
+def straight_lines(role: str, width: int, height: int, places: Iterable[int]) -> Layer:
     """Return a layer of `width` x `height` cells with the lines of a role at these dot rows, or
     columns if upright.
     """
-    stroke, layer = STROKES[role], Layer(width, height, role, backdrop=True)
+    stroke, layer = LINE_STYLES[role], Layer(width, height, role, backdrop=True)
     length = height * 4 if stroke.upright else width * 2
     for place in places:
         for at in range(length):

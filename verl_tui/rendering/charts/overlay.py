@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
 from verl_tui.metrics import describe
-from verl_tui.rendering.charts.chart_data import Line
+from verl_tui.rendering.charts.chart_data import ChartLine
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.session.selection import LETTERS, apart
+from verl_tui.rendering.session.selection import LETTERS, without_shared_start
 from verl_tui.rendering.text.run_colours import RUNS
 
 if TYPE_CHECKING:
@@ -42,8 +42,14 @@ def overlaid(data: ChartData, indicator: str | None, view: View, axis: str) -> C
     if shown is None or main is None or not found:
         return data
     runs = [shown, *(run for run in view.selected if run is not shown)]
-    names = dict(zip((run.name for run in runs), apart([run.name for run in runs]), strict=True))
-    lines = [_marked(Line(points), run, view, names) for run, _, points in found]
+    names = dict(
+        zip(
+            (run.name for run in runs),
+            without_shared_start([run.name for run in runs]),
+            strict=True,
+        )
+    )
+    lines = [_marked(ChartLine(points), run, view, names) for run, _, points in found]
     points = [line for line in data.lines if line.kind == "points"]
     # Of validations the first must do: more markers than that among so many lines would tell
     # nothing.
@@ -92,7 +98,7 @@ def others(
             yield run, series, points
 
 
-def _marked(line: Line, run: Run, view: View, names: dict[str, str]) -> Line:
+def _marked(line: ChartLine, run: Run, view: View, names: dict[str, str]) -> ChartLine:
     place = view.selection.place(run.name)
     if place is None:
         return replace(line, label=names[run.name], sign=_OTHER)

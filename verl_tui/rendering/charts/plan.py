@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor, validation_keys
 from verl_tui.metrics import describe, family, place, shown
-from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark
 from verl_tui.rendering.charts.overlay import overlaid
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Spread
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.x_axes import Along
-    from verl_tui.rendering.charts.zoom_window import Span
+    from verl_tui.rendering.charts.zoom_window import ZoomSpan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -46,7 +46,7 @@ _SOLE_VALIDATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ChartLook:
     """How charts are drawn."""
 
     axis: str = "step"
@@ -55,10 +55,10 @@ class Look:
     usual_y: bool = False
     """Whether outliers are left out of the y axis."""
     smoothing: float = 0.0
-    span: Span | None = None
+    span: ZoomSpan | None = None
     """The steps that are shown, None for all."""
 
-    def next_axis(self) -> Look:
+    def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
         return replace(self, axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
 
@@ -112,7 +112,7 @@ class Plan:
         return any(wish in one.lower() for one in told)
 
 
-def plan(
+def plan_charts(
     run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()
 ) -> tuple[Plan, ...]:
     """Return the charts of a run: the wanted ones, else the indicators, then all other metrics by
@@ -147,7 +147,7 @@ def plan(
     return tuple(plans)
 
 
-def unknown(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
+def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
     """Yield a sentence for each wanted chart that is neither an indicator nor a metric of any run.
 
     Not for names with a slash: they are the log's own, of metrics that may be yet to come or of
@@ -169,7 +169,7 @@ def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
     return families
 
 
-def alone(run: Run, key: str, label: str = "") -> Plan:
+def single_metric(run: Run, key: str, label: str = "") -> Plan:
     """Return the chart of a metric without what others of its name are drawn with; it has its
     distribution still.
     """
@@ -201,7 +201,7 @@ def _plan(
     return Plan(key, label, metric.unit, indicator, envelope, points, spread)
 
 
-def chart_data(found: Plan, view: View, look: Look) -> ChartData:
+def chart_data(found: Plan, view: View, look: ChartLook) -> ChartData:
     """Return what a chart is told about the shown run."""
     run = view.run
     assert run is not None
@@ -239,14 +239,14 @@ def chart_data(found: Plan, view: View, look: Look) -> ChartData:
     return overlaid(data, found.indicator, view, look.axis)
 
 
-def _lines(found: Plan, run: Run, axis: Along) -> Iterator[Line]:
+def _lines(found: Plan, run: Run, axis: Along) -> Iterator[ChartLine]:
     """Yield the metric itself, then what is drawn as points with it."""
     if (series := run.series(found.key)) is not None:
-        yield Line(axis.points(series), label=found.label)
+        yield ChartLine(axis.points(series), label=found.label)
     for number, key in enumerate(found.points):
         if (series := run.series(key)) is not None:
             role = "validation" if not number else f"line-{number + 1}"
-            yield Line(axis.points(series), "points", role, describe(key).label)
+            yield ChartLine(axis.points(series), "points", role, describe(key).label)
 
 
 def _envelope(found: Plan, run: Run, axis: Along) -> tuple[Points, Points] | None:
@@ -279,7 +279,7 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
     return replace(data, lines=lines, right=right, marks=data.marks + breaches)
 
 
-def _ends(run: Run, own: Series, look: Look) -> tuple[int | None, int | None]:
+def _ends(run: Run, own: Series, look: ChartLook) -> tuple[int | None, int | None]:
     """Return the ends of the zoom along the x axis; None where the data's own hold."""
     whole = run.reach
     if look.span is None or whole is None:

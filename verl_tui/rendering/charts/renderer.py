@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts import braille
 from verl_tui.rendering.charts.braille import Glyph, Layer, Text
-from verl_tui.rendering.charts.cache import Remembered, extent, window_of
-from verl_tui.rendering.charts.downsample import Columns, beyond_edge
+from verl_tui.rendering.charts.cache import ChartCache, extent, window_of
+from verl_tui.rendering.charts.downsample import DotColumns, beyond_edge
 from verl_tui.rendering.charts.labels import (
     ASCII,
     UNICODE,
@@ -26,12 +26,12 @@ from verl_tui.rendering.charts.labels import (
     stamps,
     title_row,
 )
-from verl_tui.rendering.charts.line_styles import strokes
+from verl_tui.rendering.charts.line_styles import straight_lines
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.braille import Run
-    from verl_tui.rendering.charts.chart_data import ChartData, Line, Mark, Points
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Points
 
 _APART = 3
 """Cells from one sign of a point to the next."""
@@ -47,7 +47,7 @@ _RANK = {"breach": 0, "restart": 1, "checkpoint": 2}
 """Of several marks in one column the first of these shows."""
 
 
-class Drawing:
+class ChartRenderer:
     """Turns data into rows of text, again and again as they grow."""
 
     def __init__(self, *, ascii_only: bool = False) -> None:
@@ -56,7 +56,7 @@ class Drawing:
         """The x axis of the last drawing, None where it had none."""
         self.left = 0
         """Columns that the y axis of the last drawing took."""
-        self.remembered = Remembered()
+        self.cache = ChartCache()
 
     def rows(
         self,
@@ -82,7 +82,7 @@ class Drawing:
         if height == 2:
             return [title, spark_row(data, width, self.symbols)]
         rows = [title, *self._plot(data, shown, width, height - 1, cursor)]
-        self.remembered.forget_unused()
+        self.cache.forget_unused()
         return rows
 
     def _plot(
@@ -95,13 +95,9 @@ class Drawing:
             height < _ENVELOPE_FROM or self.symbols is ASCII
         ):  # shading cannot be told from the curve there
             data = replace(data, envelope=None, spread=())
-        data = self.remembered.telling(data, *shown)
-        scale = self.remembered.scale(data, *shown)
-        other = (
-            self.remembered.scale(data.right, *shown, right=True)
-            if data.right is not None
-            else None
-        )
+        data = self.cache.without_flat_envelope(data, *shown)
+        scale = self.cache.scale(data, *shown)
+        other = self.cache.scale(data.right, *shown, right=True) if data.right is not None else None
         side: list[Text] = (
             gutter(scale, height, self.symbols) if width >= _AXIS_FROM else [()] * height
         )
@@ -110,7 +106,7 @@ class Drawing:
         cells = width - self.left - sum(len(text) for text, _ in far[0])
         self.window = window_of(data, shown, cells * 2)
         picture = _Picture(data, (scale, other), self.window, cells, height, self.symbols)
-        picture.draw(self.remembered)
+        picture.draw(self.cache)
         picture.point_at(cursor)
         rows = [
             left + dots + right
@@ -178,19 +174,19 @@ class _Picture:
         """Return the rows."""
         return braille.compose(self._layers, self._glyphs, ascii_only=self._symbols is ASCII)
 
-    def draw(self, remembered: Remembered) -> None:
+    def draw(self, cache: ChartCache) -> None:
         """Draw everything but the cursor, from the farthest to the nearest."""
-        self._envelope(remembered)
-        self._spread(remembered)
+        self._envelope(cache)
+        self._spread(cache)
         self._band()
         self._target()
         self._restarts()
         for line, sign in layered(self._data, self._symbols):
-            columns = remembered.columns(line.points, self._window)
+            columns = cache.columns(line.points, self._window)
             if line.kind == "points":
                 self._points(line, columns, Glyph(sign, line.role))
             else:
-                self._line(line, columns, remembered)
+                self._line(line, columns, cache)
             self._beyond(columns, self._scales[line.right], line.role)
             for x, odd in enumerate(columns.odds):
                 if odd:
@@ -233,34 +229,34 @@ class _Picture:
             None if a is None or b is None else (a, b) for a, b in zip(tops, bottoms, strict=True)
         ]
 
-    def _envelope(self, remembered: Remembered) -> None:
+    def _envelope(self, cache: ChartCache) -> None:
         if self._data.envelope and self._scale:
-            self._shade(self._data.envelope, "envelope", remembered)
+            self._shade(self._data.envelope, "envelope", cache)
 
-    def _spread(self, remembered: Remembered) -> None:
+    def _spread(self, cache: ChartCache) -> None:
         """Draw the quantiles of a distribution: the outer ones faint, the middle half stronger, the
         median.
         """
         if not self._data.spread or not self._scale:
             return
         least, lower, middle, upper, most = self._data.spread
-        self._shade((least, most), "envelope", remembered)
-        self._shade((lower, upper), "quartiles", remembered, _DENSE)
+        self._shade((least, most), "envelope", cache)
+        self._shade((lower, upper), "quartiles", cache, _DENSE)
         if self._data.main is None or self._data.main.points.pyramid is not middle.pyramid:
-            columns = remembered.columns(middle, self._window)
+            columns = cache.columns(middle, self._window)
             runs = braille.connect(self._runs(columns.lows, columns.highs), columns.odds)
             self._layer("quartiles", backdrop=True).line(runs)
 
     def _shade(
-        self, edges: tuple[Points, Points], role: str, remembered: Remembered, apart: int = 4
+        self, edges: tuple[Points, Points], role: str, cache: ChartCache, apart: int = 4
     ) -> None:
-        low, high = (remembered.columns(points, self._window) for points in edges)
+        low, high = (cache.columns(points, self._window) for points in edges)
         self._layer(role, backdrop=True).shade(
             braille.fill_gaps(self._runs(low.lows, high.highs)), apart
         )
-        self._beyond(Columns(low.lows, high.highs, low.odds), self._scale, role)
+        self._beyond(DotColumns(low.lows, high.highs, low.odds), self._scale, role)
 
-    def _beyond(self, columns: Columns, scale: Scale | None, role: str) -> None:
+    def _beyond(self, columns: DotColumns, scale: Scale | None, role: str) -> None:
         """Mark what lies beyond the y axis at its edge."""
         for x, way in beyond_edge(columns, scale):
             up = way > 0
@@ -279,7 +275,7 @@ class _Picture:
         ]
         if scale and edges:
             self._layers.append(
-                strokes("band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)])
+                straight_lines("band", *self._size, [y or 0 for y in scale.dots(edges, self._dots)])
             )
 
     def _target(self) -> None:
@@ -288,7 +284,9 @@ class _Picture:
             return
         if scale.lo <= target <= scale.hi:
             self._layers.append(
-                strokes("target", *self._size, [y or 0 for y in scale.dots([target], self._dots)])
+                straight_lines(
+                    "target", *self._size, [y or 0 for y in scale.dots([target], self._dots)]
+                )
             )
         else:
             # At the left: what moves towards its target comes near it at the right.
@@ -302,9 +300,9 @@ class _Picture:
             self._window.column(mark.step) for mark in self._data.marks if mark.role == "restart"
         }
         if columns:
-            self._layers.append(strokes("restart", *self._size, columns))
+            self._layers.append(straight_lines("restart", *self._size, columns))
 
-    def _line(self, line: Line, columns: Columns, remembered: Remembered) -> None:
+    def _line(self, line: ChartLine, columns: DotColumns, cache: ChartCache) -> None:
         smooth = 0 < self._data.smoothing < 1
         runs = braille.connect(
             self._runs(columns.lows, columns.highs, right=line.right), columns.odds
@@ -312,9 +310,7 @@ class _Picture:
         if smooth:
             if not line.sign or line is self._data.main:
                 self._layer("raw", backdrop=True).line(runs)
-            average = remembered.columns(
-                remembered.smoothed(line.points, self._data.smoothing), self._window
-            )
+            average = cache.columns(cache.smoothed(line.points, self._data.smoothing), self._window)
             runs = braille.connect(
                 self._runs(average.lows, average.highs, right=line.right), columns.odds
             )
@@ -323,7 +319,7 @@ class _Picture:
             if (run := runs[cell * 2]) is not None:
                 self._put(sum(run) // 2, cell * 2, Glyph(line.sign, line.role))
 
-    def _points(self, line: Line, columns: Columns, glyph: Glyph) -> None:
+    def _points(self, line: ChartLine, columns: DotColumns, glyph: Glyph) -> None:
         """Draw points as dots, the newest and as many as stand apart with their sign: more would
         hide the lines.
         """
@@ -350,7 +346,7 @@ class _Picture:
             elif line.kind == "line" and len(line.points.steps) == 1:
                 self._line_end(line, self._symbols.single, 0)
 
-    def _line_end(self, line: Line, text: str, beside: int) -> None:
+    def _line_end(self, line: ChartLine, text: str, beside: int) -> None:
         """Put a sign so many dot columns beside the last number in the window, if it is among the
         last points.
         """

@@ -28,7 +28,7 @@ _PARTNERS = {
 """By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
 
 
-def partner(found: Plan, plans: Sequence[Plan]) -> Plan | None:
+def second_metric(found: Plan, plans: Sequence[Plan]) -> Plan | None:
     """Return what belongs into a chart, the reward's where nothing else does; None where the run
     has neither.
     """

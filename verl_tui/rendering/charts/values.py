@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-    from verl_tui.rendering.charts.plan import Look, Plan
+    from verl_tui.rendering.charts.plan import ChartLook, Plan
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -35,7 +35,7 @@ class _Trace(NamedTuple):
     """The series along the chart's x axis."""
 
 
-def reading(found: Plan, right: Plan | None, view: View, look: Look) -> str:
+def reading(found: Plan, right: Plan | None, view: View, look: ChartLook) -> str:
     """Return what a chart says where the cursor is, else of its newest points: a line for each
     series.
 
@@ -60,7 +60,7 @@ def reading(found: Plan, right: Plan | None, view: View, look: Look) -> str:
     return "\n".join(lines)
 
 
-def in_sight(found: Plan, right: Plan | None, view: View, look: Look) -> list[Column]:
+def in_sight(found: Plan, right: Plan | None, view: View, look: ChartLook) -> list[Column]:
     """Return every point of a chart between the ends of its x axis, as it was logged: a column for
     each series.
 
@@ -76,7 +76,7 @@ def in_sight(found: Plan, right: Plan | None, view: View, look: Look) -> list[Co
     return _columns(_traces(found, right, view, look, data), view.run, ends, look.smoothing)
 
 
-def listed(keys: Iterable[str], view: View, look: Look) -> list[Column]:
+def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[Column]:
     """Return metrics of the shown run at the steps that are in sight, as `in_sight` does."""
     run = view.run
     assert run is not None
@@ -95,7 +95,7 @@ def listed(keys: Iterable[str], view: View, look: Look) -> list[Column]:
 
 
 def _traces(
-    found: Plan, right: Plan | None, view: View, look: Look, data: ChartData
+    found: Plan, right: Plan | None, view: View, look: ChartLook, data: ChartData
 ) -> Iterator[_Trace]:
     """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
     run = view.run

@@ -19,7 +19,7 @@ _NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ZoomSpan:
     """A stretch of steps."""
 
     first: int
@@ -44,13 +44,13 @@ class Span:
 
 
 def zoomed(
-    span: Span | None,
+    span: ZoomSpan | None,
     whole: tuple[int, int],
     factor: float,
     *,
     at: int | None = None,
     least: int = 1,
-) -> Span | None:
+) -> ZoomSpan | None:
     """Return a span of `factor` times the length; None where that is everything.
 
     Args:
@@ -78,7 +78,7 @@ def zoomed(
     )
 
 
-def panned(span: Span | None, whole: tuple[int, int], way: int) -> Span | None:
+def panned(span: ZoomSpan | None, whole: tuple[int, int], way: int) -> ZoomSpan | None:
     """Return the span moved by half its length, to the right if `way` is positive; it stays within
     the run.
     """
@@ -88,7 +88,7 @@ def panned(span: Span | None, whole: tuple[int, int], way: int) -> Span | None:
     return _placed(first + way * max(1, span.length // 2), span.length, whole)
 
 
-def holding(span: Span | None, whole: tuple[int, int], step: int) -> Span | None:
+def holding(span: ZoomSpan | None, whole: tuple[int, int], step: int) -> ZoomSpan | None:
     """Return the span, moved so that a step is in its middle if that was out of sight."""
     if span is None:
         return None
@@ -96,6 +96,6 @@ def holding(span: Span | None, whole: tuple[int, int], step: int) -> Span | None
     return span if first <= step <= last else _placed(step - span.length // 2, span.length, whole)
 
 
-def _placed(first: int, length: int, whole: tuple[int, int]) -> Span:
+def _placed(first: int, length: int, whole: tuple[int, int]) -> ZoomSpan:
     first = max(whole[0], min(first, whole[1] - length))
-    return Span(first, length, follows=first + length >= whole[1])
+    return ZoomSpan(first, length, follows=first + length >= whole[1])

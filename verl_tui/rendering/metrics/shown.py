@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.charts.plan import Look
+    from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.rendering.metrics.groups import Group
     from verl_tui.rendering.metrics.listing import Order
     from verl_tui.rendering.session.preferences import UserState
@@ -20,7 +20,7 @@ class Shown:
     view: View
     groups: tuple[Group, ...]
     order: Order
-    look: Look
+    look: ChartLook
     user: UserState
     otherwise: str = ""
     """What is said where no metric is listed."""

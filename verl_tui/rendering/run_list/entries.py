@@ -51,7 +51,7 @@ class Told:
 
     def standing(self, view: View, run: Run) -> Standing:
         """Return how a run is."""
-        key = (view.monitor.verdicts.get(run.name), view.attention.revision, run.revision)
+        key = (view.monitor.verdicts.get(run.name), view.acknowledgements.revision, run.revision)
         made = self._standings.get(run)
         if made is None or made[0] != key:
             made = self._standings[run] = (key, _standing(view, run))
@@ -156,7 +156,7 @@ def _standing(view: View, run: Run) -> Standing:
         return Standing(
             "critical" if worst is Severity.CRITICAL else "warning", str(min(len(bad), _MOST))
         )
-    if view.attention.open(run.name, verdict.primary):
+    if view.acknowledgements.open(run.name, verdict.primary):
         return Standing("ok")
     guide = getattr(view.monitor, "guide", None)
     skipped = {rule.id for rule in verdict.not_judged}
@@ -168,5 +168,5 @@ def _standing(view: View, run: Run) -> Standing:
 def _trouble(view: View, run: Run) -> Sequence[Finding]:
     """Return what is wrong with a run and not acknowledged."""
     verdict = view.monitor.verdicts.get(run.name)
-    open_ = view.attention.open(run.name, verdict.primary) if verdict is not None else ()
+    open_ = view.acknowledgements.open(run.name, verdict.primary) if verdict is not None else ()
     return [finding for finding in open_ if finding.severity > Severity.INFO]

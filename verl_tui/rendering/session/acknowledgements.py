@@ -54,7 +54,7 @@ class _Watch:
         return self.watched
 
 
-class Attention:
+class Acknowledgements:
     """Remembers findings by run, rule and metric, with the step they are known since and how bad
     they were.
 

@@ -64,7 +64,7 @@ class Selection:
         self.revision += 1
 
 
-def apart(names: Sequence[str]) -> list[str]:
+def without_shared_start(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them begin with: in little room only what tells
     them apart counts.
     """

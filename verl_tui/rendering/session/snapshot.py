@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import Verdict
 from verl_tui.on_demand.sample_browser import SampleBrowser
-from verl_tui.rendering.session.acknowledgements import Attention
+from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.selection import Selection
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class View:
     """Key that goes on with it."""
     pins: tuple[str, ...] = ()
     """Keys of the metrics whose charts come first."""
-    attention: Attention = field(default_factory=Attention)
+    acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     """What the user has acknowledged."""
     browser: SampleBrowser = field(default_factory=lambda: SampleBrowser(lambda: None))
     """Reads the samples that somebody looks at."""

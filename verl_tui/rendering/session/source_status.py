@@ -77,7 +77,7 @@ def _so_far(status: SourceStatus, now: float) -> str:
     return " ".join(words)
 
 
-def standing(run: Run) -> Iterator[tuple[str, str]]:
+def source_pieces(run: Run) -> Iterator[tuple[str, str]]:
     """Yield how the sources of a run are doing as pieces of text with their roles, the worst first.
 
     All that is well takes three words; whatever is not says what it is.

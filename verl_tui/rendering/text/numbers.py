@@ -34,7 +34,7 @@ def compact(value: float) -> str:
     return text if len(text) <= _WIDTH else _trimmed(value, 1 - power)
 
 
-def told_apart(values: Sequence[float]) -> list[str]:
+def distinct_texts(values: Sequence[float]) -> list[str]:
     """Write different numbers differently, in more digits than `compact` only where that takes
     them.
 

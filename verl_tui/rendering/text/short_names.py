@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Shared(NamedTuple):
+class SharedEnds(NamedTuple):
     """How many characters all names begin and end with."""
 
     head: int = 0
     tail: int = 0
 
 
-def shared(names: Sequence[str]) -> Shared:
+def shared(names: Sequence[str]) -> SharedEnds:
     """Return what all of several names begin and end with; of a single one everything differs."""
     if len(set(names)) < 2:
-        return Shared()
+        return SharedEnds()
     head = len(commonprefix(names))  # noqa: RUF071 - of letters is what is wanted
-    return Shared(head, len(commonprefix([name[head:][::-1] for name in names])))  # noqa: RUF071
+    return SharedEnds(head, len(commonprefix([name[head:][::-1] for name in names])))  # noqa: RUF071
 
 
-def short_name(name: str, cells: int, alike: Shared, *, ascii_only: bool = False) -> str:
+def short_name(name: str, cells: int, alike: SharedEnds, *, ascii_only: bool = False) -> str:
     """Return a name of at most `cells` cells, cut in what it shares with all others as far as that
     goes.
     """

@@ -11,7 +11,7 @@ from verl_tui.rendering.charts import zoom_window
 from verl_tui.rendering.charts.x_axes import on_axis
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.charts.plan import Look
+    from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.runs.run import Run
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.97)
@@ -50,7 +50,7 @@ TABLE = Binding(
 )
 
 
-def changed(look: Look, what: str, run: Run | None, cursor: int | None = None) -> Look:
+def changed(look: ChartLook, what: str, run: Run | None, cursor: int | None = None) -> ChartLook:
     """Return the look after a key.
 
     Args:
@@ -81,7 +81,7 @@ def changed(look: Look, what: str, run: Run | None, cursor: int | None = None) -
     return replace(look, span=zoom_window.panned(look.span, whole, -1 if what == "earlier" else 1))
 
 
-def said(look: Look, what: str, run: Run | None) -> str:
+def said(look: ChartLook, what: str, run: Run | None) -> str:
     """Return why a key changes nothing that can be seen, empty where it does; `look` is the one
     before.
     """
@@ -93,7 +93,7 @@ def said(look: Look, what: str, run: Run | None) -> str:
     )
 
 
-def _still(look: Look, what: str, run: Run | None) -> str:
+def _still(look: ChartLook, what: str, run: Run | None) -> str:
     """Return why there is nothing earlier or later to be seen, empty where there is."""
     if look.span is None:
         return "all steps are in sight: + zooms in"
@@ -105,7 +105,7 @@ def _still(look: Look, what: str, run: Run | None) -> str:
     )
 
 
-def following(look: Look, run: Run | None, cursor: int | None) -> Look:
+def following(look: ChartLook, run: Run | None, cursor: int | None) -> ChartLook:
     """Return the look that has a step in sight."""
     whole = run.reach if run is not None else None
     if look.span is None or whole is None or cursor is None:
@@ -113,7 +113,7 @@ def following(look: Look, run: Run | None, cursor: int | None) -> Look:
     return replace(look, span=zoom_window.holding(look.span, whole, cursor))
 
 
-def step_at(run: Run | None, key: str, look: Look, position: int) -> int | None:
+def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | None:
     """Return the step of a position on the x axis, where a metric has its points; None where it is
     not known.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import Look, Plan, chart_data, plan
+from verl_tui.rendering.charts.plan import ChartLook, Plan, chart_data, plan_charts
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.tui.export import take_table
@@ -57,7 +57,7 @@ class ChartsPanel(Panel):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.look = Look()
+        self.look = ChartLook()
         """How charts are drawn: axis, scale, smoothing."""
         self.filter = ""
         """Shows only metrics whose key or label contains this."""
@@ -129,8 +129,8 @@ class ChartsPanel(Panel):
         if view.run is None:
             return ()
         wanted = view.monitor.config.charts
-        found = plan(view.run, wanted, self.filter, view.pins)
-        return found if found or not self.lenient else plan(view.run, wanted, "", view.pins)
+        found = plan_charts(view.run, wanted, self.filter, view.pins)
+        return found if found or not self.lenient else plan_charts(view.run, wanted, "", view.pins)
 
     def _covered(self) -> bool:
         """Tell whether another screen is in front that nothing shines through."""
@@ -283,7 +283,7 @@ class ChartsPanel(Panel):
     def change_look(self, what: str) -> None:
         """Change how charts are drawn: `reset`, or one of those in `looking.KEYS`."""
         if what == "reset":
-            self.look = Look()
+            self.look = ChartLook()
             self._first = 0
             self._revealed = None
         else:
@@ -296,7 +296,7 @@ class ChartsPanel(Panel):
         if len(self.charts) > _AT_ONCE:
             self.call_after_refresh(self._fill, slice(_AT_ONCE, None))
 
-    def take_look(self, look: Look | None) -> None:
+    def take_look(self, look: ChartLook | None) -> None:
         """Draw as charts of another screen are drawn; while that is in front there is time for
         it.
         """

@@ -102,12 +102,21 @@ class HealthPanel(TextPanel):
 
     def _acknowledged(self, finding: Finding) -> bool:
         view = self._view
-        return bool(view and view.run and view.attention.acknowledged(view.run.name, finding))
+        return bool(
+            view and view.run and view.acknowledgements.acknowledged(view.run.name, finding)
+        )
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
         waiting = view.run is not None and view.run.step is None
-        drawn = (view.verdict, view.run, view.loading, view.ascii, waiting, view.attention.revision)
+        drawn = (
+            view.verdict,
+            view.run,
+            view.loading,
+            view.ascii,
+            waiting,
+            view.acknowledgements.revision,
+        )
         self._view = view
         if drawn == self._drawn:
             return

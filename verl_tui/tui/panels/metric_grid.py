@@ -9,7 +9,7 @@ from textual import on
 from textual.containers import Container, Horizontal, Vertical
 from textual.message import Message
 
-from verl_tui.rendering.charts.plan import alone, chart_data
+from verl_tui.rendering.charts.plan import chart_data, single_metric
 from verl_tui.rendering.metrics.groups import shelves
 from verl_tui.rendering.metrics.shown import BUDGET
 from verl_tui.rendering.text.printable import middle
@@ -234,7 +234,7 @@ class MetricGrid(Container):
         for key in self._waiting:
             tile, group = self._places[key]
             mark = ("* " if shown.view.ascii else "★ ") if key in shown.user.pins else ""
-            plan = alone(shown.view.run, key, mark + group.short(key))
+            plan = single_metric(shown.view.run, key, mark + group.short(key))
             tile.show(chart_data(plan, shown.view, shown.look))
             if monotonic() > until:
                 self._later = self.set_timer(0.001, self._go_on)

@@ -316,7 +316,7 @@ class RunsPanel(TextPanel):
             self._written.clear()
 
         def rows(entry: RunEntry) -> list[Pieces]:
-            key = (entry, view.monitor.runs[entry.name].revision, view.attention.revision)
+            key = (entry, view.monitor.runs[entry.name].revision, view.acknowledgements.revision)
             if key not in self._written:
                 self._written[key] = write(entry)
             return self._written[key]

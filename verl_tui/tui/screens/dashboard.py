@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.health.finding import Episode, Finding
-    from verl_tui.rendering.charts.plan import Look
+    from verl_tui.rendering.charts.plan import ChartLook
 
 _FILTERED = ("runs", "charts")
 """Panels that can be filtered."""
@@ -94,7 +94,7 @@ class Dashboard(Arranged):
         if found is not None and self._view is not None:
             zoomed = ZoomScreen(found, charts.look, self._view, charts.plans)
 
-            def left(look: Look | None) -> None:
+            def left(look: ChartLook | None) -> None:
                 charts.take_look(look)
                 if zoomed.metric != found.key:
                     self._look_at(zoomed.metric, None)
@@ -236,7 +236,7 @@ class Dashboard(Arranged):
         if finding is None or view is None or view.run is None:
             self._say("nothing found")
             return
-        known = view.attention.toggle(view.run.name, finding)
+        known = view.acknowledgements.toggle(view.run.name, finding)
         if not self._reads(health):
             self._say(f"{'' if known else 'no longer '}acknowledged: {finding.id}")
         self.redraw()

@@ -81,7 +81,7 @@ class HistoryPanel(TextPanel):
         heads: list[int] = []
         for episode in self.episodes:
             heads.append(len(lines))
-            known = view.run is not None and view.attention.marked(view.run.name, episode)
+            known = view.run is not None and view.acknowledgements.marked(view.run.name, episode)
             lines += _entry(episode, width - 1, known=known, ascii_only=view.ascii)
         if not lines:
             words = "nothing was found so far" if view.run is not None else "no run yet"

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import Look, Plan, alone
+from verl_tui.rendering.charts.plan import ChartLook, Plan, single_metric
 from verl_tui.rendering.charts.values import listed, reading
 from verl_tui.rendering.metrics.filter import Filter, parse
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
@@ -364,7 +364,7 @@ class MetricsScreen(StillScreen[None]):
             return
         zoomed = ZoomScreen(plan, self._charts.look, self._view, self._plans)
 
-        def left(look: Look | None) -> None:
+        def left(look: ChartLook | None) -> None:
             self._grid.chosen = zoomed.metric
             self._charts.take_look(look)
             self.show(zoomed.view)
@@ -375,7 +375,7 @@ class MetricsScreen(StillScreen[None]):
         """Return the charts of the metrics that are listed, as far as the shown run has them."""
         known = set(view.run.keys) if view.run is not None else set()
         return [
-            alone(view.run, key)
+            single_metric(view.run, key)
             for group in self._groups
             for key in group.keys
             if key in known and view.run
@@ -384,7 +384,7 @@ class MetricsScreen(StillScreen[None]):
     def _plan(self) -> Plan | None:
         """Return the chart of the chosen metric alone."""
         key, run = self.chosen, self._view.run
-        return alone(run, key) if key is not None and run is not None else None
+        return single_metric(run, key) if key is not None and run is not None else None
 
     def clip(self) -> str:
         """Return what the chosen metric is where the cursor is, else last."""
@@ -395,7 +395,7 @@ class MetricsScreen(StillScreen[None]):
         """Write all metrics that are listed to a file: the steps in sight, all where there are no
         charts.
         """
-        run, look = self._view.run, Look() if self._is_table else self._charts.look
+        run, look = self._view.run, ChartLook() if self._is_table else self._charts.look
         if run is not None:
             keys = [key for group in self._groups for key in group.keys]
             take_table(self.app, named(run.name, "metrics"), listed(keys, self._view, look))
@@ -415,7 +415,7 @@ class MetricsScreen(StillScreen[None]):
         filter or a cursor.
         """
         self._order = Order()
-        self._charts.take_look(Look())
+        self._charts.take_look(ChartLook())
         self.post_message(CursorMoved(None))
         self._box.value = ""
         self._close_filter()
@@ -428,7 +428,7 @@ class MetricsScreen(StillScreen[None]):
             self._say(words)
         self._take_look(changed(look, what, run, self._view.cursor))
 
-    def _take_look(self, look: Look | None) -> None:
+    def _take_look(self, look: ChartLook | None) -> None:
         self._charts.take_look(look)
         self._draw()
 

@@ -10,8 +10,8 @@ from textual import on
 from textual.binding import Binding
 
 from verl_tui.exporters.new_file import named
-from verl_tui.rendering.charts.plan import Look, Plan, chart_data, plan, with_right
-from verl_tui.rendering.charts.second_axis import partner
+from verl_tui.rendering.charts.plan import ChartLook, Plan, chart_data, plan_charts, with_right
+from verl_tui.rendering.charts.second_axis import second_metric
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
@@ -52,7 +52,7 @@ _LEAST_NAME = 8
 """Cells that a run's name may take however narrow the screen."""
 
 
-class ZoomScreen(StillScreen[Look]):
+class ZoomScreen(StillScreen[ChartLook]):
     """A chart as large as the terminal; gives back how it was looked at."""
 
     FOOTER = (
@@ -94,7 +94,7 @@ class ZoomScreen(StillScreen[Look]):
     }
     """
 
-    def __init__(self, found: Plan, look: Look, view: View, listing: Listing) -> None:
+    def __init__(self, found: Plan, look: ChartLook, view: View, listing: Listing) -> None:
         """Make the screen.
 
         Args:
@@ -272,12 +272,12 @@ class ZoomScreen(StillScreen[Look]):
 
     def action_reset(self) -> None:
         """Go back to the usual look: one metric, all steps."""
-        self._look, self._right = Look(), None
+        self._look, self._right = ChartLook(), None
         self.show(self._view)
 
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
-        self._right = partner(self._plan, self._plans()) if self._right is None else None
+        self._right = second_metric(self._plan, self._plans()) if self._right is None else None
         self.show(self._view)
 
     def action_add(self) -> None:
@@ -288,7 +288,7 @@ class ZoomScreen(StillScreen[Look]):
                 self._right = found
                 self.show(self._view)
 
-        best = partner(self._plan, plans := self._plans())
+        best = second_metric(self._plan, plans := self._plans())
         plans = [one for one in plans if one.key != self._plan.key]
         plans.sort(key=lambda one: one != best)
         self.app.push_screen(PickMetric(plans, ascii_only=self._view.ascii), take)
@@ -305,4 +305,6 @@ class ZoomScreen(StillScreen[Look]):
 
     def _plans(self) -> list[Plan]:
         view = self._view
-        return list(plan(view.run, view.monitor.config.charts)) if view.run is not None else []
+        return (
+            list(plan_charts(view.run, view.monitor.config.charts)) if view.run is not None else []
+        )

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
-from verl_tui.rendering.charts.chart_data import STEPS, Axis, ChartData, Line, Mark, Points
+from verl_tui.rendering.charts.chart_data import STEPS, Axis, ChartData, ChartLine, Mark, Points
 from verl_tui.tui.widgets.plot import Plot
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.braille import Text
 
-__all__ = ["STEPS", "Axis", "Chart", "ChartData", "Line", "Mark", "Points"]
+__all__ = ["STEPS", "Axis", "Chart", "ChartData", "ChartLine", "Mark", "Points"]
 
 
 class Chart(Plot):

@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.braille import ascii_locale
 from verl_tui.rendering.charts.cache import extent
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
-from verl_tui.rendering.charts.renderer import Drawing
+from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.run_colours import RUNS, rules
 from verl_tui.tui.terminal.fast_rows import Bare
 from verl_tui.tui.terminal.styles import Inked
@@ -152,7 +152,9 @@ class Plot(Inked, Bare, can_focus=True):
         super().__init__(name=name, id=id, classes=classes, markup=False)
         self._data = data or ChartData(key="")
         self._cursor = self._given_cursor = self._data.cursor
-        self._drawing = Drawing(ascii_only=ascii_locale() if ascii_only is None else ascii_only)
+        self._drawing = ChartRenderer(
+            ascii_only=ascii_locale() if ascii_only is None else ascii_only
+        )
         self._rows: list[Text] = []
         self._strips: dict[int, Strip] = {}
         """Rows as they are written, as far as they have been."""

@@ -19,8 +19,8 @@ from verl_tui.rendering.text.wrap import fit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.rendering.charts.cache import Remembered
-    from verl_tui.rendering.charts.chart_data import ChartData, Line
+    from verl_tui.rendering.charts.cache import ChartCache
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.charts.labels import Symbols
 
 _GAP = "   "
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
 
 def readings(
-    data: ChartData, step: int, symbols: Symbols, remembered: Remembered, at: int | None = None
+    data: ChartData, step: int, symbols: Symbols, cache: ChartCache, at: int | None = None
 ) -> list[Reading]:
     """Return where the cursor is, and the value of every line there: that of its newest point up to
     the step.
@@ -52,7 +52,7 @@ def readings(
         data: The chart.
         step: Where on the x axis the cursor is.
         symbols: Glyphs.
-        remembered: What the chart is drawn from.
+        cache: What the chart is drawn from.
         at: Which step that is, where the x axis is not one of steps.
     """
     told = [_position(data, step, symbols, at)]
@@ -62,7 +62,7 @@ def readings(
         told.append(
             Reading(
                 f"{sign} {name}" if sign else name,
-                _value(line, step, data, metric.unit, remembered),
+                _value(line, step, data, metric.unit, cache),
             )
         )
     if data.envelope is not None:
@@ -97,13 +97,13 @@ def _position(data: ChartData, position: int, symbols: Symbols, at: int | None) 
     return Reading("step", exact_step(at) + (", " if symbols is ASCII else " · ") + told)
 
 
-def _value(line: Line, step: int, data: ChartData, unit: str, remembered: Remembered) -> str:
+def _value(line: ChartLine, step: int, data: ChartData, unit: str, cache: ChartCache) -> str:
     found = value_at(line.points, step)
     if found is None:
         return "-"
     text = value_text(found[1], unit)
     if line.kind == "line" and 0 < data.smoothing < 1:
-        average = remembered.smoothed(line.points, data.smoothing)
+        average = cache.smoothed(line.points, data.smoothing)
         average.pyramid  # noqa: B018 - it reads what has come since
         smooth = value_at(average, step)
         text += f" (smooth {compact(smooth[1])})" if smooth is not None else ""

@@ -14,9 +14,9 @@ from verl_tui.rendering.charts.braille import Glyph, fill_gaps, join
 from verl_tui.rendering.charts.cache import extent, window_of
 from verl_tui.rendering.charts.downsample import beyond_edge
 from verl_tui.rendering.charts.labels import ASCII, beyond, layered, stamps, title_row
-from verl_tui.rendering.charts.line_styles import STROKES
+from verl_tui.rendering.charts.line_styles import LINE_STYLES
 from verl_tui.rendering.charts.renderer import axis_marks
-from verl_tui.rendering.text.numbers import told_apart
+from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.tui.widgets.plot import ROLES, Frame, Plot
 from verl_tui.tui.widgets.read_out import readings
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.braille import Run, Text
-    from verl_tui.rendering.charts.cache import Remembered
+    from verl_tui.rendering.charts.cache import ChartCache
     from verl_tui.rendering.charts.chart_data import ChartData, Points
-    from verl_tui.rendering.charts.downsample import Columns
+    from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.labels import Symbols
     from verl_tui.tui.widgets.read_out import Reading
 
@@ -78,20 +78,18 @@ class ZoomedChart(Plot):
         if self._late:
             return [title_row(data, width, self._cursor, drawing.symbols, focus=self.has_focus)]
         shown = extent(data)
-        data = drawing.remembered.telling(data, *shown) if shown else data
-        scale = drawing.remembered.scale(data, *shown) if shown else None
+        data = drawing.cache.without_flat_envelope(data, *shown) if shown else data
+        scale = drawing.cache.scale(data, *shown) if shown else None
         roomy = width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and drawing.symbols is not ASCII
         plotext = load_plotext() if roomy and scale else None
         if plotext is None or shown is None or scale is None:
             return drawing.rows(data, width, height, cursor=self._cursor, focus=self.has_focus)
         other = (
-            drawing.remembered.scale(data.right, *shown, right=True)
-            if data.right is not None
-            else None
+            drawing.cache.scale(data.right, *shown, right=True) if data.right is not None else None
         )
         sketch = _Sketch(data, (scale, other), shown, width, height - 1, drawing.symbols)
-        sketch.collect(drawing.remembered)
-        drawing.remembered.forget_unused()
+        sketch.collect(drawing.cache)
+        drawing.cache.forget_unused()
         self._zoom = Frame(sketch.window, sketch.left)
         subject = sketch.subject()
         if (
@@ -107,9 +105,7 @@ class ZoomedChart(Plot):
         """
         if self._cursor is None or not self._data.all_lines:
             return []
-        return readings(
-            self._data, self._cursor, self._drawing.symbols, self._drawing.remembered, at
-        )
+        return readings(self._data, self._cursor, self._drawing.symbols, self._drawing.cache, at)
 
     def _frame(self) -> Frame:
         return self._zoom or super()._frame()
@@ -175,20 +171,20 @@ class _Sketch:
         something.
         """
 
-    def collect(self, remembered: Remembered) -> None:
+    def collect(self, cache: ChartCache) -> None:
         """Gather what is to be drawn, from the farthest to the nearest."""
         data = self._data
         arrows: list[_Trace] = []
         if data.envelope:
-            low, high = (remembered.columns(points, self.window) for points in data.envelope)
+            low, high = (cache.columns(points, self.window) for points in data.envelope)
             self._trace("envelope", low._replace(highs=low.lows))
             self._trace("envelope", high._replace(lows=high.highs))
             arrows += self._arrows("envelope", low._replace(highs=high.highs), self._scale)
         if data.spread:
-            self._spread(data.spread, remembered)
+            self._spread(data.spread, cache)
         ends: list[_Trace] = []
         for line, sign in layered(data, self._symbols):
-            columns = remembered.columns(line.points, self.window)
+            columns = cache.columns(line.points, self.window)
             self._odd.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
             scale = self._scales[line.right]
             if scale is None:
@@ -200,9 +196,7 @@ class _Sketch:
             if 0 < data.smoothing < 1:
                 if not line.sign or line is data.main:
                     self._trace("raw", columns, scale=scale)
-                average = remembered.columns(
-                    remembered.smoothed(line.points, data.smoothing), self.window
-                )
+                average = cache.columns(cache.smoothed(line.points, data.smoothing), self.window)
                 columns = average._replace(odds=columns.odds)
             glyph = self._symbols.single if len(line.points.steps) == 1 else _DOTS
             trace = self._trace(line.role, columns, glyph, scale=scale)
@@ -220,12 +214,12 @@ class _Sketch:
         self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
         self._size = (self._size[0], self._size[1] - len(self.below))
 
-    def _spread(self, quantiles: tuple[Points, ...], remembered: Remembered) -> None:
+    def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:
         """Shade what lies between the quantiles of a distribution, and draw the median where the
         line is not that.
         """
         least, lower, middle, upper, most = (
-            remembered.columns(points, self.window) for points in quantiles
+            cache.columns(points, self.window) for points in quantiles
         )
         self._shade("envelope", least, most, _APART)
         self._shade("quartiles", lower, upper, _APART // 2)
@@ -233,7 +227,7 @@ class _Sketch:
         if main is None or main.points.pyramid is not quantiles[2].pyramid:
             self._trace("quartiles", middle)
 
-    def _shade(self, role: str, low: Columns, high: Columns, apart: int) -> None:
+    def _shade(self, role: str, low: DotColumns, high: DotColumns, apart: int) -> None:
         """Fill a band with dots so far apart."""
         dots, fraction = self._size[1] * 4, self._scale.fraction
         runs: list[Run | None] = [
@@ -251,7 +245,7 @@ class _Sketch:
             trace.y.extend(y / dots for y in heights)
         self._traces.append(trace)
 
-    def _arrows(self, role: str, columns: Columns, scale: Scale) -> list[_Trace]:
+    def _arrows(self, role: str, columns: DotColumns, scale: Scale) -> list[_Trace]:
         """Return the signs of what lies beyond the y axis, at its edge."""
         found = list(beyond_edge(columns, scale))
         sides = ((self._symbols.rising, 1), (self._symbols.falling, -1))
@@ -259,7 +253,7 @@ class _Sketch:
         return [_Trace(role, glyph, x, [float(way > 0)] * len(x), []) for glyph, way, x in traces]
 
     def _trace(
-        self, role: str, columns: Columns, glyph: str = _DOTS, *, scale: Scale | None = None
+        self, role: str, columns: DotColumns, glyph: str = _DOTS, *, scale: Scale | None = None
     ) -> _Trace:
         trace = _Trace(role, glyph, [], [], [])
         fraction, end = (scale or self._scale).fraction, 0.0
@@ -368,8 +362,8 @@ class _Sketch:
         # The nearest first: two lines in one row would hide each other, so the farther one gives
         # way.
         for style, role, heights in (
-            (STROKES["target"].large, "target", self._heights([self._data.target])),
-            (STROKES["band"].large, "band", self._heights(self._data.band)),
+            (LINE_STYLES["target"].large, "target", self._heights([self._data.target])),
+            (LINE_STYLES["band"].large, "band", self._heights(self._data.band)),
             ("dotted", "key", [*self._labels]),
         ):
             free = [
@@ -380,7 +374,7 @@ class _Sketch:
             nearer += free
         for mark in self._data.marks:
             if mark.role == "restart" and window.start <= mark.step <= window.end:
-                style = STROKES["restart"].large
+                style = LINE_STYLES["restart"].large
                 line(
                     window.column(mark.step),
                     orientation=1,
@@ -417,7 +411,7 @@ class _Sketch:
 def _labels(scale: Scale | None, count: int) -> dict[float, str]:
     """Return the labels of a y axis by how high they stand, none where there is no axis."""
     values = scale.ticks(count) if scale is not None else []
-    texts = told_apart(values)
+    texts = distinct_texts(values)
     return {
         scale.fraction(value): text
         for value, text in zip(values, texts, strict=True)

@@ -1,0 +1,219 @@
+"""Acknowledged findings, news, and the words to whoever does not look."""
+
+from __future__ import annotations
+
+import pytest
+
+from verl_tui.config import Config
+from verl_tui.health import Episode, Finding, Severity
+from verl_tui.rendering.session.acknowledgements import Acknowledgements, News
+from verl_tui.tui.notifications import notices
+
+
+def finding(
+    id: str = "kl-high",
+    since: int | None = 5,
+    severity: Severity = Severity.WARNING,
+    message: str = "m",
+) -> Finding:
+    return Finding(id, severity, message, since_step=since, key="k")
+
+
+# -- acknowledging ---------------------------------------------------------------------------------
+
+
+def test_acknowledged_until_raised_anew_or_worse() -> None:
+    acknowledgements = Acknowledgements()
+    assert acknowledgements.toggle("run", finding())
+    assert acknowledgements.acknowledged("run", finding(message="other numbers"))
+    assert not acknowledgements.acknowledged("other", finding())
+    assert not acknowledgements.acknowledged("run", finding(since=50))
+    assert not acknowledgements.acknowledged("run", finding(severity=Severity.CRITICAL))
+    assert list(acknowledgements.open("run", [finding(), finding("hang")])) == [finding("hang")]
+    assert not acknowledgements.toggle("run", finding())
+    assert not acknowledgements.acknowledged("run", finding())
+
+
+def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step() -> None:
+    acknowledgements = watching("run")
+    crash = finding("crash", None)
+    acknowledgements.toggle("run", crash)
+    assert acknowledgements.acknowledged("run", crash)
+    look(acknowledgements, 11.0)
+    assert not acknowledgements.acknowledged("run", crash)
+
+
+def test_a_log_that_is_read_again_clears_nothing() -> None:
+    acknowledgements = watching("run")
+    acknowledgements.toggle("run", finding())
+    acknowledgements.start_over()
+    look(acknowledgements, 20.0)
+    assert acknowledgements.acknowledged("run", finding()), "half of the log may have been read"
+
+
+@pytest.mark.parametrize("key", ["k", None])
+def test_history_marks_what_was_acknowledged_even_when_it_is_over(key: str | None) -> None:
+    acknowledgements = watching("run")
+    episode = Episode("kl-high", Severity.WARNING, 5, 9, key=key)
+    assert not acknowledgements.marked("run", episode)
+    acknowledgements.toggle("run", finding())
+    look(acknowledgements, 11.0)
+    assert acknowledgements.marked("run", episode)
+    assert not acknowledgements.marked("other", episode)
+    assert not acknowledgements.marked("run", Episode("kl-high", Severity.WARNING, 50, 60, key=key))
+    acknowledgements.toggle("run", finding())
+    acknowledgements.toggle("run", finding())
+    assert not acknowledgements.marked("run", episode)
+
+
+# -- news ------------------------------------------------------------------------------------------
+
+
+def look(
+    acknowledgements: Acknowledgements, now: float, *found: Finding, finished: bool = False
+) -> list[str]:
+    news = acknowledgements.news({"run": found}, {"run"} if finished else set(), now)
+    assert all(one.run == "run" for one in news)
+    return [one.what for one in news]
+
+
+def watching(run: str) -> Acknowledgements:
+    """Return what there is after a run was read, and looked at twice."""
+    acknowledgements = Acknowledgements()
+    acknowledgements.old(run, 0.0)
+    for now in (0.1, 10.0):
+        assert not acknowledgements.news({run: ()}, (), now)
+    return acknowledgements
+
+
+def test_what_is_found_while_watching_is_told_once() -> None:
+    acknowledgements = watching("run")
+    assert look(acknowledgements, 11.0, finding()) == ["kl-high"]
+    assert look(acknowledgements, 12.0, finding(message="other numbers")) == []
+    assert look(acknowledgements, 13.0, finding(), finding("hang")) == ["hang"]
+    assert look(acknowledgements, 14.0) == []
+    assert look(acknowledgements, 15.0, finding()) == [], "it comes and goes, at one step"
+    assert look(acknowledgements, 16.0, finding(since=90)) == ["kl-high"], "raised anew"
+    assert look(acknowledgements, 17.0, finding(since=90, severity=Severity.CRITICAL)) == [
+        "kl-high"
+    ], "worse"
+    acknowledgements.toggle("run", finding("crash"))
+    assert look(acknowledgements, 18.0, finding("crash")) == []
+
+
+def test_what_lay_on_disk_is_no_news() -> None:
+    acknowledgements = Acknowledgements()
+    acknowledgements.old("run", 0.0)
+    assert look(acknowledgements, 0.0, finding()) == []
+    assert look(acknowledgements, 0.5, finding(), finding("hang")) == [], (
+        "another file of the run has been read"
+    )
+    acknowledgements.old("run", 1.0)
+    acknowledgements.old("run", 20.0)
+    assert look(acknowledgements, 30.0, finding("repetition")) == [], (
+        "the first look at what came last"
+    )
+    assert look(acknowledgements, 30.5, finding("crash")) == ["crash"]
+    acknowledgements.old("run", 31.0)
+    assert look(acknowledgements, 31.0, finding("late")) == ["late"], (
+        "a last line without an end is live all the same"
+    )
+
+
+def test_runs_are_watched_each_on_its_own() -> None:
+    acknowledgements = watching("run")
+    acknowledgements.old("new", 11.0)
+    both = {"run": [finding()], "new": [finding("hang")]}
+    assert [one.run for one in acknowledgements.news(both, (), 11.0)] == ["run"]
+    both["new"] = [finding("crash")]
+    assert [one.run for one in acknowledgements.news(both, (), 14.0)] == ["new"]
+
+
+def test_an_end_is_told_once_and_again_after_a_restart() -> None:
+    acknowledgements = watching("run")
+    assert look(acknowledgements, 11.0, finished=True) == ["finished"]
+    assert look(acknowledgements, 12.0, finished=True) == []
+    assert look(acknowledgements, 13.0) == []
+    assert look(acknowledgements, 14.0, finished=True) == ["finished"]
+
+
+def test_a_run_that_had_finished_is_no_news() -> None:
+    acknowledgements = Acknowledgements()
+    acknowledgements.old("run", 0.0)
+    assert [look(acknowledgements, now, finished=True) for now in (0.0, 10.0, 20.0)] == [[], [], []]
+
+
+def test_what_is_read_again_is_no_news() -> None:
+    acknowledgements = watching("run")
+    assert look(acknowledgements, 11.0, finding(), finished=True) == ["kl-high", "finished"]
+    acknowledgements.start_over()
+    acknowledgements.old("run", 12.0)
+    assert look(acknowledgements, 12.0, finding(), finding("hang"), finished=True) == []
+    assert look(acknowledgements, 22.0, finding(), finding("hang"), finished=True) == []
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+CRITICAL = News("run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL)
+WARNING = News("run", "kl-high", "too high", Severity.WARNING)
+SAID = "run: hang: no step, for 9 min␇�"
+
+
+@pytest.mark.parametrize(
+    ("config", "tmux", "said"),
+    [
+        (Config(), "", ""),
+        (Config(bell=True), "", "\a"),
+        (Config(notify="osc9"), "", f"\x1b]9;{SAID}\a"),
+        (Config(notify="osc777"), "", f"\x1b]777;notify;verl-tui;{SAID}\a"),
+        (Config(notify="osc9"), "/tmp/x", f"\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
+        (Config(bell=True, notify="osc9"), "", f"\a\x1b]9;{SAID}\a"),
+        (Config(bell=True, notify="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
+    ],
+)
+def test_notices(config: Config, tmux: str, said: str) -> None:
+    assert notices([CRITICAL], config, {"TMUX": tmux}) == said
+    assert notices([WARNING], config, {}) == "", "a warning, and only criticals are asked for"
+    assert notices([], config, {}) == ""
+
+
+def test_notices_of_warnings() -> None:
+    assert (
+        notices([WARNING, CRITICAL], Config(notify="osc9", notify_from="warning"), {}).count(
+            "\x1b]9;"
+        )
+        == 2
+    )
+    assert notices([WARNING, CRITICAL], Config(bell=True, notify_from="warning"), {}) == "\a", (
+        "once is enough"
+    )
+
+
+def test_an_end_is_told_whatever_the_severity() -> None:
+    ended = News("run", "finished", "step 300/300")
+    assert notices([ended], Config(notify="osc9"), {}) == "\x1b]9;run: finished: step 300/300\a"
+    assert notices([News("run", "finished")], Config(notify="osc9"), {}) == "\x1b]9;run: finished\a"
+
+
+def test_notices_never_come_in_heaps_and_are_not_long() -> None:
+    many = [News("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)]
+    said = notices(many, Config(bell=True, notify="osc9"), {}).split("\x1b]9;")
+    assert said[0] == "\a"
+    assert len(said) == 5
+    assert said[-1].startswith("17 more, the first of them run: rule-3: xxx")
+    assert max(map(len, said)) <= 210
+
+
+def test_notices_keep_to_ascii() -> None:
+    said = notices(
+        [News("数学", "kl-high", "3 × its", Severity.CRITICAL)],
+        Config(notify="osc9"),
+        {},
+        ascii_only=True,
+    )
+    assert said == "\x1b]9;??: kl-high: 3 x its\a"
+
+
+def test_a_name_makes_no_progress_bar() -> None:
+    said = notices([News("4;1;50", "hang", "", Severity.CRITICAL)], Config(notify="osc9"), {})
+    assert said == "\x1b]9;4,1,50: hang\a"
