@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 UNKNOWN = "–"
 
 
-class Cell(NamedTuple):
+class ComparedCell(NamedTuple):
     """What is said of one run in one row."""
 
     text: str = UNKNOWN
@@ -43,11 +43,11 @@ class Cell(NamedTuple):
     """Whether it lies beyond its healthy band, None where it is not judged by a band."""
 
 
-class Line(NamedTuple):
+class ComparisonRow(NamedTuple):
     """One row of the table."""
 
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparedCell, ...]
     """One for each run that is seen."""
     way: int = 0
     """1 where more is better, -1 where less is, 0 where neither, or where only the healthy band
@@ -59,17 +59,17 @@ class Line(NamedTuple):
     """Whether it is a setting: what differs from the first run's stands out."""
 
 
-class Section(NamedTuple):
+class ComparisonSection(NamedTuple):
     """Rows below one heading; without rows, what is said in their place."""
 
     heading: str
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonRow, ...]
     otherwise: str = ""
 
 
 def sections(
     view: View, runs: Sequence[Run], alignment: Alignment, seen: Sequence[int]
-) -> list[Section]:
+) -> list[ComparisonSection]:
     """Return what is said of the runs in the columns that are seen.
 
     Args:
@@ -83,8 +83,10 @@ def sections(
     # What no run has a word on would only push away what they have.
     lines = _figures(view, found, "" if alignment is Alignment.END else ", now")
     told = (line for line in lines if any(cell.text != UNKNOWN for cell in line.cells))
-    otherwise = [Section("measured otherwise", (), sentence) for sentence in differing(runs)]
-    return [Section("figures", tuple(told)), *otherwise, _settings(runs, seen)]
+    otherwise = [
+        ComparisonSection("measured otherwise", (), sentence) for sentence in differing(runs)
+    ]
+    return [ComparisonSection("figures", tuple(told)), *otherwise, _settings(runs, seen)]
 
 
 def where(runs: Sequence[Run], alignment: Alignment) -> str:
@@ -99,19 +101,19 @@ def where(runs: Sequence[Run], alignment: Alignment) -> str:
     return f"{duration(max(lasted))} after their start" if lasted else "no times are known"
 
 
-def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[Line]:
+def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterator[ComparisonRow]:
     """Yield the lines; `now` marks those that are of each run's end, wherever the others are
     compared.
     """
 
     def line(
-        label: str, make: Callable[[Run, Stop], Cell], way: int = 0, *, counts: bool = False
-    ) -> Line:
-        return Line(label, tuple(make(run, stop) for run, stop in found), way, counts)
+        label: str, make: Callable[[Run, Stop], ComparedCell], way: int = 0, *, counts: bool = False
+    ) -> ComparisonRow:
+        return ComparisonRow(label, tuple(make(run, stop) for run, stop in found), way, counts)
 
-    yield line(f"state{now}", lambda run, _: Cell(state(run, view.now).value))
+    yield line(f"state{now}", lambda run, _: ComparedCell(state(run, view.now).value))
     yield line("step", _steps)
-    yield line("time so far", lambda _, stop: Cell(duration(stop.elapsed)))
+    yield line("time so far", lambda _, stop: ComparedCell(duration(stop.elapsed)))
     for indicator in ("reward", "validation"):
         low = _lowest(found, indicator)
         way = 0 if indicator == "reward" and not _one_scale(found) else -1 if low else 1
@@ -123,7 +125,7 @@ def _figures(view: View, found: Sequence[tuple[Run, Stop]], now: str) -> Iterato
         yield line(label, partial(_peak, view, indicator))
     yield line("throughput, mean", partial(_mean, "throughput"), 1)
     yield line("step time", _step_time, -1)
-    yield line(f"ETA{now}", lambda run, _: Cell(duration(remaining(run, view.now))))
+    yield line(f"ETA{now}", lambda run, _: ComparedCell(duration(remaining(run, view.now))))
     yield line(f"findings{now}", lambda run, _: _findings(view, run), -1, counts=True)
 
 
@@ -146,23 +148,23 @@ def _is_bounded(run: Run) -> bool:
     return bounded(run) is not None
 
 
-def _steps(run: Run, stop: Stop) -> Cell:
+def _steps(run: Run, stop: Stop) -> ComparedCell:
     if stop.step is None:
-        return Cell()
+        return ComparedCell()
     total = run.total_steps
-    return Cell(
+    return ComparedCell(
         exact_step(stop.step) + (f"/{exact_step(total)}" if total and stop.step == run.step else "")
     )
 
 
-def _cell(series: Series | None, number: float | None, indicator: str) -> Cell:
+def _cell(series: Series | None, number: float | None, indicator: str) -> ComparedCell:
     if series is None or number is None:
-        return Cell()
+        return ComparedCell()
     number *= factor(indicator, series.key)
-    return Cell(compact(number), number, describe(series.key).unit)
+    return ComparedCell(compact(number), number, describe(series.key).unit)
 
 
-def _last(indicator: str, run: Run, stop: Stop) -> Cell:
+def _last(indicator: str, run: Run, stop: Stop) -> ComparedCell:
     series = run.indicator(indicator)
     return _cell(series, value(series, stop), indicator)
 
@@ -178,17 +180,17 @@ def _top(indicator: str, run: Run, stop: Stop) -> tuple[Series, Point] | None:
     return (series, point) if point is not None else None
 
 
-def _best(indicator: str, run: Run, stop: Stop) -> Cell:
+def _best(indicator: str, run: Run, stop: Stop) -> ComparedCell:
     found = _top(indicator, run, stop)
-    return _cell(found[0], found[1].value, indicator) if found is not None else Cell()
+    return _cell(found[0], found[1].value, indicator) if found is not None else ComparedCell()
 
 
-def _best_step(indicator: str, run: Run, stop: Stop) -> Cell:
+def _best_step(indicator: str, run: Run, stop: Stop) -> ComparedCell:
     found = _top(indicator, run, stop)
-    return Cell(exact_step(found[1].step)) if found is not None else Cell()
+    return ComparedCell(exact_step(found[1].step)) if found is not None else ComparedCell()
 
 
-def _peak(view: View, indicator: str, run: Run, stop: Stop) -> Cell:
+def _peak(view: View, indicator: str, run: Run, stop: Stop) -> ComparedCell:
     series = run.indicator(indicator)
     point = extreme(series, stop)
     cell = _cell(series, None if point is None else point.value, indicator)
@@ -199,43 +201,43 @@ def _peak(view: View, indicator: str, run: Run, stop: Stop) -> Cell:
     )
 
 
-def _mean(indicator: str, run: Run, stop: Stop) -> Cell:
+def _mean(indicator: str, run: Run, stop: Stop) -> ComparedCell:
     series = run.indicator(indicator)
     return _cell(series, recent(series, stop), indicator)
 
 
-def _step_time(run: Run, stop: Stop) -> Cell:
+def _step_time(run: Run, stop: Stop) -> ComparedCell:
     known = _mean("step_time", run, stop)
     seconds = seconds_per_step(run, stop) if known.number is None else None
-    return known if seconds is None else Cell(compact(seconds), seconds, "s")
+    return known if seconds is None else ComparedCell(compact(seconds), seconds, "s")
 
 
-def _findings(view: View, run: Run) -> Cell:
+def _findings(view: View, run: Run) -> ComparedCell:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None:
-        return Cell()
+        return ComparedCell()
     count = sum(
         finding.severity > Severity.INFO
         for finding in view.acknowledgements.open(run.name, verdict.primary)
     )
-    return Cell(str(count), float(count))
+    return ComparedCell(str(count), float(count))
 
 
-def _settings(runs: Sequence[Run], seen: Sequence[int]) -> Section:
+def _settings(runs: Sequence[Run], seen: Sequence[int]) -> ComparisonSection:
     rows = _differing(_Configs(runs))
     lines = tuple(
-        Line(label, tuple(Cell(_shown(values[at])) for at in seen), setting=True)
+        ComparisonRow(label, tuple(ComparedCell(_shown(values[at])) for at in seen), setting=True)
         for label, values in rows
     )
     if len(runs) == 1:
-        return Section("settings that differ", (), "One run alone differs from nothing.")
+        return ComparisonSection("settings that differ", (), "One run alone differs from nothing.")
     silent = sum(not run.settings for run in runs)
     otherwise = (
         "All settings that are known are the same."
         if silent < len(runs) - 1
         else "No settings are known."
     )
-    return Section("settings that differ", lines, otherwise)
+    return ComparisonSection("settings that differ", lines, otherwise)
 
 
 class _Configs:

@@ -19,9 +19,9 @@ from verl_tui.rendering.text.wrap import fit, fit_left
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.compare_figures import Cell, Line, Section
+    from verl_tui.rendering.compare_figures import ComparedCell, ComparisonRow, ComparisonSection
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ _LABEL = 20
 """Cells of the names of rows where columns want the rest."""
 
 
-class Columns(NamedTuple):
+class ComparisonColumns(NamedTuple):
     """Which columns are seen, and how wide they are."""
 
     label: int
@@ -58,7 +58,7 @@ class Columns(NamedTuple):
         return things[1:] if self.hidden else things
 
 
-def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> Columns:
+def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> ComparisonColumns:
     """Return which of so many columns are seen: always the first, the current one, and as many as
     fit.
 
@@ -76,15 +76,17 @@ def fit_columns(count: int, width: int, current: int, longest: int = _LABEL) -> 
     label = min(longest, width - size * fitting)
     if fitting == 1:
         return (
-            Columns(label, size, (0, current), hidden=True)
+            ComparisonColumns(label, size, (0, current), hidden=True)
             if current
-            else Columns(label, size, (0,))
+            else ComparisonColumns(label, size, (0,))
         )
     first = min(max(1, current - (fitting - 2)), count - fitting + 1)
-    return Columns(label, size, (0, *range(first, first + fitting - 1)))
+    return ComparisonColumns(label, size, (0, *range(first, first + fitting - 1)))
 
 
-def heading_rows(view: View, runs: Sequence[Run], columns: Columns, current: int) -> list[Pieces]:
+def heading_rows(
+    view: View, runs: Sequence[Run], columns: ComparisonColumns, current: int
+) -> list[Pieces]:
     """Return the names of the runs, and below them which one is the baseline."""
     names = without_shared_start([run.name for run in runs])
     row: Pieces = [(" " * columns.label, "")]
@@ -104,7 +106,7 @@ def heading_rows(view: View, runs: Sequence[Run], columns: Columns, current: int
 
 
 def table_rows(
-    found: Sequence[Section], columns: Columns, width: int, *, ascii_only: bool
+    found: Sequence[ComparisonSection], columns: ComparisonColumns, width: int, *, ascii_only: bool
 ) -> list[Pieces]:
     """Return the rows of the table below its heading."""
     rows: list[Pieces] = []
@@ -126,20 +128,20 @@ def table_rows(
     return rows
 
 
-def longest(found: Sequence[Section]) -> int:
+def longest(found: Sequence[ComparisonSection]) -> int:
     """Return the cells of the longest name of a row, with its unit."""
     lines = [line for section in found for line in section.lines]
     return max((cell_len(printable(line.label)) + (len(unit) + 2 if (unit := _unit(line)) else 0) for line in lines),
                default=0)  # fmt: skip
 
 
-def _unit(line: Line) -> str:
+def _unit(line: ComparisonRow) -> str:
     """Return the unit of a row, empty where the runs' units differ."""
     units = {cell.unit for cell in line.cells if cell.number is not None}
     return next(iter(units)) if len(units) == 1 else ""
 
 
-def _row(line: Line, columns: Columns, *, ascii_only: bool) -> Pieces:
+def _row(line: ComparisonRow, columns: ComparisonColumns, *, ascii_only: bool) -> Pieces:
     unit = _unit(line)
     label = printable(line.label, ascii_only=ascii_only)
     if line.setting:  # of a dotted name the end tells most
@@ -168,7 +170,7 @@ def _row(line: Line, columns: Columns, *, ascii_only: bool) -> Pieces:
     return row
 
 
-def _role(cell: Cell, base: Cell | None, way: int) -> str | None:
+def _role(cell: ComparedCell, base: ComparedCell | None, way: int) -> str | None:
     """Return whether a figure is better or worse than the baseline's, empty if the same, None where
     that is open.
 
@@ -190,7 +192,14 @@ def _role(cell: Cell, base: Cell | None, way: int) -> str | None:
     return "worse" if cell.outside else "better"
 
 
-def _compared(cell: Cell, base: Cell | None, line: Line, room: int, *, ascii_only: bool) -> Pieces:
+def _compared(
+    cell: ComparedCell,
+    base: ComparedCell | None,
+    line: ComparisonRow,
+    room: int,
+    *,
+    ascii_only: bool,
+) -> Pieces:
     """Write a value with its change against the baseline, as far as there is room, in exactly
     `room` cells.
     """

@@ -18,7 +18,7 @@ from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 ROLES = ("heading", "label", "value", "dim", "asked", "differs")
@@ -39,7 +39,7 @@ _ALONE = "There is no other run to hold it against: name several paths, or a dir
 _SAME = "All settings that are known are the same."
 
 
-class Entry(NamedTuple):
+class SettingEntry(NamedTuple):
     """One setting, or one thing said of a run."""
 
     label: str
@@ -57,25 +57,25 @@ class Entry(NamedTuple):
         return f"{self.label}={_plain(self.values[0])}"
 
 
-class Section(NamedTuple):
+class SettingSection(NamedTuple):
     """Entries below one heading; without entries, what is said in their place."""
 
     heading: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SettingEntry, ...]
     otherwise: str = ""
 
 
-class Page(NamedTuple):
+class SettingsPage(NamedTuple):
     """All that is listed."""
 
     columns: tuple[str, ...]
     """Names of the runs whose values are shown; empty where it is one run and the heading says
     so.
     """
-    sections: tuple[Section, ...]
+    sections: tuple[SettingSection, ...]
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[SettingEntry, ...]:
         """All entries in the order of showing."""
         return tuple(entry for section in self.sections for entry in section.entries)
 
@@ -83,12 +83,12 @@ class Page(NamedTuple):
 # -- what there is ---------------------------------------------------------------------------------
 
 
-def settings_page(run: Run | None, query: str = "") -> Page:
+def settings_page(run: Run | None, query: str = "") -> SettingsPage:
     """Return who a run is, then all its settings; with a filter, those that fit it."""
     if run is None:
-        return Page((), (Section("", (), "No run yet, so there are no settings."),))
+        return SettingsPage((), (SettingSection("", (), "No run yet, so there are no settings."),))
     facts = [
-        Entry(fact.label, (fact.value,), fact.key, f"{fact.key} ({_origins(run, fact.key)})")
+        SettingEntry(fact.label, (fact.value,), fact.key, f"{fact.key} ({_origins(run, fact.key)})")
         for fact in identity(run).facts
     ]
     stated = [_setting(run, key) for key in sorted(run.settings)]
@@ -97,23 +97,25 @@ def settings_page(run: Run | None, query: str = "") -> Page:
         f"settings: {len(stated)}" if not query else f"settings: {len(found[1])} of {len(stated)}"
     )
     otherwise = f"Nothing fits “{query}”." if query and stated else _NOTHING
-    first = [Section("run", found[0])] if found[0] else []
-    return Page((), (*first, Section(heading, found[1], otherwise)))
+    first = [SettingSection("run", found[0])] if found[0] else []
+    return SettingsPage((), (*first, SettingSection(heading, found[1], otherwise)))
 
 
-def difference_page(runs: Sequence[Run], query: str = "") -> Page:
+def difference_page(runs: Sequence[Run], query: str = "") -> SettingsPage:
     """Return the settings in which runs differ, those that only name something below the others."""
     columns = tuple(run.name for run in runs)
     if len(runs) < 2:
-        return Page(columns, (Section("", (), _ALONE),))
+        return SettingsPage(columns, (SettingSection("", (), _ALONE),))
     silent = [run.name for run in runs if not run.settings]
     if len(silent) > len(runs) - 2:
-        return Page(
-            columns, (Section("", (), f"Nothing states the settings of {', '.join(silent)}."),)
+        return SettingsPage(
+            columns,
+            (SettingSection("", (), f"Nothing states the settings of {', '.join(silent)}."),),
         )
     rows = difference([run.settings for run in runs])
     made = [
-        (row, Entry(row.key, row.values, "", _by_run(runs, row.key), "differs")) for row in rows
+        (row, SettingEntry(row.key, row.values, "", _by_run(runs, row.key), "differs"))
+        for row in rows
     ]
     groups = (
         ("at a glance", _facts(runs)),
@@ -122,15 +124,15 @@ def difference_page(runs: Sequence[Run], query: str = "") -> Page:
         ("names and places", [entry for row, entry in made if row.naming]),
     )
     sections = [
-        Section(f"{name}: {len(found)}", found)
+        SettingSection(f"{name}: {len(found)}", found)
         for name, all_ in groups
         if (found := _matching(all_, query))
     ]
     otherwise = f"Nothing fits “{query}”." if query and rows else _SAME
-    return Page(columns, tuple(sections) or (Section("", (), otherwise),))
+    return SettingsPage(columns, tuple(sections) or (SettingSection("", (), otherwise),))
 
 
-def _facts(runs: Sequence[Run]) -> list[Entry]:
+def _facts(runs: Sequence[Run]) -> list[SettingEntry]:
     """Return in what runs differ as people put it, whatever their frameworks call it."""
     known = [{fact.label: fact for fact in identity(run).facts} for run in runs]
     labels = dict.fromkeys(label for facts in known for label in facts)
@@ -143,11 +145,11 @@ def _facts(runs: Sequence[Run]) -> list[Entry]:
             if label in facts
         )
         if any(not alike(values[0], value) for value in values):
-            entries.append(Entry(label, values, "", ", ".join(about), "differs"))
+            entries.append(SettingEntry(label, values, "", ", ".join(about), "differs"))
     return entries
 
 
-def _setting(run: Run, key: str) -> Entry:
+def _setting(run: Run, key: str) -> SettingEntry:
     value, origin = run.settings[key], run.settings_origin.get(key, "")
     others = [
         f"{origin_word(where)} says {_plain(other)}"
@@ -162,7 +164,7 @@ def _setting(run: Run, key: str) -> Entry:
         if asked and layer(origin) is not Layer.OVERRIDES
         else origin_word(origin)
     )
-    return Entry(key, (value,), note, about, role)
+    return SettingEntry(key, (value,), note, about, role)
 
 
 def _by_run(runs: Sequence[Run], key: str) -> str:
@@ -195,7 +197,7 @@ def origin_word(origin: str) -> str:
     )
 
 
-def _matching(entries: Sequence[Entry], query: str) -> tuple[Entry, ...]:
+def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry, ...]:
     """Return the entries that hold every word of the query in their name, their value or their
     origin.
     """
@@ -203,7 +205,7 @@ def _matching(entries: Sequence[Entry], query: str) -> tuple[Entry, ...]:
     if not words:
         return tuple(entries)
 
-    def text(entry: Entry) -> str:
+    def text(entry: SettingEntry) -> str:
         return " ".join((entry.label, *map(_plain, entry.values), entry.note)).lower()
 
     return tuple(entry for entry in entries if all(word in text(entry) for word in words))
@@ -236,7 +238,7 @@ class Widths(NamedTuple):
     note: int
 
 
-def widths(section: Section, runs: int, width: int) -> Widths:
+def widths(section: SettingSection, runs: int, width: int) -> Widths:
     """Return the columns of a section that fit.
 
     Args:
@@ -268,7 +270,7 @@ def _label(width: int) -> int:
     return max(6, width * 2 // 5)
 
 
-def heading_row(page: Page, width: int, *, ascii_only: bool) -> Pieces:
+def heading_row(page: SettingsPage, width: int, *, ascii_only: bool) -> Pieces:
     """Return the names of the runs above their columns."""
     size = _compared(page, width)
     cut = "~" if ascii_only else "…"
@@ -279,12 +281,14 @@ def heading_row(page: Page, width: int, *, ascii_only: bool) -> Pieces:
     return row
 
 
-def _compared(page: Page, width: int) -> Widths:
+def _compared(page: SettingsPage, width: int) -> Widths:
     """Return the columns of a page that compares runs: the same in all sections."""
-    return widths(Section("", page.entries), len(page.columns), width)
+    return widths(SettingSection("", page.entries), len(page.columns), width)
 
 
-def page_rows(page: Page, width: int, *, ascii_only: bool) -> tuple[list[Pieces], list[int]]:
+def page_rows(
+    page: SettingsPage, width: int, *, ascii_only: bool
+) -> tuple[list[Pieces], list[int]]:
     """Return the rows of the list, and which of them are entries."""
     rows: list[Pieces] = []
     heads: list[int] = []
@@ -303,7 +307,7 @@ def page_rows(page: Page, width: int, *, ascii_only: bool) -> tuple[list[Pieces]
     return rows, heads
 
 
-def _row(entry: Entry, size: Widths, *, ascii_only: bool) -> Pieces:
+def _row(entry: SettingEntry, size: Widths, *, ascii_only: bool) -> Pieces:
     cut = "~" if ascii_only else "…"
     label = fit_left(printable(entry.label, ascii_only=ascii_only), size.label, cut)
     row: Pieces = [(label + " " * (size.label - cell_len(label)), "label")]
@@ -325,7 +329,7 @@ def _row(entry: Entry, size: Widths, *, ascii_only: bool) -> Pieces:
 
 
 def detail_rows(
-    page: Page, entry: Entry | None, width: int, height: int, *, ascii_only: bool
+    page: SettingsPage, entry: SettingEntry | None, width: int, height: int, *, ascii_only: bool
 ) -> list[Pieces]:
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:

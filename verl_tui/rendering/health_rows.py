@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding, Verdict
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
 
 ROLES = ("critical", "warning", "info", "ok", "text", "advice", "dim")
 """What a piece of a row is."""
 
 
-class Symbols(NamedTuple):
+class FindingSymbols(NamedTuple):
     """Signs before rows."""
 
     critical: str = "✖"
@@ -39,13 +39,13 @@ class Symbols(NamedTuple):
     more: str = "…"
 
 
-_UNICODE = Symbols()
-_ASCII = Symbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
+_UNICODE = FindingSymbols()
+_ASCII = FindingSymbols("X", "!", "i", "+", "-", ">", "v", "-", ">", ", ", "~")
 _NARROW = 12
 """Up to this width nothing is set further in."""
 
 
-class Drawing:
+class FindingWriter:
     """Writes findings as rows of one width."""
 
     def __init__(
@@ -99,7 +99,9 @@ class Drawing:
     def consequence(self, finding: Finding) -> list[Pieces]:
         """Write a finding that only follows from the one above it, further in."""
         indent = 2 if self.width > _NARROW else 0
-        within = Drawing(self.width - indent, self._unfolded, self._known, ascii_only=self._ascii)
+        within = FindingWriter(
+            self.width - indent, self._unfolded, self._known, ascii_only=self._ascii
+        )
         return [[(" " * indent, ""), *row] for row in within.finding(finding)]
 
     def _followed(self, follow: Sequence[Finding], *, unfolded: bool) -> Pieces:
@@ -233,7 +235,7 @@ def _judged(view: View) -> int | None:
     return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
 
 
-def counts(verdict: Verdict, open_: Sequence[Finding], symbols: Symbols) -> list[str]:
+def counts(verdict: Verdict, open_: Sequence[Finding], symbols: FindingSymbols) -> list[str]:
     """Count findings by severity, what is acknowledged and what was not judged; from the longest
     way to write it on.
 

@@ -57,11 +57,11 @@ class Form(NamedTuple):
         return sum(cell_len(text) for text, _ in self.pieces)
 
 
-Part = list[Form]
+Forms = list[Form]
 """From the longest form on; it may be left out when none is left."""
 
 
-def glance(view: View, width: int, *, alone: bool) -> list[Piece]:
+def one_row(view: View, width: int, *, alone: bool) -> list[Piece]:
     """Return the shown run in one row.
 
     Args:
@@ -75,7 +75,7 @@ def glance(view: View, width: int, *, alone: bool) -> list[Piece]:
     return fitting([part for part in parts if part], width)
 
 
-def fitting(parts: Sequence[Part], width: int) -> list[Piece]:
+def fitting(parts: Sequence[Forms], width: int) -> list[Piece]:
     """Return as much of the parts as fits, a gap between any two; the most worthy is there whatever
     the width.
     """
@@ -104,16 +104,16 @@ def fitting(parts: Sequence[Part], width: int) -> list[Piece]:
     return row
 
 
-def _shown(parts: Sequence[Part], at: Sequence[int]) -> list[Form]:
+def _shown(parts: Sequence[Forms], at: Sequence[int]) -> list[Form]:
     return [part[i] for part, i in zip(parts, at, strict=True) if i < len(part)]
 
 
-def _cells(parts: Sequence[Part], at: Sequence[int]) -> int:
+def _cells(parts: Sequence[Forms], at: Sequence[int]) -> int:
     forms = _shown(parts, at)
     return sum(form.cells for form in forms) + _GAP * (len(forms) - 1)
 
 
-def _identity(view: View, run: Run) -> Iterator[Part]:
+def _identity(view: View, run: Run) -> Iterator[Forms]:
     """Yield which run it is, how it is, and how far."""
     short = {cells: middle(run.name, cells, ascii_only=view.ascii) for cells in (99, 24, 16, 11, 7)}
     yield [
@@ -134,7 +134,7 @@ def _identity(view: View, run: Run) -> Iterator[Part]:
                Form(90, ((exact_step(run.step), ""),))]  # fmt: skip
 
 
-def _figures(view: View, run: Run) -> Iterator[Part]:
+def _figures(view: View, run: Run) -> Iterator[Forms]:
     """Yield reward, KL, the worst finding and the GPUs."""
     yield _metric(view, run, "reward", "reward", "r", (70, 58, 54))
     found = next((name for name in _KL if name in run.indicators), None)
@@ -143,7 +143,7 @@ def _figures(view: View, run: Run) -> Iterator[Part]:
     yield _devices(view)
 
 
-def _rest(view: View, run: Run) -> Iterator[Part]:
+def _rest(view: View, run: Run) -> Iterator[Forms]:
     """Yield when it is done, when it was heard of last, and what the user should know of the
     reading.
     """
@@ -172,7 +172,7 @@ def _rest(view: View, run: Run) -> Iterator[Part]:
 
 def _metric(
     view: View, run: Run, name: str, label: str, short: str, worths: tuple[int, int, int]
-) -> Part:
+) -> Forms:
     """Write the last value of an indicator with its trend, the longest form with a sparkline before
     it.
     """
@@ -194,7 +194,7 @@ def _metric(
     ]  # fmt: skip
 
 
-def _finding(view: View, run: Run) -> Part:
+def _finding(view: View, run: Run) -> Forms:
     """Write the worst finding that the user does not know of yet, and how many more there are."""
     found = sorted(
         view.acknowledgements.open(run.name, view.verdict.primary), key=lambda one: -one.severity
@@ -216,7 +216,7 @@ def _finding(view: View, run: Run) -> Part:
     ]
 
 
-def _devices(view: View) -> Part:
+def _devices(view: View) -> Forms:
     """Write how busy the GPUs of this host are."""
     gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
     busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.one_row import glance
+from verl_tui.rendering.one_row import one_row
 from verl_tui.rendering.text.printable import middle
 from verl_tui.text import one_line
 
@@ -37,7 +37,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[list[Piece],
         right.append((" ? help", "dim"))
     room = width - sum(cell_len(words) for words, _ in (*left, *right)) - (1 if right else 0)
     if view.run is not None:
-        left += glance(view, room, alone=alone)
+        left += one_row(view, room, alone=alone)
     elif told := view.monitor.sentences:
         sentence = one_line("; ".join(told), 400)
         left.append((middle(sentence, max(8, room), ascii_only=view.ascii), "warning"))

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from verl_tui.rendering.log.json_records import told, whole
+from verl_tui.rendering.log.json_records import summary, whole
 
 
 def columns(text: str) -> str:
@@ -46,7 +46,7 @@ def columns(text: str) -> str:
     ],
 )
 def test_a_record_in_a_row(record, tag, text):
-    found = told(json.dumps(record))
+    found = summary(json.dumps(record))
     if not record:
         assert found is None
         return
@@ -62,7 +62,7 @@ def test_a_record_in_a_row(record, tag, text):
     "line", ["", "step:3 - x:1", "{", "{'loss': 0.5}", "[1]", '{"a": 1} x', "{" * 5000]
 )
 def test_what_is_no_record_is_left_as_it_is(line):
-    assert told(line) is None
+    assert summary(line) is None
     assert whole(line) == line
 
 
@@ -74,7 +74,7 @@ def test_what_json_escapes_stays_harmless():
             "scope": "s\nx\x9b",
         }
     )
-    found = told(line)
+    found = summary(line)
     assert found is not None
     shown = found.tag + found.text
     assert not set(shown) & set("\x1b\x07\x00\x9b\u202e\n")
@@ -87,13 +87,14 @@ def test_what_json_escapes_stays_harmless():
 
 
 def test_several_records_on_a_line():
-    found = told('{"step": 1, "reward": 1} {"step": 2, "reward": 2}')
+    found = summary('{"step": 1, "reward": 1} {"step": 2, "reward": 2}')
     assert found is not None
     assert columns(found.text) == "step 1  reward 1  |  step 2  reward 2"
 
 
 def test_records_that_follow_each_other_stand_in_columns():
     rows = [
-        told(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5})) for step in (1, 12, 123)
+        summary(json.dumps({"step": step, "reward": 10.0**-step, "kl": 0.5}))
+        for step in (1, 12, 123)
     ]
     assert len({row.text.index("reference KL") for row in rows if row is not None}) == 1

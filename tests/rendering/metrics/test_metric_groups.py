@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.rendering.metrics.groups import Group, grouped, natural, shelves
+from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural, shelves
 
 KEYS = st.lists(st.text(alphabet="ab/1", max_size=8), unique=True, max_size=60)
 
@@ -22,10 +22,10 @@ def test_by_the_first_part_of_the_name() -> None:
         "loss",
     )
     assert grouped(keys) == (
-        Group("actor", ("actor/loss", "actor/lr")),
-        Group("critic", ("critic/kl", "critic/score/max")),
-        Group("timing_s", ("timing_s/adv", "timing_s/gen")),
-        Group("other", ("loss", "perf/mfu")),
+        MetricGroup("actor", ("actor/loss", "actor/lr")),
+        MetricGroup("critic", ("critic/kl", "critic/score/max")),
+        MetricGroup("timing_s", ("timing_s/adv", "timing_s/gen")),
+        MetricGroup("other", ("loss", "perf/mfu")),
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.rendering.metrics.filter import parse
-from verl_tui.rendering.metrics.listing import ORDERS, Order, listing, movement
+from verl_tui.rendering.metrics.listing import ORDERS, MetricOrder, listing, movement
 from verl_tui.rendering.metrics.table import heading, layout, row
 from verl_tui.runs.series import Series
 
@@ -39,7 +39,7 @@ def order(by: str, *, reverse: bool = False, wanted: str = "") -> list[str]:
     groups = listing(
         VALUES,
         parse(wanted),
-        Order(by, reverse),  # type: ignore[arg-type]
+        MetricOrder(by, reverse),  # type: ignore[arg-type]
         lambda key, count: VALUES[key][-count:],
     )
     return [key for group in groups for key in group.keys]
@@ -66,12 +66,12 @@ def test_sorting_by_key_reads_no_values() -> None:
     def tail(key: str, count: int) -> list[float]:
         raise AssertionError(key)
 
-    assert len(listing(VALUES, parse(""), Order(), tail)) == 3
+    assert len(listing(VALUES, parse(""), MetricOrder(), tail)) == 3
 
 
 def test_orders_come_round() -> None:
-    assert Order("key", reverse=True).next() == Order("last")
-    assert Order("trend").next() == Order("key")
+    assert MetricOrder("key", reverse=True).next() == MetricOrder("last")
+    assert MetricOrder("trend").next() == MetricOrder("key")
 
 
 def test_movement() -> None:
@@ -98,7 +98,7 @@ def test_a_row_says_it_all() -> None:
     columns = layout(80, 20)
     told = text(*row("a/up", series(VALUES["a/up"]), columns, pinned=True, ascii_only=False))
     assert told.split() == ["★", "a/up", "2", "↑", "+50%", "1", "2", "▁▁▁▁▁▁▁▁▁▁██████████"]
-    names = text(*heading(columns, Order("last"), ascii_only=False)).split()
+    names = text(*heading(columns, MetricOrder("last"), ascii_only=False)).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]
 
 
@@ -140,7 +140,10 @@ def test_everything_is_as_wide_as_the_table(width: int) -> None:
                     pieces = row(name, series(values), columns, pinned=True, ascii_only=ascii_only)
                     assert cell_len(text(*pieces)) == room
             for by in ORDERS:
-                assert cell_len(text(*heading(columns, Order(by), ascii_only=ascii_only))) == room
+                assert (
+                    cell_len(text(*heading(columns, MetricOrder(by), ascii_only=ascii_only)))
+                    == room
+                )
 
 
 def test_names_have_the_room_that_numbers_leave() -> None:

@@ -9,7 +9,7 @@ import pytest
 from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import Browse
-from verl_tui.rendering.samples.chosen import Chosen
+from verl_tui.rendering.samples.chosen import SampleChoice
 from verl_tui.rendering.samples.query import parse
 from verl_tui.runs.samples import Place, Samples
 
@@ -29,7 +29,7 @@ class Reader:
         for step in (1, 2, 3):
             self.add(step)
         self.browser = SampleBrowser(lambda: None)
-        self.browse = Browse(Chosen(follow=True))
+        self.browse = Browse(SampleChoice(follow=True))
         self.settle()
 
     def add(self, step: int, *, count: int = 4, validation: bool = False) -> None:
@@ -65,7 +65,7 @@ def reader() -> Iterator[Reader]:
 
 
 def test_nothing_to_see() -> None:
-    browse, browser = Browse(Chosen(follow=True)), SampleBrowser(lambda: None)
+    browse, browser = Browse(SampleChoice(follow=True)), SampleBrowser(lambda: None)
     for samples in (None, Samples()):
         assert not browse.settle(samples, browser)
         assert (browse.shown, browse.sample, browse.fact, browse.read()) == (None,) * 4
@@ -76,7 +76,7 @@ def test_nothing_to_see() -> None:
         browse.look_back()
         assert not browse.answers
         assert list(browse.items()) == []
-    assert browse.leaving == Chosen(follow=True)
+    assert browse.leaving == SampleChoice(follow=True)
     browser.stop()
 
 
@@ -92,7 +92,7 @@ def test_moves(reader: Reader) -> None:
     assert not browse.to_row(4)
     assert reader.at(browse.to_step(-1)) == (3, 3)
     assert not browse.to_step(-1)
-    assert browse.leaving == Chosen(Place(3, validation=False), 3)
+    assert browse.leaving == SampleChoice(Place(3, validation=False), 3)
 
 
 def test_the_other_kind(reader: Reader) -> None:

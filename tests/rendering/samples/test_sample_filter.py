@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from verl_tui.records import SampleFacts
 from verl_tui.rendering.samples import order, query
-from verl_tui.rendering.samples.order import Fields, Order, choices
-from verl_tui.rendering.samples.query import Query, parse
+from verl_tui.rendering.samples.order import Fields, SampleOrder, choices
+from verl_tui.rendering.samples.query import SampleQuery, parse
 from verl_tui.rendering.text.search import Search
 
 
@@ -211,7 +211,7 @@ def test_what_cannot_be_understood_is_said() -> None:
     assert parse("no=1 score>0 len>0 acc=1").unknown(["acc"]) == ("no",)
     assert not parse("  ")
     assert parse(" a ") == parse("a")
-    assert not Query().unknown([])
+    assert not SampleQuery().unknown([])
 
 
 @settings(max_examples=100, deadline=None)
@@ -257,8 +257,8 @@ FACTS = [
     ],
 )
 def test_orders(by: str, up: list[int], down: list[int]) -> None:
-    assert Order(by).sort(FACTS) == up
-    assert Order(by, down=True).sort(FACTS) == down
+    assert SampleOrder(by).sort(FACTS) == up
+    assert SampleOrder(by, down=True).sort(FACTS) == down
 
 
 def test_fields_are_looked_at_once_and_keep_their_order() -> None:

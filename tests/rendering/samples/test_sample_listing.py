@@ -13,11 +13,17 @@ from rich.cells import cell_len
 from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.rendering.samples import table
-from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
-from verl_tui.rendering.samples.listing import Listing
-from verl_tui.rendering.samples.order import Order
-from verl_tui.rendering.samples.query import Query, parse
-from verl_tui.rendering.samples.score_summary import standing
+from verl_tui.rendering.samples.chosen import (
+    SampleChoice,
+    index_of,
+    next_place,
+    next_sample,
+    place_of,
+)
+from verl_tui.rendering.samples.listing import SampleListing
+from verl_tui.rendering.samples.order import SampleOrder
+from verl_tui.rendering.samples.query import SampleQuery, parse
+from verl_tui.rendering.samples.score_summary import summarise
 from verl_tui.runs.samples import Place, Samples
 
 
@@ -48,10 +54,10 @@ def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
 
 
 def listing_of(
-    *facts: SampleFacts, query: Query | None = None, order: Order | None = None
-) -> Listing:
-    listing = Listing()
-    listing.update(Page(len(facts)).read(*facts), query or Query(), order or Order())
+    *facts: SampleFacts, query: SampleQuery | None = None, order: SampleOrder | None = None
+) -> SampleListing:
+    listing = SampleListing()
+    listing.update(Page(len(facts)).read(*facts), query or SampleQuery(), order or SampleOrder())
     return listing
 
 
@@ -61,7 +67,9 @@ def listing_of(
 def test_filters_and_sorts() -> None:
     facts = [fact(i, score) for i, score in enumerate([0.5, 1.0, 0.0, 1.0])]
     assert listing_of(*facts).visible == [0, 1, 2, 3]
-    assert listing_of(*facts, query=parse("score>0"), order=Order("score", down=True)).visible == [
+    assert listing_of(
+        *facts, query=parse("score>0"), order=SampleOrder("score", down=True)
+    ).visible == [
         1,
         3,
         0,
@@ -71,7 +79,7 @@ def test_filters_and_sorts() -> None:
     assert (listing.place_of(3), listing.place_of(0), listing.place_of(None)) == (1, None, None)
     assert listing.mates(3) == [2, 3]
     assert listing.mates(99) == [99]
-    assert listing.standing.count == 4  # of all, listed or not
+    assert listing.scores.count == 4  # of all, listed or not
     assert listing.fields == ("acc",)
 
 
@@ -79,34 +87,38 @@ def test_texts_are_searched() -> None:
     samples = Samples()
     for text in ("an apple", "a pear", "apples"):
         samples.add(Sample(1, "p", text), 1)
-    browser, listing, place = SampleBrowser(lambda: None), Listing(), Place(1, validation=False)
+    browser, listing, place = (
+        SampleBrowser(lambda: None),
+        SampleListing(),
+        Place(1, validation=False),
+    )
     page = browser.page(samples, place)
     for _ in range(10):
-        listing.update(page, parse("apple"), Order())
+        listing.update(page, parse("apple"), SampleOrder())
         if listing.complete:
             break
         page.read_on()
     assert listing.visible == [0, 2]
-    listing.update(page, Query(), Order())
+    listing.update(page, SampleQuery(), SampleOrder())
     assert listing.visible == [0, 1, 2]
     browser.stop()
 
 
 def test_what_has_not_changed_is_not_worked_out_again() -> None:
-    page, listing = Page(3).read(fact(0), fact(1), fact(2)), Listing()
-    listing.update(page, Query(), Order())
+    page, listing = Page(3).read(fact(0), fact(1), fact(2)), SampleListing()
+    listing.update(page, SampleQuery(), SampleOrder())
     before = listing.revision
-    listing.update(page, Query(), Order())
+    listing.update(page, SampleQuery(), SampleOrder())
     assert listing.revision == before
-    listing.update(page, Query(), Order("score"))
+    listing.update(page, SampleQuery(), SampleOrder("score"))
     assert listing.revision > before
 
 
 def test_a_list_grows_by_eighths_and_ends_complete() -> None:
-    page, listing, revisions = Page(1000), Listing(), set()
+    page, listing, revisions = Page(1000), SampleListing(), set()
     for index in range(1000):
         page.read(fact(index))
-        listing.update(page, Query(), Order())
+        listing.update(page, SampleQuery(), SampleOrder())
         revisions.add(listing.revision)
     assert len(listing.visible) == 1000
     assert listing.complete
@@ -114,12 +126,12 @@ def test_a_list_grows_by_eighths_and_ends_complete() -> None:
 
 
 def test_a_file_written_anew_is_listed_anew() -> None:
-    page, listing = Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0})), Listing()
-    listing.update(page, Query(), Order())
+    page, listing = Page(2).read(fact(0, 1.0), fact(1, 1.0, numbers={"old": 1.0})), SampleListing()
+    listing.update(page, SampleQuery(), SampleOrder())
     page.facts, page.count = [fact(0, 0.0)], 1
-    listing.update(page, Query(), Order())
+    listing.update(page, SampleQuery(), SampleOrder())
     assert listing.visible == [0]
-    assert listing.standing.mean == 0.0
+    assert listing.scores.mean == 0.0
     assert listing.fields == ("acc",)
 
 
@@ -144,14 +156,14 @@ def samples_at(*places: tuple[int, bool]) -> Samples:
 
 def test_the_place_to_show() -> None:
     samples = samples_at((10, False), (10, True), (20, False), (20, True), (30, False))
-    assert place_of(Chosen(), samples) == (30, False)
-    assert place_of(Chosen(Place(10, validation=True), follow=True), samples) == (20, True)
-    assert place_of(Chosen(Place(10, validation=True)), samples) == (10, True)
-    assert place_of(Chosen(Place(14, validation=True)), samples) == (10, True)
-    assert place_of(Chosen(Place(99, validation=False)), samples) == (30, False)
-    assert place_of(Chosen(), samples_at((5, True))) == (5, True)
-    assert place_of(Chosen(Place(9, validation=False)), samples_at((5, True))) == (5, True)
-    assert place_of(Chosen(), Samples()) is None
+    assert place_of(SampleChoice(), samples) == (30, False)
+    assert place_of(SampleChoice(Place(10, validation=True), follow=True), samples) == (20, True)
+    assert place_of(SampleChoice(Place(10, validation=True)), samples) == (10, True)
+    assert place_of(SampleChoice(Place(14, validation=True)), samples) == (10, True)
+    assert place_of(SampleChoice(Place(99, validation=False)), samples) == (30, False)
+    assert place_of(SampleChoice(), samples_at((5, True))) == (5, True)
+    assert place_of(SampleChoice(Place(9, validation=False)), samples_at((5, True))) == (5, True)
+    assert place_of(SampleChoice(), Samples()) is None
     assert next_place(Place(20, validation=True), samples, 1) == (10, True)
     assert next_place(Place(20, validation=True), samples, -1) is None
     assert next_place(Place(15, validation=True), samples, 1) is None
@@ -160,40 +172,45 @@ def test_the_place_to_show() -> None:
 def test_the_sample_to_show() -> None:
     place = Place(1, validation=False)
     whole = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0))
-    assert [index_of(Chosen(place, index), whole) for index in (None, 0, 2, 9)] == [0, 0, 2, 2]
-    assert index_of(Chosen(place, None, last=True), whole) == 2
+    assert [index_of(SampleChoice(place, index), whole) for index in (None, 0, 2, 9)] == [
+        0,
+        0,
+        2,
+        2,
+    ]
+    assert index_of(SampleChoice(place, None, last=True), whole) == 2
     some = listing_of(fact(0, 1.0), fact(1, 0.0), fact(2, 1.0), query=parse("score=1"))
-    assert index_of(Chosen(place, 1), some) == 0
-    assert index_of(Chosen(place, 1), listing_of(fact(0), query=parse("score=1"))) is None
-    assert index_of(Chosen(place, 1), listing_of()) is None
+    assert index_of(SampleChoice(place, 1), some) == 0
+    assert index_of(SampleChoice(place, 1), listing_of(fact(0), query=parse("score=1"))) is None
+    assert index_of(SampleChoice(place, 1), listing_of()) is None
 
 
 def test_the_sample_to_show_while_they_are_read() -> None:
-    place, listing = Place(1, validation=False), Listing()
+    place, listing = Place(1, validation=False), SampleListing()
     page = Page(1000).read(fact(0), fact(1))
     page.complete = False
-    listing.update(page, Query(), Order())
+    listing.update(page, SampleQuery(), SampleOrder())
     # Which one is asked for can be read before it can be listed; which one is last nobody knows
     # yet.
-    assert index_of(Chosen(place, 500), listing) == 500
-    assert index_of(Chosen(place, None), listing) == 0
-    assert index_of(Chosen(place, None, last=True), listing) is None
-    listing.update(page, parse("score>0"), Order())
-    assert index_of(Chosen(place, 500), listing) is None
+    assert index_of(SampleChoice(place, 500), listing) == 500
+    assert index_of(SampleChoice(place, None), listing) == 0
+    assert index_of(SampleChoice(place, None, last=True), listing) is None
+    listing.update(page, parse("score>0"), SampleOrder())
+    assert index_of(SampleChoice(place, 500), listing) is None
 
 
 def test_the_next_sample() -> None:
     samples, listing = (
         samples_at((1, False), (2, False)),
-        listing_of(fact(0), fact(1), order=Order(down=True)),
+        listing_of(fact(0), fact(1), order=SampleOrder(down=True)),
     )
-    assert next_sample(Place(2, validation=False), 1, listing, samples, 1) == Chosen(
+    assert next_sample(Place(2, validation=False), 1, listing, samples, 1) == SampleChoice(
         Place(2, validation=False), 0
     )
-    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) == Chosen(
+    assert next_sample(Place(2, validation=False), 0, listing, samples, 1) == SampleChoice(
         Place(1, validation=False), None
     )
-    assert next_sample(Place(1, validation=False), 1, listing, samples, -1) == Chosen(
+    assert next_sample(Place(1, validation=False), 1, listing, samples, -1) == SampleChoice(
         Place(2, validation=False), None, last=True
     )
     assert next_sample(Place(1, validation=False), 0, listing, samples, 1) is None
@@ -207,16 +224,16 @@ def test_the_next_sample_while_they_are_read() -> None:
         Place(1, validation=False),
         Place(2, validation=False),
     )
-    listing, page = Listing(), Page(1000).read(fact(0))
+    listing, page = SampleListing(), Page(1000).read(fact(0))
     page.complete = False
-    listing.update(page, Query(), Order())
+    listing.update(page, SampleQuery(), SampleOrder())
     # A key is not lost for coming before the list.
-    assert next_sample(place, 0, listing, samples, 1) == Chosen(place, 1)
-    assert next_sample(place, 1, listing, samples, 1) == Chosen(place, 2)
-    assert next_sample(place, 1, listing, samples, -1) == Chosen(place, 0)
-    assert next_sample(place, 0, listing, samples, -1) == Chosen(newer, None, last=True)
+    assert next_sample(place, 0, listing, samples, 1) == SampleChoice(place, 1)
+    assert next_sample(place, 1, listing, samples, 1) == SampleChoice(place, 2)
+    assert next_sample(place, 1, listing, samples, -1) == SampleChoice(place, 0)
+    assert next_sample(place, 0, listing, samples, -1) == SampleChoice(newer, None, last=True)
     assert next_sample(place, None, listing, samples, 1) is None
-    listing.update(page, parse("score>0"), Order())  # which one passes nobody knows yet
+    listing.update(page, parse("score>0"), SampleOrder())  # which one passes nobody knows yet
     assert next_sample(place, 0, listing, samples, 1) is None
 
 
@@ -224,7 +241,7 @@ def test_the_next_sample_while_they_are_read() -> None:
 
 
 def test_figures() -> None:
-    stands = standing(
+    stands = summarise(
         [fact(0, 1.0), fact(1, 1.0), fact(2, 0.0), fact(3, 1.0), fact(4), fact(5, nan)]
     )
     assert (stands.count, stands.scored, stands.mean) == (6, 4, 0.75)
@@ -232,13 +249,13 @@ def test_figures() -> None:
     assert (stands.groups, stands.dead) == (2, 1)
     assert stands.words() == ["6 rows", "score 0.75 ± 0.433", "dead groups 50%"]
     assert stands.words(complete=False, ascii=True)[:2] == ["6 rows so far", "score 0.75 +- 0.433"]
-    assert standing([]).words() == ["0 rows"]
-    assert standing([fact(0, 0.5)]).words() == ["1 row", "score 0.5"]
+    assert summarise([]).words() == ["0 rows"]
+    assert summarise([fact(0, 0.5)]).words() == ["1 row", "score 0.5"]
 
 
 def test_marks() -> None:
     def judged(*scores: float | None) -> list[tuple[str, str]]:
-        stands = standing([fact(i, score) for i, score in enumerate(scores)])
+        stands = summarise([fact(i, score) for i, score in enumerate(scores)])
         return [stands.mark(score) for score in scores]
 
     assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
@@ -249,19 +266,21 @@ def test_marks() -> None:
     assert judged(nan, 1.0) == [("!", "critical"), ("✓", "good")]
     assert [glyph for glyph, _ in judged(1.7e308, 1.6e308)] == ["▲", "▼"]
     assert [glyph for glyph, _ in judged(1.7e308, -1.7e308)] == ["▲", "▼"]
-    stands = standing([fact(0, 1.0), fact(1, 2.0)])
+    stands = summarise([fact(0, 1.0), fact(1, 2.0)])
     assert all(stands.mark(score, ascii=True)[0].isascii() for score in (1.0, 2.0, 1.5, None, nan))
 
 
 # -- rows of the list ------------------------------------------------------------------------------
 
 
-def rows_of(listing: Listing, width: int, order: Order | None = None, **options: Any) -> list[str]:
-    order = order or Order()
+def rows_of(
+    listing: SampleListing, width: int, order: SampleOrder | None = None, **options: Any
+) -> list[str]:
+    order = order or SampleOrder()
     shown = table.columns(listing.fields, len(listing.facts), order, width)
     rows = [table.heading(shown, order, **options)]
     rows += [
-        table.line(one, shown, listing.standing, listing.groups, **options) for one in listing.facts
+        table.line(one, shown, listing.scores, listing.groups, **options) for one in listing.facts
     ]
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
@@ -276,7 +295,7 @@ def test_columns_come_as_there_is_room() -> None:
     ]
     assert rows_of(listing, 14)[1] == " 1 ✓       1"
     # What the list is sorted by is seen before all else.
-    assert rows_of(listing, 22, Order("acc", down=True))[:2] == [
+    assert rows_of(listing, 22, SampleOrder("acc", down=True))[:2] == [
         " #     score    acc▼",
         " 1 ✓       1       0",
     ]
@@ -307,6 +326,6 @@ def test_rows_fit(
     facts = [
         fact(i, score, group=group, numbers=numbers) for i, (score, group) in enumerate(scores)
     ]
-    for row in rows_of(listing_of(*facts), width, Order(by, down=down)):
+    for row in rows_of(listing_of(*facts), width, SampleOrder(by, down=down)):
         assert cell_len(row) <= max(width, 14)
         assert "\n" not in row

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verl_tui.rendering.samples import marks
-from verl_tui.rendering.samples.marks import Span, over, pieces, repeated, special
+from verl_tui.rendering.samples.marks import MarkedSpan, over, pieces, repeated, special
 from verl_tui.rendering.text.search import Search
 from verl_tui.text import safe
 
 
-def said(text: str, spans: list[Span]) -> list[str]:
+def said(text: str, spans: list[MarkedSpan]) -> list[str]:
     return [text[start:end] for start, end, _ in spans]
 
 
@@ -119,13 +119,13 @@ SPANS = st.lists(st.integers(0, 40), max_size=12).map(
 
 @settings(max_examples=100, deadline=None)
 @given(SPANS, SPANS)
-def test_marks_over_marks(lower: list[Span], upper: list[Span]) -> None:
+def test_marks_over_marks(lower: list[MarkedSpan], upper: list[MarkedSpan]) -> None:
     upper = [(a, b, "y") for a, b, _ in upper]
     result = over(lower, upper)
     assert all(a < b for a, b, _ in result)
     assert all(one[1] <= other[0] for one, other in pairwise(result))
 
-    def at(spans: list[Span]) -> dict[int, str]:
+    def at(spans: list[MarkedSpan]) -> dict[int, str]:
         return {i: role for a, b, role in spans for i in range(a, b)}
 
     assert at(result) == {**at(lower), **at(upper)}

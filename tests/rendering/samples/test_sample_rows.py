@@ -14,17 +14,17 @@ from rich.cells import cell_len
 
 from verl_tui.on_demand.sample_browser import SampleBrowser
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.listing import Listing
-from verl_tui.rendering.samples.order import Order
+from verl_tui.rendering.samples.listing import SampleListing
+from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.panel_rows import body_rows, header_height, header_rows
-from verl_tui.rendering.samples.query import Query
+from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.samples.panel_rows import Row
+    from verl_tui.rendering.text.piece import Pieces
 
 HOSTILE = (
     "[red]no[/INST] [/",
@@ -40,21 +40,23 @@ def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sa
     return Sample(step=step, score=float(index % 2) if score is None else score, **more)
 
 
-def texts(rows: Sequence[Row]) -> list[str]:
+def texts(rows: Sequence[Pieces]) -> list[str]:
     return ["".join(text for text, _ in row) for row in rows]
 
 
-def listed(samples: Sequence[Sample]) -> tuple[Place, Listing]:
+def listed(samples: Sequence[Sample]) -> tuple[Place, SampleListing]:
     """Return what is known of samples of one step, as if they lay in memory."""
     kept, place = Samples(), Place(samples[0].step or 0, samples[0].validation)
     for one in samples:
         kept.add(replace(one, validation=place.validation), place.step)
-    listing = Listing()
-    listing.update(SampleBrowser(lambda: None).page(kept, place), Query(), Order())
+    listing = SampleListing()
+    listing.update(SampleBrowser(lambda: None).page(kept, place), SampleQuery(), SampleOrder())
     return place, listing
 
 
-def header(samples: Sequence[Sample], index: int, width: int, rows: int, **more: Any) -> list[Row]:
+def header(
+    samples: Sequence[Sample], index: int, width: int, rows: int, **more: Any
+) -> list[Pieces]:
     place, listing = listed(samples)
     return header_rows(place, index, listing, width, rows, **more)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from verl_tui.rendering.text.printable import Pieces, cut
+from verl_tui.rendering.text.printable import cut
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.text.piece import Pieces
 
 ROW: Pieces = [("name", "label"), ("  ", ""), ("汉字", "value"), ("   ", "")]
 

@@ -15,7 +15,7 @@ from watching import check_layout, dashboard, loaded, press, settle, text, write
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.rendering.run_list import table as run_table
 from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table import Figures, table
+from verl_tui.rendering.run_list.table import RunFigures, table
 from verl_tui.runs.views.state import State
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.widgets.entries import Entries
@@ -103,7 +103,7 @@ async def test_one_row_each_where_there_is_room() -> None:
 def test_the_table_has_the_columns_that_fit_and_the_names_room(width: int) -> None:
     names = ["x" * 30, "数学强化学习" * 4]
     laid = table(names, width, indent=5, steps=9, ascii_only=False)
-    told = Figures(("nan", "odd"), finding="kl-high", more=3)
+    told = RunFigures(("nan", "odd"), finding="kl-high", more=3)
     entry = RunEntry(names[1], "ok", "3", State.FINISHED, "1200/1500", 0.8, "", "1703d 10h", None)
     for row in (laid.heading, laid.row(entry, told)):
         assert sum(cell_len(part) for part, _ in row) <= width

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
-    from verl_tui.rendering.config_rows import Page
+    from verl_tui.rendering.config_rows import SettingsPage
 
 GRPO = {
     "algorithm.adv_estimator": "grpo",
@@ -53,7 +53,7 @@ def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
     return run
 
 
-def texts(page: Page, width: int, *, ascii_only: bool = False) -> list[str]:
+def texts(page: SettingsPage, width: int, *, ascii_only: bool = False) -> list[str]:
     rows, _ = page_rows(page, width, ascii_only=ascii_only)
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 

@@ -13,7 +13,7 @@ from watching import NOW, check_layout, in_sight, lines, press, settle, showing,
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
-from verl_tui.rendering.one_row import Form, fitting, glance
+from verl_tui.rendering.one_row import Form, fitting, one_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def words(row: list[Piece]) -> str:
 @pytest.mark.parametrize("alone", [True, False])
 def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
     for width in range(20, 221):
-        row = words(glance(view, width, alone=alone))
+        row = words(one_row(view, width, alone=alone))
         assert cell_len(row) <= width
         assert row == row.strip()
         assert "8400" in row, "how far it is"
@@ -77,7 +77,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
 def test_the_most_important_is_said_at_every_width(
     view: View, width: int, expected: tuple[str, ...]
 ) -> None:
-    row = words(glance(view, width, alone=True))
+    row = words(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
 
 
@@ -87,12 +87,12 @@ def test_after_a_restart_the_value_is_of_the_newest_segment(tmp_path: Path) -> N
         f'{{"step":{step},"data":{{"critic/score/mean":{value}}}}}\n' for step, value in lines
     )
     (tmp_path / "m.jsonl").write_text(text)
-    row = words(glance(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 200, alone=True))
+    row = words(one_row(showing(load([str(tmp_path)], Config(), NOW))._view(NOW), 200, alone=True))
     assert "reward ▄▄▄▄ 0.75 →" in row, "nothing of what was before"
 
 
 def test_where_charts_are_in_sight_their_values_are_not_said_twice(view: View) -> None:
-    assert "reward" not in words(glance(view, 120, alone=False))
+    assert "reward" not in words(one_row(view, 120, alone=False))
 
 
 @given(

@@ -14,7 +14,7 @@ from textual.app import App
 from verl_tui.rendering.charts.labels import ASCII, UNICODE, one_line
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.runs.pyramid import Pyramid
-from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, Line, Mark
+from verl_tui.tui.widgets.chart import Axis, Chart, ChartData, ChartLine, Mark
 
 SIZES = [
     (1, 1),
@@ -99,10 +99,10 @@ def everything(points):
         "Reward [/red] 漢字\n",
         unit="s",
         lines=(
-            Line(points, label="first"),
-            Line(points, role="line-2", label="second"),
-            Line(points, "points", "validation"),
-            Line(points, "points", "line-9", "more"),
+            ChartLine(points, label="first"),
+            ChartLine(points, role="line-2", label="second"),
+            ChartLine(points, "points", "validation"),
+            ChartLine(points, "points", "line-9", "more"),
         ),
         envelope=(points, points),
         band=(-0.5, 0.7),
@@ -158,7 +158,7 @@ def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
 
 async def test_a_new_point_repaints_few_rows():
     points = Column(range(1000), [0.5 + (i % 7) / 20 for i in range(1000)])
-    data = ChartData("reward", lines=(Line(points),))
+    data = ChartData("reward", lines=(ChartLine(points),))
     app = Screen(Watched(data))
     async with app.run_test(size=(60, 15)) as pilot:
         await pilot.pause()
@@ -171,7 +171,7 @@ async def test_a_new_point_repaints_few_rows():
 
 
 async def test_nothing_new_repaints_nothing():
-    data = ChartData("reward", lines=(Line(ramp()),))
+    data = ChartData("reward", lines=(ChartLine(ramp()),))
     app = Screen(Watched(data))
     async with app.run_test(size=(60, 15)) as pilot:
         await pilot.pause()
@@ -182,7 +182,7 @@ async def test_nothing_new_repaints_nothing():
 
 async def test_what_is_repainted_is_what_a_fresh_chart_shows():
     points = ramp(100)
-    data = ChartData("reward", lines=(Line(points),), smoothing=0.9)
+    data = ChartData("reward", lines=(ChartLine(points),), smoothing=0.9)
     app = Screen(Chart(data))
     async with app.run_test(size=(60, 15)) as pilot:
         for step in range(100, 140):
@@ -197,7 +197,7 @@ async def test_what_is_repainted_is_what_a_fresh_chart_shows():
 
 def test_a_value_replaced_at_the_end_is_drawn_anew():
     points = ramp(100)
-    data = ChartData("reward", lines=(Line(points),), smoothing=0.5)
+    data = ChartData("reward", lines=(ChartLine(points),), smoothing=0.5)
     drawing = ChartRenderer()
     before = drawing.rows(data, 60, 15)
     points.values[99] = 0.1
@@ -211,17 +211,19 @@ def test_values_that_are_no_numbers_are_marked():
     values = [i / 200 for i in range(200)]
     values[100], values[199] = nan, -inf
     points = Column(range(200), values)
-    drawn = rows(ChartData("kl", lines=(Line(points),)))
+    drawn = rows(ChartData("kl", lines=(ChartLine(points),)))
     assert drawn[-3].count("✗") == 2
     assert "-inf" in drawn[0]
     assert any(
-        "✗" in row for row in rows(ChartData("kl", lines=(Line(Column(range(5), [nan] * 5)),)))
+        "✗" in row for row in rows(ChartData("kl", lines=(ChartLine(Column(range(5), [nan] * 5)),)))
     )
 
 
 @pytest.mark.parametrize("height", [1, 12])
 def test_the_title_tells_the_newest_value_up_to_the_end(height):
-    data = ChartData("kl", lines=(Line(Column(range(1, 41), [*[0.25] * 20, *range(20)])),), end=20)
+    data = ChartData(
+        "kl", lines=(ChartLine(Column(range(1, 41), [*[0.25] * 20, *range(20)])),), end=20
+    )
     title = rows(data, height=height)[0]
     assert "0.25 →" in title
     assert "19" not in title
@@ -236,7 +238,7 @@ def test_marks_stand_on_the_axis():
         Mark(100, "breach"),
         Mark(999, "breach"),
     )
-    data = ChartData("kl", lines=(Line(ramp()),), marks=marks)
+    data = ChartData("kl", lines=(ChartLine(ramp()),), marks=marks)
     axis = rows(data)[-2]
     assert [axis.count(glyph) for glyph in "▲↻■"] == [2, 1, 0]
     assert all(row.isascii() for row in rows(data, ascii_only=True))
@@ -251,9 +253,11 @@ def test_breaches_stand_in_sparklines_too(height):
         Mark(999, "breach"),
         Mark(-5, "breach"),
     )
-    (row,) = rows(ChartData("kl", lines=(Line(ramp()),), marks=marks), 60, height)[height - 1 :]
+    (row,) = rows(ChartData("kl", lines=(ChartLine(ramp()),), marks=marks), 60, height)[
+        height - 1 :
+    ]
     assert [row.count(glyph) for glyph in "▲↻■"] == [2, 0, 0]
-    plain = rows(ChartData("kl", lines=(Line(ramp()),)), 60, height)[height - 1]
+    plain = rows(ChartData("kl", lines=(ChartLine(ramp()),)), 60, height)[height - 1]
     differing = [x for x, (a, b) in enumerate(zip(row, plain, strict=True)) if a != b]
     assert len(differing) == 2
 
@@ -261,7 +265,7 @@ def test_breaches_stand_in_sparklines_too(height):
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_a_target_is_a_dashed_line_unlike_the_band(ascii_only):
     points = Column(range(200), [0.5 + (i % 7) / 1000 for i in range(200)])
-    data = ChartData("kl", lines=(Line(points),), band=(0.502, None))
+    data = ChartData("kl", lines=(ChartLine(points),), band=(0.502, None))
     drawing = ChartRenderer(ascii_only=ascii_only)
     styled = drawing.rows(replace(data, target=0.507), 60, 12)
     dashes = [text for row in styled for text, role in row if role == "target"]
@@ -275,7 +279,11 @@ def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_fa
     def drawn(target, **more):
         return rows(
             ChartData(
-                "reward", lines=(Line(ramp()),), target=target, notes=(f"target {target}",), **more
+                "reward",
+                lines=(ChartLine(ramp()),),
+                target=target,
+                notes=(f"target {target}",),
+                **more,
             )
         )
 
@@ -289,7 +297,7 @@ def test_the_axis_reaches_for_a_target_that_is_near_and_points_at_one_that_is_fa
 
 
 def test_a_target_is_said_rather_than_the_unit():
-    data = ChartData("actor/kl", "KL", "nats/token", lines=(Line(ramp()),))
+    data = ChartData("actor/kl", "KL", "nats/token", lines=(ChartLine(ramp()),))
     told = replace(data, target=0.9, notes=("target 0.9 reached at step 180", "target 0.9 @ 180"))
     assert "nats/token" in rows(data, 36)[0]
     assert "target 0.9 @ 180" in rows(told, 36)[0]
@@ -301,12 +309,13 @@ def test_a_target_is_said_rather_than_the_unit():
 
 def test_several_lines_are_told_apart_without_colour():
     lines = (
-        Line(ramp(), label="one"),
-        Line(Column(range(200), [0.2] * 200), role="line-2", label="two"),
+        ChartLine(ramp(), label="one"),
+        ChartLine(Column(range(200), [0.2] * 200), role="line-2", label="two"),
     )
     drawn = rows(
         ChartData(
-            "reward", lines=(*lines, Line(Column([50, 150], [0.9, 0.8]), "points", label="val"))
+            "reward",
+            lines=(*lines, ChartLine(Column([50, 150], [0.9, 0.8]), "points", label="val")),
         )
     )
     assert drawn[0].rstrip().endswith("a one  b two  ◆ val")
@@ -320,7 +329,7 @@ def test_a_chart_without_points_says_so(size):
 
 
 def test_a_zoom_shows_its_steps_and_no_others():
-    data = ChartData("reward", lines=(Line(ramp(1000)),), first_step=400, last_step=500)
+    data = ChartData("reward", lines=(ChartLine(ramp(1000)),), first_step=400, last_step=500)
     drawing = ChartRenderer()
     drawing.rows(data, 60, 12)
     assert drawing.window.start <= 400
@@ -329,30 +338,32 @@ def test_a_zoom_shows_its_steps_and_no_others():
 
 def test_a_logarithmic_axis_takes_what_is_not_positive():
     points = Column(range(100), [-1, 0, *[10.0 ** -(i // 20) for i in range(98)]])
-    drawn = rows(ChartData("loss", lines=(Line(points),), log_y=True))
+    drawn = rows(ChartData("loss", lines=(ChartLine(points),), log_y=True))
     assert drawn[1].lstrip().startswith("1┤")
-    assert rows(ChartData("loss", lines=(Line(Column([1, 2], [-1, -2])),), log_y=True))
+    assert rows(ChartData("loss", lines=(ChartLine(Column([1, 2], [-1, -2])),), log_y=True))
 
 
 def test_an_axis_of_time():
     axis = Axis("time", lambda second: f"{second // 3600}h", time=True)
     drawn = rows(
-        ChartData("reward", lines=(Line(Column(range(0, 36_000, 60), [1] * 600)),), axis=axis)
+        ChartData("reward", lines=(ChartLine(Column(range(0, 36_000, 60), [1] * 600)),), axis=axis)
     )
     assert drawn[-1].split()[:3] == ["0h", "2h", "4h"]
 
 
 def test_the_scale_of_another_series_is_not_kept():
     drawing = ChartRenderer()
-    drawing.rows(ChartData("reward", lines=(Line(ramp()),)), 60, 12)
-    other = ChartData("reward", lines=(Line(Column(range(9), [0.5, *[0.9] * 8])),))
+    drawing.rows(ChartData("reward", lines=(ChartLine(ramp()),)), 60, 12)
+    other = ChartData("reward", lines=(ChartLine(Column(range(9), [0.5, *[0.9] * 8])),))
     assert drawing.rows(other, 60, 12) == ChartRenderer().rows(other, 60, 12)
 
 
 def enveloped(low, high):
     mean = Column(range(200), [0.5 + 0.001 * (i % 90) for i in range(200)])
     return ChartData(
-        "reward", lines=(Line(mean),), envelope=(Column(range(200), low), Column(range(200), high))
+        "reward",
+        lines=(ChartLine(mean),),
+        envelope=(Column(range(200), low), Column(range(200), high)),
     )
 
 
@@ -394,8 +405,8 @@ def test_an_envelope_counts_where_it_is_looked_at():
 
 def test_a_legend_has_the_room_there_is():
     name = "openai/gsm8k/reward/mean@1"
-    points = Line(Column([0, 100], [0.5, 0.75]), "points", "validation", name)
-    data = ChartData("reward", lines=(Line(ramp()), points), notes=("target 2.8",))
+    points = ChartLine(Column([0, 100], [0.5, 0.75]), "points", "validation", name)
+    data = ChartData("reward", lines=(ChartLine(ramp()), points), notes=("target 2.8",))
     titles = {width: rows(data, width, 12, cursor=150)[0] for width in (140, 80, 60, 40)}
     assert f"target 2.8  ◆ {name} 0.75" in titles[140]
     assert f"target 2.8  ◆ {name} 0.75" in titles[80]
@@ -404,7 +415,7 @@ def test_a_legend_has_the_room_there_is():
 
 
 async def test_the_cursor_reads_values_point_by_point():
-    app = Screen(Chart(ChartData("kl", lines=(Line(Column([1, 5, 9], [0.1, 0.2, 0.3])),))))
+    app = Screen(Chart(ChartData("kl", lines=(ChartLine(Column([1, 5, 9], [0.1, 0.2, 0.3])),))))
     async with app.run_test(size=(60, 12)) as pilot:
         await pilot.press("tab", "right", "left")
         assert "0.2 @ 5" in app.lines[0]
@@ -414,7 +425,7 @@ async def test_the_cursor_reads_values_point_by_point():
 
 
 async def test_only_a_change_by_the_owner_moves_the_cursor():
-    data = ChartData("kl", lines=(Line(ramp()),))
+    data = ChartData("kl", lines=(ChartLine(ramp()),))
     app = Screen(Chart(data))
     async with app.run_test(size=(60, 12)) as pilot:
         await pilot.press("tab", "home")
@@ -428,7 +439,7 @@ async def test_only_a_change_by_the_owner_moves_the_cursor():
 
 
 async def test_a_click_puts_the_cursor():
-    app = Screen(Chart(ChartData("kl", lines=(Line(ramp()),))))
+    app = Screen(Chart(ChartData("kl", lines=(ChartLine(ramp()),))))
     async with app.run_test(size=(60, 12)) as pilot:
         await pilot.click(Chart, offset=(20, 5))
         assert app.moves[-1] is not None
@@ -437,7 +448,7 @@ async def test_a_click_puts_the_cursor():
 
 
 async def test_the_focus_shows_without_colour():
-    app = Screen(Chart(ChartData("kl", lines=(Line(ramp()),))))
+    app = Screen(Chart(ChartData("kl", lines=(ChartLine(ramp()),))))
     async with app.run_test(size=(60, 12)) as pilot:
         app.screen.set_focus(None)
         await pilot.pause()
@@ -468,7 +479,7 @@ def test_in_one_row_keys_that_begin_alike_are_told_apart_by_their_ends(ascii_onl
         "val-aux/toy/letters/length",
         "val-aux/toy/letters/starts",
     )
-    line = Line(Column([1, 2], [0.5, 0.6]))
+    line = ChartLine(Column([1, 2], [0.5, 0.6]))
     symbols = ASCII if ascii_only else UNICODE
     rows = [one_line(ChartData(key, lines=(line,)), 40, None, symbols) for key in keys]
     assert len({row[0][0] for row in rows}) == len(keys)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.records import Gpu, GpuProcess
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.views.devices import Device
 
 MOST_PROCESSES = 8

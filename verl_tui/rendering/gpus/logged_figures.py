@@ -18,7 +18,7 @@ from verl_tui.rendering.text.printable import cut, middle
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -37,7 +37,7 @@ _LEAST_SPARK = 6
 _MOST_SPARK = 24
 
 
-class Figure(NamedTuple):
+class LoggedFigure(NamedTuple):
     """The last value of a metric that the run has logged."""
 
     label: str
@@ -48,7 +48,7 @@ class Figure(NamedTuple):
     series: Series
 
 
-def figures(run: Run, used: Collection[str]) -> tuple[list[Figure], int]:
+def figures(run: Run, used: Collection[str]) -> tuple[list[LoggedFigure], int]:
     """Return what the run has logged of its host and its devices, and how many more metrics there
     are.
 
@@ -86,22 +86,22 @@ def _wanted(key: str) -> bool:
     return name == _MFU or _MEMORY.fullmatch(name) is not None
 
 
-def _value(label: str, key: str, series: Series) -> Figure:
+def _value(label: str, key: str, series: Series) -> LoggedFigure:
     """Write the last value, with its share where it has a greatest one."""
     value, unit = series.values[-1], describe(key).unit
     if (
         modern(key) == _MFU and value == 0
     ):  # verl's way to say that it does not know the model or the GPU
-        return Figure(label, "unknown", None, "dim", series)
+        return LoggedFigure(label, "unknown", None, "dim", series)
     if not math.isfinite(value):
-        return Figure(label, value_text(value, ""), None, "odd", series)
+        return LoggedFigure(label, value_text(value, ""), None, "odd", series)
     if unit == "share" or (
         unit == "percent" and not _OF_WANDB.fullmatch(key) and _in_shares(series)
     ):
-        return Figure(label, value_text(value * 100, "%"), value, "value", series)
+        return LoggedFigure(label, value_text(value * 100, "%"), value, "value", series)
     if unit == "percent":
-        return Figure(label, value_text(value, "%"), value / 100, "value", series)
-    return Figure(label, value_text(value, unit), None, "value", series)
+        return LoggedFigure(label, value_text(value, "%"), value / 100, "value", series)
+    return LoggedFigure(label, value_text(value, unit), None, "value", series)
 
 
 def _in_shares(series: Series) -> bool:
@@ -111,7 +111,7 @@ def _in_shares(series: Series) -> bool:
     return most is not None and most <= 1
 
 
-def figure_rows(logged: list[Figure], width: int, *, ascii_only: bool) -> list[Pieces]:
+def figure_rows(logged: list[LoggedFigure], width: int, *, ascii_only: bool) -> list[Pieces]:
     """Write a row for each value: label, bar, value, sparkline, in columns."""
     values = max(5, *(cell_len(item.value) for item in logged))
     label = min(

@@ -21,7 +21,7 @@ from verl_tui.rendering.text.wrap import fit_left
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.views.devices import Device
 
 MARKS = {"!": "idle", "v": "throttled", "^": "hot", "#": "memory full", "?": "unknown"}

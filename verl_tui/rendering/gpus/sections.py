@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.records import GpuProcess
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.views.devices import Device
 
 _ALWAYS_ROWS = 2
@@ -30,7 +30,7 @@ _SHORT = 40
 """Cells below which a summary is said in fewer letters."""
 
 
-def glance(
+def panel_rows(
     devices: Sequence[Device], width: int, height: int, *, ascii_only: bool = False
 ) -> list[Pieces]:
     """Write devices into a small panel.
@@ -42,14 +42,14 @@ def glance(
         ascii_only: Draw with ASCII alone.
     """
     if len(devices) > max(height, _ALWAYS_ROWS):
-        return overview(devices, width, height, ascii_only=ascii_only)
+        return overview_rows(devices, width, height, ascii_only=ascii_only)
     return [
         *_rows(devices, width, ascii_only=ascii_only),
         *_callouts(devices, width, ascii_only=ascii_only),
     ]
 
 
-def overview(
+def overview_rows(
     devices: Sequence[Device], width: int, height: int, *, ascii_only: bool = False
 ) -> list[Pieces]:
     """Write many devices: a summary, the matrix, what stands out."""
@@ -59,7 +59,7 @@ def overview(
     return [*([(line, "name")] for line in words), *cells, *standing]
 
 
-def detail(
+def detail_rows(
     devices: Sequence[Device],
     width: int,
     height: int,
@@ -82,7 +82,7 @@ def detail(
     ]
     above = _callouts(devices, width, ascii_only=ascii_only)
     if len(devices) > _ALWAYS_ROWS and len(above) + sum(1 + len(rows) for rows in running) > height:
-        above = [*overview(devices, width, height, ascii_only=ascii_only), []]
+        above = [*overview_rows(devices, width, height, ascii_only=ascii_only), []]
     spare = height - len(above) - sum(1 + len(rows) for rows in running)
     tall = min(_TALLEST, spare // max(1, len(devices)))
     pasts = [

@@ -26,7 +26,7 @@ _WORDS = 60
 """Characters of a text among them."""
 
 
-class Told(NamedTuple):
+class RecordSummary(NamedTuple):
     """A record in one row."""
 
     tag: str
@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 @lru_cache(4096)
-def told(line: str) -> Told | None:
+def summary(line: str) -> RecordSummary | None:
     """Return what a line of JSON says; None where it is none, or holds nothing to read."""
     if not line.startswith("{"):
         return None
@@ -44,7 +44,7 @@ def told(line: str) -> Told | None:
     except ValueError:
         return None
     text = "  |  ".join(filter(None, map(_row, found)))
-    return Told(one_line(str(found[0].get("scope") or ""), _WORDS), text) if text else None
+    return RecordSummary(one_line(str(found[0].get("scope") or ""), _WORDS), text) if text else None
 
 
 def whole(line: str) -> str:

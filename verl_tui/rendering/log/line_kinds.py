@@ -36,7 +36,7 @@ _REPEATED = re.compile(r"\s*\[repeated (\d+)x across cluster\].*$")
 _ACTOR = re.compile(r"\(?([^\s()\[\]:=]+)")
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """What a line is, for its colour and its sign."""
 
     ERROR = "error"
@@ -49,14 +49,14 @@ class Kind(Enum):
 
 
 _KINDS = {
-    EventKind.FATAL: Kind.ERROR,
-    EventKind.TRACEBACK: Kind.ERROR,
-    EventKind.WARNING: Kind.WARNING,
+    EventKind.FATAL: LineKind.ERROR,
+    EventKind.TRACEBACK: LineKind.ERROR,
+    EventKind.WARNING: LineKind.WARNING,
 }
 """All other events are turning points."""
 
 
-class Parts(NamedTuple):
+class LineParts(NamedTuple):
     """A line taken apart."""
 
     tag: str
@@ -65,11 +65,11 @@ class Parts(NamedTuple):
     """The line without who printed it and how often."""
     times: int
     """How often it was printed, as Ray says."""
-    kind: Kind
+    kind: LineKind
 
 
 @lru_cache(4096)
-def take_apart(line: str) -> Parts:
+def split_line(line: str) -> LineParts:
     """Return what a line consists of."""
     data = line.encode("utf-8", "replace")
     found = console.PREFIX.match(data)
@@ -84,24 +84,24 @@ def take_apart(line: str) -> Parts:
     times = 1
     if "[repeated " in text and (said := _REPEATED.search(text)):
         times, text = max(1, int(said.group(1)[:9])), text[: said.start()]
-    return Parts(tag, text, times, _kind(text, data))
+    return LineParts(tag, text, times, _kind(text, data))
 
 
-def _kind(text: str, data: bytes) -> Kind:
+def _kind(text: str, data: bytes) -> LineKind:
     if text.startswith("{") and not text.startswith("{'"):
-        return Kind.PLAIN  # a record of a JSONL file: what it quotes is not said by the log
+        return LineKind.PLAIN  # a record of a JSONL file: what it quotes is not said by the log
     if "step:" in text and STEP.search(data):
-        return Kind.STEP
+        return LineKind.STEP
     data = data[:_LOOKED_AT]
     event = console_events.line_kind(data)
     if event is not None:
-        return _KINDS.get(event, Kind.MARK)
+        return _KINDS.get(event, LineKind.MARK)
     if _ALARMING.search(data):
         if _ERROR.search(data):
-            return Kind.ERROR
+            return LineKind.ERROR
         if _WARNING.search(data):
-            return Kind.WARNING
-    return Kind.PROGRESS if "%|" in text else Kind.PLAIN
+            return LineKind.WARNING
+    return LineKind.PROGRESS if "%|" in text else LineKind.PLAIN
 
 
 class TextQuery:
@@ -126,13 +126,13 @@ class TextQuery:
 
     def found(self, line: str) -> bool:
         """Tell whether a line has it."""
-        return self.search.search(line) or self.search.search(take_apart(line).text)
+        return self.search.search(line) or self.search.search(split_line(line).text)
 
 
 class Alarms:
     """Asks for errors, or for warnings."""
 
-    def __init__(self, kind: Kind = Kind.ERROR) -> None:
+    def __init__(self, kind: LineKind = LineKind.ERROR) -> None:
         """Ask.
 
         Args:
@@ -149,7 +149,7 @@ class Alarms:
         """Tell whether a line is one; of a traceback the exception, of a warning not the source
         below.
         """
-        parts = take_apart(line)
+        parts = split_line(line)
         return parts.kind is self._kind and not _continues(parts.text)
 
 

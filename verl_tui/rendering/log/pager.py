@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.on_demand.log import blocks
-from verl_tui.rendering.log.rows import Row, rows
+from verl_tui.rendering.log.rows import LogRow, rows
 from verl_tui.rendering.text.wrap import fit, spans
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ comes next then changes only its own row, not all of them.
 """
 
 
-class Look(NamedTuple):
+class LogLayout(NamedTuple):
     """How rows are laid out."""
 
     width: int
@@ -46,10 +46,10 @@ class Look(NamedTuple):
     """Tells lines that are not folded."""
 
 
-class Line(NamedTuple):
+class ScreenRow(NamedTuple):
     """A row of the screen: a piece of a row of the log."""
 
-    row: Row
+    row: LogRow
     text: str
     head: int
     """Characters at the beginning that are not the line's own: who printed it, how often."""
@@ -76,17 +76,19 @@ class Pager:
         self._fresh = True
         """Whether it is to be seen on a full screen."""
         self.height = 1
-        self._look = Look(1)
+        self._look = LogLayout(1)
         self._top: tuple[int, int] = (0, 0)
         """Where the line at the top begins, and which of its screen rows that is."""
         self._owed = 0
         """Rows to move once they are read."""
-        self._laid: OrderedDict[int, tuple[Block, Look, list[Line], list[int]]] = OrderedDict()
+        self._laid: OrderedDict[int, tuple[Block, LogLayout, list[ScreenRow], list[int]]] = (
+            OrderedDict()
+        )
         self._generation = log.generation
 
     # -- what is in sight --------------------------------------------------------------------------
 
-    def lines(self, look: Look, height: int) -> list[Line]:
+    def lines(self, look: LogLayout, height: int) -> list[ScreenRow]:
         """Return the rows of the screen, fewer where the log has no more.
 
         Raises:
@@ -138,7 +140,7 @@ class Pager:
         """Show the newest line, and those that follow."""
         self.follow = self._fresh = True
 
-    def share(self, last: Line) -> int:
+    def share(self, last: ScreenRow) -> int:
         """Return how far into the file a row is, in percent."""
         return min(100, 100 * last.row.end // self.log.size) if self.log.size else 100
 
@@ -246,10 +248,10 @@ class Pager:
             raise Unread
         return block
 
-    def _line(self, at: _At) -> Line:
+    def _line(self, at: _At) -> ScreenRow:
         return self._lay(at.block)[0][at.line]
 
-    def _lay(self, number: int) -> tuple[list[Line], list[int]]:
+    def _lay(self, number: int) -> tuple[list[ScreenRow], list[int]]:
         """Return the screen rows of a block, and where the line of each begins."""
         block = self._block(number)
         known = self._laid.get(number)
@@ -275,12 +277,12 @@ class Pager:
                 self.log.block(beside)
 
 
-def _screen_rows(row: Row, look: Look) -> Iterator[Line]:
+def _screen_rows(row: LogRow, look: LogLayout) -> Iterator[ScreenRow]:
     tag = f"{_short(row.tag, look.tag)} " if row.tag and look.tag else ""
     head = f"{tag}×{row.count} " if row.count > 1 else tag
     text = head + row.text
     if not look.wrap:
-        yield Line(
+        yield ScreenRow(
             row,
             fit(text[: _LONGEST * look.width], look.width),
             min(len(head), look.width),
@@ -289,9 +291,9 @@ def _screen_rows(row: Row, look: Look) -> Iterator[Line]:
         return
     for nth, (first, last) in enumerate(spans(text, look.width)):
         if nth == _MOST:
-            yield Line(row, "…", 0, first=False)
+            yield ScreenRow(row, "…", 0, first=False)
             return
-        yield Line(row, text[first:last], max(0, len(head) - first), first=nth == 0)
+        yield ScreenRow(row, text[first:last], max(0, len(head) - first), first=nth == 0)
 
 
 def _short(tag: str, cells: int) -> str:

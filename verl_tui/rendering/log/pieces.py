@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.log.line_kinds import Kind
+from verl_tui.rendering.log.line_kinds import LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.on_demand.log import Log
-    from verl_tui.rendering.log.pager import Line
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.log.pager import ScreenRow
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Search
 
-ROLES = (*(kind.value for kind in Kind), "tag", "count", "number", "hit")
+ROLES = (*(kind.value for kind in LineKind), "tag", "count", "number", "hit")
 _SIGNS = {
-    Kind.ERROR: ("✖", "X"),
-    Kind.WARNING: ("▲", "!"),
-    Kind.MARK: ("◆", "*"),
-    Kind.STEP: ("●", "o"),
-    Kind.PROGRESS: (" ", " "),
-    Kind.PLAIN: (" ", " "),
+    LineKind.ERROR: ("✖", "X"),
+    LineKind.WARNING: ("▲", "!"),
+    LineKind.MARK: ("◆", "*"),
+    LineKind.STEP: ("●", "o"),
+    LineKind.PROGRESS: (" ", " "),
+    LineKind.PLAIN: (" ", " "),
 }
 """What a line is, for whoever sees no colours."""
 _LEAST = 4
 """Digits that there is always room for."""
 
 
-def number_cells(log: Log, lines: Sequence[Line]) -> int:
+def number_cells(log: Log, lines: Sequence[ScreenRow]) -> int:
     """Return the cells that numbers of lines take with a space, none where they are not known."""
     number = log.number(lines[-1].row.start) if lines else None
     return max(_LEAST, len(str(number))) + 1 if number is not None else 0
 
 
 def drawn(
-    line: Line, number: int | None, cells: int, search: Search | None, *, ascii_only: bool
+    line: ScreenRow, number: int | None, cells: int, search: Search | None, *, ascii_only: bool
 ) -> Pieces:
     """Return the pieces of a row.
 

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.log.json_records import told
-from verl_tui.rendering.log.line_kinds import Kind, take_apart
+from verl_tui.rendering.log.json_records import summary
+from verl_tui.rendering.log.line_kinds import LineKind, split_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,14 +23,14 @@ _ALIKE = 800
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogRow:
     """A line, or several that say the same."""
 
     start: int
     """Where the first of its lines begins."""
     end: int
     """Where the line after the last begins."""
-    kind: Kind
+    kind: LineKind
     tag: str
     text: str
     """Of several lines the last one's."""
@@ -42,7 +42,7 @@ class Row:
 
 def rows(
     lines: Sequence[LogLine], *, fold: bool, apart: Callable[[str], bool] | None = None
-) -> list[Row]:
+) -> list[LogRow]:
     """Return the rows of some lines.
 
     Args:
@@ -51,21 +51,21 @@ def rows(
             what records say.
         apart: Tells lines that are to be seen each by itself, as it was printed.
     """
-    made: list[Row] = []
+    made: list[LogRow] = []
     before: str | None = None
     for line in lines:
-        parts = take_apart(line.text)
+        parts = split_line(line.text)
         if not fold:
-            made.append(Row(line.start, line.end, parts.kind, "", line.text, 1, line.text))
+            made.append(LogRow(line.start, line.end, parts.kind, "", line.text, 1, line.text))
             continue
         alone = apart is not None and apart(line.text)
         key = None if alone else _key(parts.kind, parts.tag, parts.text)
-        said = told(parts.text) if not alone else None
+        said = summary(parts.text) if not alone else None
         tag, text = (parts.tag, parts.text) if said is None else (parts.tag or said.tag, said.text)
-        row = Row(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
+        row = LogRow(line.start, line.end, parts.kind, tag, text, parts.times, line.text)
         if key is not None and key == before:
             last = made[-1]
-            made[-1] = Row(
+            made[-1] = LogRow(
                 last.start, row.end, row.kind, row.tag, row.text, last.count + row.count, row.whole
             )
         else:
@@ -74,11 +74,11 @@ def rows(
     return made
 
 
-def _key(kind: Kind, tag: str, text: str) -> str | None:
+def _key(kind: LineKind, tag: str, text: str) -> str | None:
     """Return what lines have in common that are folded; None for lines that each count."""
-    if kind in (Kind.STEP, Kind.MARK):
+    if kind in (LineKind.STEP, LineKind.MARK):
         return None
-    if kind is Kind.PROGRESS:
+    if kind is LineKind.PROGRESS:
         return f"{tag}\0{_NUMBER.sub('#', text.partition('%|')[0])}"
     short = text[:_ALIKE]
     alike = _NUMBER.sub("#", short)

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.on_demand.log import Log, SearchJob
-    from verl_tui.rendering.log.pager import Line, Pager
-    from verl_tui.rendering.log.target import Aim
+    from verl_tui.rendering.log.pager import Pager, ScreenRow
+    from verl_tui.rendering.log.target import LogTarget
 
-Query = Alarms | StepLine | TextQuery
+LogQuery = Alarms | StepLine | TextQuery
 
 
 class Seeker:
     """Where one wants to go in a log, and the line one has gone to."""
 
-    def __init__(self, aim: Aim | None, say: Callable[[str], None]) -> None:
+    def __init__(self, aim: LogTarget | None, say: Callable[[str], None]) -> None:
         """Begin.
 
         Args:
@@ -41,7 +41,7 @@ class Seeker:
         """Look at another log."""
         self.mark = self.aim = self.search = None
 
-    def marked(self, lines: Sequence[Line]) -> int | None:
+    def marked(self, lines: Sequence[ScreenRow]) -> int | None:
         """Return which row in sight is the one that one has gone to."""
         mark = self.mark
         if mark is None:
@@ -59,7 +59,7 @@ class Seeker:
         return ""
 
     def next(
-        self, pager: Pager, lines: Sequence[Line], query: Alarms | TextQuery, way: int
+        self, pager: Pager, lines: Sequence[ScreenRow], query: Alarms | TextQuery, way: int
     ) -> None:
         """Look for the next line of a kind from where one is."""
         at = self.marked(lines)
@@ -96,7 +96,7 @@ class Seeker:
         self.mark = start
         pager.go_to(start)
 
-    def _begin(self, pager: Pager, query: Query, origin: int, way: int, *, again: bool) -> None:
+    def _begin(self, pager: Pager, query: LogQuery, origin: int, way: int, *, again: bool) -> None:
         self.search, self._again = pager.log.find(query, origin, way), again
 
     def _end_search(self, pager: Pager) -> None:
@@ -106,7 +106,7 @@ class Seeker:
             return
         self.search = None
         query = search.query
-        assert isinstance(query, Query)
+        assert isinstance(query, LogQuery)
         if search.found is not None:
             self._go(pager, search.found)
             if self._again and not isinstance(query, StepLine):

@@ -21,7 +21,7 @@ _NO_TEXT = {tensorboard.name, wandb.name, rollouts.name, parquet.name, "checkpoi
 """Formats that are binary, or directories."""
 
 
-class Aim(NamedTuple):
+class LogTarget(NamedTuple):
     """What is to be seen of a log."""
 
     path: str | None = None
@@ -44,7 +44,7 @@ def _is_text(status: SourceStatus) -> bool:
     )  # what a pipe brought is kept nowhere
 
 
-def aim(run: Run | None, finding: Finding | None, cursor: int | None) -> Aim:
+def log_target(run: Run | None, finding: Finding | None, cursor: int | None) -> LogTarget:
     """Return what to open the log at.
 
     Args:
@@ -59,7 +59,9 @@ def aim(run: Run | None, finding: Finding | None, cursor: int | None) -> Aim:
         and (event := run.outcome) is not None
     ):
         path = next((path for path, state in run.sources.items() if state.ending is event), None)
-        return Aim(path, line=event.line)
+        return LogTarget(path, line=event.line)
     if finding is not None:
-        return Aim(step=finding.since_step if finding.since_step is not None else finding.step)
-    return Aim(step=cursor)
+        return LogTarget(
+            step=finding.since_step if finding.since_step is not None else finding.step
+        )
+    return LogTarget(step=cursor)

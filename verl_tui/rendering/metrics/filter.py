@@ -46,7 +46,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class MetricFilter:
     """What the user wants to see; everything unless they say so."""
 
     text: str = ""
@@ -59,7 +59,7 @@ class Filter:
         return all(any(term.holds(text) for term in clause) for clause in self.clauses)
 
 
-def parse(text: str) -> Filter:
+def parse(text: str) -> MetricFilter:
     """Return what a text asks for; what is not finished yet (a bar without its right side) asks for
     nothing.
 
@@ -80,7 +80,7 @@ def parse(text: str) -> Filter:
             else:
                 clauses.append([term])
             joined = False
-    return Filter(" ".join(text.split()), tuple(map(tuple, clauses)))
+    return MetricFilter(" ".join(text.split()), tuple(map(tuple, clauses)))
 
 
 def _term(token: re.Match[str]) -> Term | None:

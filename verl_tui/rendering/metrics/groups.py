@@ -21,7 +21,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MetricGroup:
     """Metrics whose keys begin alike."""
 
     name: str
@@ -39,44 +39,46 @@ class Group:
 class Shelf:
     """One row of a grid: neighbours of one group."""
 
-    group: Group
+    group: MetricGroup
     first: int
     """Place of the first one within the group."""
     keys: tuple[str, ...]
 
 
-def grouped(keys: Iterable[str]) -> tuple[Group, ...]:
+def grouped(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     """Return all keys by their prefixes: both in the order in which people look for names, then the
     loners.
 
     Figures of the machines come after all others: W&B logs a dozen of each GPU.
     """
-    groups: list[Group] = []
-    machines: list[Group] = []
+    groups: list[MetricGroup] = []
+    machines: list[MetricGroup] = []
     loners: list[str] = []
     for prefix, members in _by_prefix(sorted(keys, key=natural), 1).items():
         if len(members) == 1 or not prefix:
             loners += members
             continue
         found = (
-            _divided(prefix, members) if len(members) >= _MANY else [Group(prefix, tuple(members))]
+            _divided(prefix, members)
+            if len(members) >= _MANY
+            else [MetricGroup(prefix, tuple(members))]
         )
         (machines if prefix == _MACHINES else groups).extend(found)
     if loners:
-        groups.append(Group(OTHER, tuple(sorted(loners, key=natural))))
+        groups.append(MetricGroup(OTHER, tuple(sorted(loners, key=natural))))
     return (*groups, *machines)
 
 
-def _divided(prefix: str, members: list[str]) -> Iterator[Group]:
+def _divided(prefix: str, members: list[str]) -> Iterator[MetricGroup]:
     parts = {
         name: keys for name, keys in _by_prefix(members, 2).items() if name and len(keys) >= _FEW
     }
     taken = {key for keys in parts.values() for key in keys}
     rest = tuple(key for key in members if key not in taken)
     if rest:
-        yield Group(prefix, rest)
+        yield MetricGroup(prefix, rest)
     for name, keys in parts.items():
-        yield Group(name, tuple(keys))
+        yield MetricGroup(name, tuple(keys))
 
 
 def _by_prefix(keys: Iterable[str], parts: int) -> dict[str, list[str]]:
@@ -104,7 +106,7 @@ def natural(key: str) -> tuple[object, ...]:
     )
 
 
-def shelves(groups: Sequence[Group], columns: int) -> tuple[Shelf, ...]:
+def shelves(groups: Sequence[MetricGroup], columns: int) -> tuple[Shelf, ...]:
     """Return the rows of a grid of so many columns; each group begins a new one."""
     return tuple(
         Shelf(group, at, group.keys[at : at + columns])

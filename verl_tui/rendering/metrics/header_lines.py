@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.metrics import describe
-from verl_tui.rendering.metrics.listing import Order
+from verl_tui.rendering.metrics.listing import MetricOrder
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.metrics.shown import Shown
+    from verl_tui.rendering.metrics.shown import ListedMetrics
     from verl_tui.rendering.text.piece import Piece
 
 
 def listed_words(
-    shown: Shown, filter_: str, page: tuple[int, int] | None, width: int
+    shown: ListedMetrics, filter_: str, page: tuple[int, int] | None, width: int
 ) -> tuple[list[Piece], list[Piece]]:
     """Return what is listed, and how.
 
@@ -40,7 +40,7 @@ def listed_words(
     if filter_:
         left.append((f"  filter: {printable(filter_, ascii_only=ascii_only)}", "accent"))
     right: list[Piece] = []
-    if shown.order != Order():
+    if shown.order != MetricOrder():
         right.append(
             (f" by {shown.order.by}{' reversed' if shown.order.reverse else ''}", "accent")
         )

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from verl_tui.metrics import describe, shown
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
-from verl_tui.rendering.metrics.groups import Group, grouped, natural
+from verl_tui.rendering.metrics.groups import MetricGroup, grouped, natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from verl_tui.rendering.metrics.filter import Filter
+    from verl_tui.rendering.metrics.filter import MetricFilter
 
 By = Literal["key", "last", "trend"]
 ORDERS: tuple[By, ...] = get_args(By)
 
 
-class Order(NamedTuple):
+class MetricOrder(NamedTuple):
     """What metrics are sorted by."""
 
     by: By = "key"
     reverse: bool = False
     """Keys begin with a, numbers with the greatest, unless reversed."""
 
-    def next(self) -> Order:
+    def next(self) -> MetricOrder:
         """Return the next one."""
-        return Order(ORDERS[(ORDERS.index(self.by) + 1) % len(ORDERS)])
+        return MetricOrder(ORDERS[(ORDERS.index(self.by) + 1) % len(ORDERS)])
 
 
 class Movement(NamedTuple):
@@ -56,8 +56,11 @@ def movement(values: Sequence[float]) -> Movement:
 
 
 def listing(
-    keys: Iterable[str], wanted: Filter, order: Order, tail: Callable[[str, int], Sequence[float]]
-) -> tuple[Group, ...]:
+    keys: Iterable[str],
+    wanted: MetricFilter,
+    order: MetricOrder,
+    tail: Callable[[str, int], Sequence[float]],
+) -> tuple[MetricGroup, ...]:
     """Return the metrics that pass a filter: in groups if sorted by key, else as one group without
     a name.
 
@@ -71,7 +74,7 @@ def listing(
     if order.by == "key":
         groups = grouped(found)
         return (
-            tuple(Group(one.name, one.keys[::-1]) for one in groups[::-1])
+            tuple(MetricGroup(one.name, one.keys[::-1]) for one in groups[::-1])
             if order.reverse
             else groups
         )
@@ -83,7 +86,7 @@ def listing(
     numbers = [key for key in found if isfinite(values[key])]
     numbers.sort(key=values.__getitem__, reverse=not order.reverse)
     others = [key for key in found if not isfinite(values[key])]
-    return (Group("", (*numbers, *others)),) if found else ()
+    return (MetricGroup("", (*numbers, *others)),) if found else ()
 
 
 def _strength(found: Movement) -> float:

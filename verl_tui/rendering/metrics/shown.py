@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.metrics.groups import Group
-    from verl_tui.rendering.metrics.listing import Order
+    from verl_tui.rendering.metrics.groups import MetricGroup
+    from verl_tui.rendering.metrics.listing import MetricOrder
     from verl_tui.rendering.session.preferences import UserState
     from verl_tui.rendering.session.snapshot import View
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ListedMetrics:
     """The metrics that are listed, and how."""
 
     view: View
-    groups: tuple[Group, ...]
-    order: Order
+    groups: tuple[MetricGroup, ...]
+    order: MetricOrder
     look: ChartLook
     user: UserState
     otherwise: str = ""

@@ -16,8 +16,8 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.metrics.listing import Movement, Order
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.metrics.listing import MetricOrder, Movement
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.series import Series
 
 ROLES = ("heading", "prefix", "name", "value", "dim", "spark", "odd", "pin")
@@ -34,7 +34,7 @@ _CHUNK = 8
 """Cells of a sparkline that are painted together: a new point changes only the last of them."""
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """Cells of each column; 0: there is no room for it."""
 
     mark: int
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
     spark: int
 
 
-def layout(width: int, longest: int) -> Layout:
+def layout(width: int, longest: int) -> TableLayout:
     """Return the columns that fit.
 
     Args:
@@ -56,7 +56,7 @@ def layout(width: int, longest: int) -> Layout:
     mark = 2 if width >= 30 else 0
     room = width - mark - _NUMBER
     if room < _LEAST_NAME:
-        return Layout(mark, max(0, room), min(_NUMBER, max(0, width - mark)), 0, 0, 0, 0)
+        return TableLayout(mark, max(0, room), min(_NUMBER, max(0, width - mark)), 0, 0, 0, 0)
     name = min(longest, max(_LEAST_NAME, width * 2 // 5))
     room -= name
     sizes = dict.fromkeys(("trend", "least", "greatest", "spark"), 0)
@@ -75,10 +75,10 @@ def layout(width: int, longest: int) -> Layout:
         sizes["spark"] += room
     else:
         name += min(room, longest - name)
-    return Layout(mark, name, _NUMBER, **sizes)
+    return TableLayout(mark, name, _NUMBER, **sizes)
 
 
-def heading(shown: Layout, order: Order, *, ascii_only: bool) -> Pieces:
+def heading(shown: TableLayout, order: MetricOrder, *, ascii_only: bool) -> Pieces:
     """Return the names of the columns, with a sign at that which the table is sorted by."""
     down = order.reverse if order.by == "key" else not order.reverse
     sign = ("v" if down else "^") if ascii_only else ("▼" if down else "▲")
@@ -106,7 +106,7 @@ def heading(shown: Layout, order: Order, *, ascii_only: bool) -> Pieces:
 def row(
     key: str,
     series: Series | None,
-    shown: Layout,
+    shown: TableLayout,
     *,
     pinned: bool,
     ascii_only: bool,

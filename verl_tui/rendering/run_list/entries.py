@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.rendering.run_list.entry_rows import RunEntry
-from verl_tui.rendering.run_list.table import Figures
+from verl_tui.rendering.run_list.table import RunFigures
 from verl_tui.rendering.session.selection import LETTERS
 from verl_tui.rendering.text import run_colours
 from verl_tui.rendering.text.numbers import compact, exact_step
@@ -33,7 +33,7 @@ _SOME = frozenset({"done", "ETA", *_LOGGED})
 """Columns of the table that not every run has a word for, with the indicators that they show."""
 
 
-class Standing(NamedTuple):
+class HealthBadge(NamedTuple):
     """How a run is."""
 
     badge: str = "nothing"
@@ -42,14 +42,14 @@ class Standing(NamedTuple):
     """How many findings give the badge its colour; empty for none."""
 
 
-class Told:
+class EntryCache:
     """What is said of each run; what a key changes nothing of is not reckoned anew."""
 
     def __init__(self) -> None:
-        self._standings: WeakKeyDictionary[Run, tuple[object, Standing]] = WeakKeyDictionary()
+        self._standings: WeakKeyDictionary[Run, tuple[object, HealthBadge]] = WeakKeyDictionary()
         self._entries: WeakKeyDictionary[Run, tuple[object, RunEntry]] = WeakKeyDictionary()
 
-    def standing(self, view: View, run: Run) -> Standing:
+    def standing(self, view: View, run: Run) -> HealthBadge:
         """Return how a run is."""
         key = (view.monitor.verdicts.get(run.name), view.acknowledgements.revision, run.revision)
         made = self._standings.get(run)
@@ -68,18 +68,18 @@ class Told:
 
 
 @cached_by_revision
-def steps_told(run: Run) -> str:
+def steps_text(run: Run) -> str:
     """Write how far a run is, and of how many steps."""
     if run.step is None:
         return ""
     return exact_step(run.step) + (f"/{exact_step(run.total_steps)}" if run.total_steps else "")
 
 
-def figures(view: View, run: Run) -> Figures:
+def figures(view: View, run: Run) -> RunFigures:
     """Return the last values of a run, and the worst of what the user does not know of."""
     found = sorted(_trouble(view, run), key=lambda finding: -finding.severity)
     kl = next((name for name in _KL if name in run.indicators), _KL[0])
-    return Figures(
+    return RunFigures(
         reward=_last(run, "reward"),
         kl=_last(run, kl),
         throughput=_last(run, "throughput"),
@@ -128,7 +128,7 @@ def _last(run: Run, indicator: str) -> tuple[str, str]:
     return compact(value), "name" if isfinite(value) else "odd"
 
 
-def _entry(view: View, run: Run, standing: Standing) -> RunEntry:
+def _entry(view: View, run: Run, standing: HealthBadge) -> RunEntry:
     step, total = run.step, run.total_steps
     now = state(run, view.now)
     left = remaining(run, view.now)
@@ -138,7 +138,7 @@ def _entry(view: View, run: Run, standing: Standing) -> RunEntry:
         badge=standing.badge,
         count=standing.found,
         state=now,
-        steps=steps_told(run),
+        steps=steps_text(run),
         share=min(1.0, max(0.0, step / total)) if step is not None and total else None,
         eta="" if left is None else duration(left),
         age="" if quiet is None else age(quiet),
@@ -146,21 +146,21 @@ def _entry(view: View, run: Run, standing: Standing) -> RunEntry:
     )
 
 
-def _standing(view: View, run: Run) -> Standing:
+def _standing(view: View, run: Run) -> HealthBadge:
     verdict = view.monitor.verdicts.get(run.name)
     if verdict is None or (run.step is None and not verdict.findings):
-        return Standing()
+        return HealthBadge()
     bad = _trouble(view, run)
     if bad:
         worst = max(finding.severity for finding in bad)
-        return Standing(
+        return HealthBadge(
             "critical" if worst is Severity.CRITICAL else "warning", str(min(len(bad), _MOST))
         )
     if view.acknowledgements.open(run.name, verdict.primary):
-        return Standing("ok")
+        return HealthBadge("ok")
     guide = getattr(view.monitor, "guide", None)
     skipped = {rule.id for rule in verdict.not_judged}
-    return Standing(
+    return HealthBadge(
         "nothing" if guide is not None and {rule.id for rule in guide.rules} <= skipped else "ok"
     )
 

@@ -13,7 +13,8 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.charts.sparkline import BROKEN, gauge, sparkline
 from verl_tui.rendering.text.numbers import percent_done
-from verl_tui.rendering.text.printable import Pieces, cut
+from verl_tui.rendering.text.piece import Pieces
+from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.run_colours import RUNS
 from verl_tui.rendering.text.short_names import shared, short_name
 from verl_tui.runs.views.state import State
@@ -121,19 +122,19 @@ def badges(*, ascii_only: bool) -> str:
     )
 
 
-Layout = Callable[["RunEntry"], list[Pieces]]
+EntryWriter = Callable[["RunEntry"], list[Pieces]]
 """Writes the rows of one run; of two hundred runs only those in sight are written."""
-Name = Callable[["RunEntry", int], str]
+NameWriter = Callable[["RunEntry", int], str]
 """Writes the name of a run in so many cells, so that it differs from those of the others."""
 
 
-def naming(names: Sequence[str], *, ascii_only: bool) -> Name:
+def naming(names: Sequence[str], *, ascii_only: bool) -> NameWriter:
     """Return what writes the names of runs."""
     alike = shared(names)
     return lambda entry, cells: short_name(entry.name, cells, alike, ascii_only=ascii_only)
 
 
-def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
+def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
     """Two rows a run: what it is and how it does, then how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
@@ -156,7 +157,7 @@ def pairs(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layou
     return rows
 
 
-def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Layout:
+def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> EntryWriter:
     """Three rows a run: its name, how it does and its reward, how far it is."""
     steps = max(len(entry.steps) for entry in entries)
     eta = max([6, *(len(entry.eta) for entry in entries)])
@@ -188,7 +189,7 @@ def triples(entries: Sequence[RunEntry], width: int, *, ascii_only: bool) -> Lay
     return rows
 
 
-def singles(names: Sequence[str], width: int, *, ascii_only: bool) -> Layout:
+def singles(names: Sequence[str], width: int, *, ascii_only: bool) -> EntryWriter:
     """One short row a run; of which they are only the names are asked for."""
     named = naming(names, ascii_only=ascii_only)
     return lambda entry: [short(entry, width, named, ascii_only=ascii_only)]
@@ -244,7 +245,7 @@ def _plan(width: int, steps: int, eta: int) -> dict[str, int]:
     return plan
 
 
-def short(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Pieces:
+def short(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
     """One row without columns, `1 ● run  step 120/500 24% ETA 1h`; the least needed words go first.
 
     The word of a state goes before anything is cut from a name, all other words before much is.
@@ -291,13 +292,13 @@ def short(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Piec
     return cut(row, width, "~" if ascii_only else "…")
 
 
-def _signed(entry: RunEntry, width: int, named: Name, *, ascii_only: bool) -> Pieces:
+def _signed(entry: RunEntry, width: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
     """Write little but the name, and at the end of the row the sign of the state."""
     head = head_of(entry, width - entry.indent - 2, named, ascii_only=ascii_only)
     return [*head, (" ", ""), state_word(entry, 1, ascii_only=ascii_only)]
 
 
-def head_of(entry: RunEntry, cells: int, named: Name, *, ascii_only: bool) -> Pieces:
+def head_of(entry: RunEntry, cells: int, named: NameWriter, *, ascii_only: bool) -> Pieces:
     """Write what a row begins with: number, badge, letter, and the name in so many cells."""
     name = named(entry, cells)
     return [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from verl_tui.rendering.run_list.entry_rows import RunEntry
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
 
 _GAP = 2
 _STATE = 8
@@ -33,7 +33,7 @@ _MOST = {"findings": 32, "trend": 24}
 """Columns that take what is left, and how much of it."""
 
 
-class Figures(NamedTuple):
+class RunFigures(NamedTuple):
     """The last values of a run, each with its role, and what is wrong with it."""
 
     reward: tuple[str, str] = ("", "")
@@ -45,11 +45,11 @@ class Figures(NamedTuple):
     """How many more findings there are."""
 
 
-class Table(NamedTuple):
+class RunTable(NamedTuple):
     """The heading, and what writes the row of a run."""
 
     heading: Pieces
-    row: Callable[[RunEntry, Figures], Pieces]
+    row: Callable[[RunEntry, RunFigures], Pieces]
     look: object
     """What is equal where rows look alike."""
 
@@ -72,7 +72,7 @@ def table(
     steps: int,
     without: Collection[str] = (),
     ascii_only: bool,
-) -> Table:
+) -> RunTable:
     """Lay out one row a run.
 
     Args:
@@ -87,7 +87,7 @@ def table(
     shown, cells = _shared(columns, names, width - indent)
     named = naming(names, ascii_only=ascii_only)
 
-    def row(entry: RunEntry, told: Figures) -> Pieces:
+    def row(entry: RunEntry, told: RunFigures) -> Pieces:
         pieces = head_of(entry, cells["run"], named, ascii_only=ascii_only)
         for column in shown:
             room = cells[column.heading]
@@ -99,7 +99,9 @@ def table(
     for column in shown:
         words = column.heading if cells[column.heading] >= len(column.heading) else ""
         heading += " " * _GAP + _set(words, cells[column.heading], right=column.right)
-    return Table([(heading, "dim")], row, (tuple(names), indent, tuple(cells.items()), ascii_only))
+    return RunTable(
+        [(heading, "dim")], row, (tuple(names), indent, tuple(cells.items()), ascii_only)
+    )
 
 
 def _columns(steps: int) -> tuple[_Column, ...]:
@@ -144,7 +146,9 @@ def _shared(
     return [column for column in columns if column.heading in cells], cells
 
 
-def _written(heading: str, entry: RunEntry, told: Figures, cells: int, ascii_only: bool) -> Pieces:
+def _written(
+    heading: str, entry: RunEntry, told: RunFigures, cells: int, ascii_only: bool
+) -> Pieces:
     """Write what a column says of a run."""
     if heading == "done":
         return [bar_of(entry, _BAR, ascii_only=ascii_only), (f" {entry.percent:>4}", "dim")]

@@ -12,7 +12,7 @@ from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.samples.table import Row
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
 
 _BLANK = re.compile(r"\s+")
@@ -42,7 +42,7 @@ def opening(answer: str, width: int) -> str:
     return fit(_BLANK.sub(" ", text).strip(), width)
 
 
-def row(item: Item, width: int, *, with_step: bool, ascii: bool = False) -> Row:
+def row(item: Item, width: int, *, with_step: bool, ascii: bool = False) -> Pieces:
     """Return the row of a sample.
 
     Args:
@@ -57,7 +57,7 @@ def row(item: Item, width: int, *, with_step: bool, ascii: bool = False) -> Row:
         if with_step
         else [(f"{item.row + 1:>5} ", "dim")]
     )
-    pieces: Row = [*head, (f"{score:<9} ", role)]
+    pieces: Pieces = [*head, (f"{score:<9} ", role)]
     if width >= 60:
         pieces.append((f"{compact(item.length):>5} ", "dim"))
     room = width - sum(len(text) for text, _ in pieces)

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples import order
 from verl_tui.rendering.samples.answer_rows import Item
-from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.rendering.samples.chosen import (
+    SampleChoice,
+    index_of,
+    next_place,
+    next_sample,
+    place_of,
+)
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.history import History
-from verl_tui.rendering.samples.listing import Listing
-from verl_tui.rendering.samples.order import Order
-from verl_tui.rendering.samples.query import Query
+from verl_tui.rendering.samples.listing import SampleListing
+from verl_tui.rendering.samples.order import SampleOrder
+from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.samples.table import score_words
 
 if TYPE_CHECKING:
@@ -35,22 +41,22 @@ class Browse:
     shown there is not.
     """
 
-    def __init__(self, chosen: Chosen) -> None:
+    def __init__(self, chosen: SampleChoice) -> None:
         """Begin.
 
         Args:
             chosen: Where.
         """
         self.chosen = chosen
-        self.query = Query()
-        self.order = Order()
+        self.query = SampleQuery()
+        self.order = SampleOrder()
         self.folded = frozenset({"prompt"})
         """Parts of the sample of which only a few rows are shown."""
         self.mates: int | None = None
         """The sample whose prompt's answers are shown."""
         self.history: History | None = None
         """The answers to a prompt over the steps that are shown."""
-        self.listing = Listing()
+        self.listing = SampleListing()
         self.page: Page | None = None
         """The step that is shown, None where there is none."""
         self.index: int | None = None
@@ -89,10 +95,10 @@ class Browse:
         return facts[self.index] if self.index is not None and self.index < len(facts) else None
 
     @property
-    def leaving(self) -> Chosen:
+    def leaving(self) -> SampleChoice:
         """Where to go on elsewhere."""
         return (
-            Chosen(*self.shown)
+            SampleChoice(*self.shown)
             if self.shown is not None and not self.chosen.follow
             else self.chosen
         )
@@ -136,7 +142,7 @@ class Browse:
             return None
         return self._samples, self.page.place
 
-    def _go(self, chosen: Chosen | None) -> bool:
+    def _go(self, chosen: SampleChoice | None) -> bool:
         if chosen is not None:
             self.chosen = chosen
         return chosen is not None
@@ -154,14 +160,14 @@ class Browse:
         """
         at = self._at()
         beyond = next_place(at[1], at[0], by) if at is not None else None
-        return beyond is not None and self._go(Chosen(beyond, self.index))
+        return beyond is not None and self._go(SampleChoice(beyond, self.index))
 
     def to_extreme(self, *, best: bool) -> bool:
         """Go to the best or worst of the samples listed; again, to the next one that scored the
         same.
         """
         at, index = self._at(), self.listing.extreme(self.index, best=best)
-        return at is not None and index is not None and self._go(Chosen(at[1], index))
+        return at is not None and index is not None and self._go(SampleChoice(at[1], index))
 
     def to_kind(self) -> bool:
         """Go to the nearest validation, or to the nearest training step.
@@ -177,7 +183,7 @@ class Browse:
             raise LookupError(
                 "no training samples" if place.validation else "no validation samples"
             )
-        return self._go(Chosen(other, follow=self.chosen.follow))
+        return self._go(SampleChoice(other, follow=self.chosen.follow))
 
     def to_row(self, at: int) -> bool:
         """Go to a row of the list."""
@@ -185,7 +191,7 @@ class Browse:
         return (
             self.page is not None
             and at < len(visible)
-            and self._go(Chosen(self.page.place, visible[at]))
+            and self._go(SampleChoice(self.page.place, visible[at]))
         )
 
     def to_item(self, item: Item) -> bool:
@@ -196,23 +202,23 @@ class Browse:
             or item.place != self.page.place
             or self.listing.place_of(item.row) is None
         ):
-            self.query = Query()
-        return self._go(Chosen(item.place, item.row))
+            self.query = SampleQuery()
+        return self._go(SampleChoice(item.place, item.row))
 
     def follow(self) -> bool:
         """Show the newest step as it comes, or stay where we are."""
         on = not self.chosen.follow
         return (at := self._at()) is not None and self._go(
-            Chosen(at[1], None if on else self.index, follow=on)
+            SampleChoice(at[1], None if on else self.index, follow=on)
         )
 
     def stay(self) -> bool:
         """Who reads must not lose the sample to a newer one."""
-        return self.chosen.follow and self.shown is not None and self._go(Chosen(*self.shown))
+        return self.chosen.follow and self.shown is not None and self._go(SampleChoice(*self.shown))
 
     # -- how it is shown ---------------------------------------------------------------------------
 
-    def ask(self, wanted: Query) -> None:
+    def ask(self, wanted: SampleQuery) -> None:
         """List what passes a filter."""
         self.close()
         self.query = wanted
@@ -221,7 +227,7 @@ class Browse:
         """Sort by the next field."""
         choices = order.choices(self.listing.fields)
         at = choices.index(self.order.field) if self.order.field in choices else -1
-        self.order = Order(choices[(at + 1) % len(choices)], down=self.order.down)
+        self.order = SampleOrder(choices[(at + 1) % len(choices)], down=self.order.down)
 
     def turn(self) -> None:
         """Sort the other way round."""
@@ -269,7 +275,7 @@ class Browse:
             answer = sample.response if sample is not None else None
             return Item(page.place, fact.index, score(fact), fact.length, answer)
 
-        facts, standing = self.listing.facts, self.listing.standing
+        facts, standing = self.listing.facts, self.listing.scores
         if self.history is not None:
             return [
                 partial(

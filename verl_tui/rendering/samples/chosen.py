@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.samples.listing import Listing
+    from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.runs.samples import Place, Samples
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SampleChoice:
     """What the user asked for. It stays what it is while samples come and go."""
 
     place: Place | None = None
@@ -24,7 +24,7 @@ class Chosen:
     """Whether the newest step of the kind is shown as it comes."""
 
 
-def place_of(chosen: Chosen, samples: Samples) -> Place | None:
+def place_of(chosen: SampleChoice, samples: Samples) -> Place | None:
     """Return the place to show: the one asked for may be gone, or newer ones may have come. None if
     there is none.
     """
@@ -39,7 +39,7 @@ def place_of(chosen: Chosen, samples: Samples) -> Place | None:
     return samples.nearest_place(place.step, place.validation) or samples.nearest_place(place.step)
 
 
-def index_of(chosen: Chosen, listing: Listing) -> int | None:
+def index_of(chosen: SampleChoice, listing: SampleListing) -> int | None:
     """Return the sample to show; None where nothing is listed, or where that is not known yet."""
     index, visible = chosen.index, listing.visible
     if listing.place_of(index) is not None:
@@ -59,21 +59,21 @@ def index_of(chosen: Chosen, listing: Listing) -> int | None:
 
 
 def next_sample(
-    place: Place, index: int | None, listing: Listing, samples: Samples, by: int
-) -> Chosen | None:
+    place: Place, index: int | None, listing: SampleListing, samples: Samples, by: int
+) -> SampleChoice | None:
     """Return the next (1) or previous (-1) sample; past the last comes the older step, before the
     first the newer.
     """
     at = listing.place_of(index)
     if at is not None and 0 <= at + by < len(listing.visible):
-        return Chosen(place, listing.visible[at + by])
+        return SampleChoice(place, listing.visible[at + by])
     if not listing.complete:
         if listing.filtered or index is None:
             return None  # which one is next nobody knows yet
         if index + by >= 0:
-            return Chosen(place, index + by)  # it can be read before it can be listed
+            return SampleChoice(place, index + by)  # it can be read before it can be listed
     beyond = next_place(place, samples, by)
-    return Chosen(beyond, None, last=by < 0) if beyond is not None else None
+    return SampleChoice(beyond, None, last=by < 0) if beyond is not None else None
 
 
 def next_place(place: Place, samples: Samples, by: int) -> Place | None:

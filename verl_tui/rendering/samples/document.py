@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from verl_tui.records import Sample
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Search
 
-Row = list[tuple[str, str]]
-"""Pieces, each a text and its role."""
 PARTS = ("prompt", "response", "truth", "fields")
 """Parts of a sample, in the order in which they are shown; number 1 is the prompt."""
 ROLES = ("heading", "dim", "prompt", "response", "truth", "fields", "warning", "here", *marks.ROLES)
@@ -95,7 +94,7 @@ class Document:
             if text is not None
         ]
         self._parts = [(name, text) for name, text in self._parts if text or name in PARTS[:2]]
-        self._marks: dict[int, list[marks.Span]] = {}
+        self._marks: dict[int, list[marks.MarkedSpan]] = {}
         self._lines: list[_Line] = []
         self._more = self._lay_out()
         self.complete = False
@@ -143,7 +142,7 @@ class Document:
             else PARTS[0]
         )
 
-    def row(self, at: int) -> Row:
+    def row(self, at: int) -> Pieces:
         """Return a row that is known."""
         line = self._lines[at]
         name, text = self._parts[line.part]
@@ -196,11 +195,11 @@ class Document:
             yield _Line(at, -1, rows[0][0], "note")
         yield from (_Line(at, start, end) for start, end in rows)
 
-    def _heading(self, at: int) -> Row:
+    def _heading(self, at: int) -> Pieces:
         name, text = self._parts[at]
         folded = name in self._folded
         sign = (">" if folded else "v") if self._ascii else ("▸" if folded else "▾")
-        row: Row = [(f"{sign} {PARTS.index(name) + 1} {_TITLES.get(name, name)}", "heading")]
+        row: Pieces = [(f"{sign} {PARTS.index(name) + 1} {_TITLES.get(name, name)}", "heading")]
         if name in PARTS[:2]:
             row.append((f"  {len(text):,} characters", "dim"))
             hits = sum(hit.part == at for hit in self.hits)
@@ -212,10 +211,10 @@ class Document:
             row += [(f"  {again / len(text):.0%} repeats itself", "warning")] if again else []
         return row
 
-    def _marks_of(self, at: int) -> list[marks.Span]:
+    def _marks_of(self, at: int) -> list[marks.MarkedSpan]:
         if at not in self._marks:
             name, text = self._parts[at]
-            found: list[marks.Span] = []
+            found: list[marks.MarkedSpan] = []
             if name in PARTS[:2]:
                 found = marks.special(text)
             if name == "response":
@@ -260,9 +259,9 @@ def _tail(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
     return found[-rows:]
 
 
-def _cut(row: Row, width: int) -> Row:
+def _cut(row: Pieces, width: int) -> Pieces:
     """Return a row without the pieces that do not fit, the first cut."""
-    kept: Row = []
+    kept: Pieces = []
     for text, role in row:
         if cell_len(text) > width:
             return kept or [(fit(text, width), role)]

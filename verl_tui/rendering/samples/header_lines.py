@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.sample_browser import Page
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.samples.history import History
-    from verl_tui.rendering.samples.listing import Listing
-    from verl_tui.rendering.samples.order import Order
-    from verl_tui.rendering.samples.query import Query
+    from verl_tui.rendering.samples.listing import SampleListing
+    from verl_tui.rendering.samples.order import SampleOrder
+    from verl_tui.rendering.samples.query import SampleQuery
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place
-
-Pieces = list[tuple[str, str]]
-"""Texts with their roles, as `Line` takes them; the last give way first."""
 
 _ROLES = {"good": "good", "warning": "warning", "critical": "critical"}
 
@@ -49,11 +47,17 @@ def answers_words(history: History | None, *, on: bool) -> Pieces:
 
 
 def list_words(
-    listing: Listing, page: Page, query: Query, order: Order, *, given_up: bool, ascii: bool
+    listing: SampleListing,
+    page: Page,
+    query: SampleQuery,
+    order: SampleOrder,
+    *,
+    given_up: bool,
+    ascii: bool,
 ) -> tuple[Pieces, Pieces]:
     """Say how the samples of the step scored, and which of them are listed in which order."""
     between = " | " if ascii else " · "
-    said = listing.standing.words(complete=listing.complete, ascii=ascii)
+    said = listing.scores.words(complete=listing.complete, ascii=ascii)
     left: Pieces = [(f"{between if at else ''}{words}", "") for at, words in enumerate(said)]
     if page.problem is not None:
         left.append((f"  {page.problem}", "warning"))
@@ -71,14 +75,14 @@ def list_words(
 
 
 def sample_words(
-    index: int, fact: SampleFacts | None, listing: Listing, *, reading: bool, ascii: bool
+    index: int, fact: SampleFacts | None, listing: SampleListing, *, reading: bool, ascii: bool
 ) -> Pieces:
     """Say which sample is shown."""
     at = listing.place_of(index)
     place = f"{at + 1:,}/{len(listing.visible):,}" if at is not None else "not listed"
     pieces: Pieces = []
     if fact is not None:
-        words, role = score_words(fact, listing.standing, ascii=ascii)
+        words, role = score_words(fact, listing.scores, ascii=ascii)
         pieces.append((f"{words} ", _ROLES.get(role, "")))
     pieces += [(f" #{index + 1}", "strong"), (f"  {place}", "dim")]
     if fact is not None:

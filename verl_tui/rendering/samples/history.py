@@ -19,7 +19,7 @@ _SHOWN = 400
 """Characters kept of an answer."""
 
 
-class Found(NamedTuple):
+class PastAnswer(NamedTuple):
     """A sample of the prompt."""
 
     place: Place
@@ -54,7 +54,7 @@ class History:
     """The samples of one prompt over the steps of one kind, as far as they have been found."""
 
     def __init__(self, samples: Samples, place: Place, prompt: str) -> None:
-        self.found: list[Found] = []
+        self.found: list[PastAnswer] = []
         """Ascending by step, then in the order of the file."""
         self._samples = samples
         self._prompt = SamePrompt(prompt)
@@ -100,7 +100,7 @@ class History:
 
     def _add(self, place: Place, fact: SampleFacts, sample: Sample) -> None:
         if sample.prompt == self._prompt.prompt:
-            self.found.append(Found(place, fact, sample.response[:_SHOWN]))
+            self.found.append(PastAnswer(place, fact, sample.response[:_SHOWN]))
             self.found.sort(key=lambda found: (found.place, found.fact.index))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.samples.order import Fields, Order
-from verl_tui.rendering.samples.score_summary import Standing, standing
+from verl_tui.rendering.samples.order import Fields, SampleOrder
+from verl_tui.rendering.samples.score_summary import ScoreSummary, summarise
 from verl_tui.rendering.samples.table import number_groups
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.sample_browser import Page
     from verl_tui.records import SampleFacts
-    from verl_tui.rendering.samples.query import Query
+    from verl_tui.rendering.samples.query import SampleQuery
 
 _GROWTH = 8
 """While a step is read its list is made anew when it has grown by an eighth: sorting has its
@@ -22,7 +22,7 @@ price.
 """
 
 
-class Listing:
+class SampleListing:
     """The samples of a page that pass the filter, in order. Worked out anew only where something
     has changed.
     """
@@ -32,7 +32,7 @@ class Listing:
         """What the list was made of."""
         self.visible: list[int] = []
         """Indices of the samples that are listed."""
-        self.standing = Standing()
+        self.scores = ScoreSummary()
         """How all samples scored, listed or not."""
         self.groups: dict[str, int] = {}
         """The number of each group."""
@@ -53,13 +53,13 @@ class Listing:
         """The numeric fields of the samples."""
         return tuple(self._fields.names)
 
-    def update(self, page: Page, query: Query, order: Order) -> None:
+    def update(self, page: Page, query: SampleQuery, order: SampleOrder) -> None:
         """Take in what is known of a page by now."""
         hits = page.hits(query) if query.searches else None
         facts, rows = page.facts, len(hits.rows) if hits is not None else -1
         begun = facts is not self._source or len(facts) < len(self.facts)
         read = page.complete and len(facts) >= page.count
-        self.filtered = bool(query) or order != Order()
+        self.filtered = bool(query) or order != SampleOrder()
         self.complete = read and (hits is None or hits.complete)
         known = len(facts)
         if not begun and not read and known < len(self.facts) * (_GROWTH + 1) // _GROWTH:
@@ -83,7 +83,7 @@ class Listing:
     def _know(self, facts: Sequence[SampleFacts]) -> None:
         self.facts = facts
         self._fields.read(facts)
-        self.standing = standing(facts)
+        self.scores = summarise(facts)
         self.groups = number_groups(facts)
 
     def place_of(self, index: int | None) -> int | None:

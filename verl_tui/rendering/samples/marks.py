@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.text.search import Search
 
-Span = tuple[int, int, str]
+MarkedSpan = tuple[int, int, str]
 
 HIT, TAG, TOKEN_ROLE, REPEATED = "hit", "tag", "token", "repeated"
 ROLES = (HIT, TAG, TOKEN_ROLE, REPEATED)
@@ -37,14 +37,14 @@ comes a third time.
 """
 
 
-def special(text: str) -> list[Span]:
+def special(text: str) -> list[MarkedSpan]:
     """Return the tokens of chat templates, and the tags of thinking, answers and tools."""
     return [
         (*found.span(), TAG if found["tag"] else TOKEN_ROLE) for found in _SPECIAL.finditer(text)
     ]
 
 
-def repeated(text: str) -> list[Span]:
+def repeated(text: str) -> list[MarkedSpan]:
     """Return what says again what was just said: loops, from their second round on, and characters
     in runs.
 
@@ -91,10 +91,10 @@ def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
             failed[period] = end
 
 
-def hits(text: str, searches: Iterable[Search]) -> list[Span]:
+def hits(text: str, searches: Iterable[Search]) -> list[MarkedSpan]:
     """Return every hit; hits over one another are one."""
     found = sorted(span for search in searches for span in search.hits(text))
-    merged: list[Span] = []
+    merged: list[MarkedSpan] = []
     for start, end in found:
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]), HIT)
@@ -103,11 +103,11 @@ def hits(text: str, searches: Iterable[Search]) -> list[Span]:
     return merged
 
 
-def over(lower: Sequence[Span], upper: Sequence[Span]) -> list[Span]:
+def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[MarkedSpan]:
     """Return the marks of both; where they meet, only the upper ones."""
     if not upper:
         return list(lower)
-    result: list[Span] = []
+    result: list[MarkedSpan] = []
     at, taken = 0, 0
     for start, end, role in lower:
         while at < len(upper) and upper[at][0] < end:
@@ -122,7 +122,7 @@ def over(lower: Sequence[Span], upper: Sequence[Span]) -> list[Span]:
 
 
 def pieces(
-    text: str, start: int, end: int, spans: Sequence[Span], plain: str
+    text: str, start: int, end: int, spans: Sequence[MarkedSpan], plain: str
 ) -> list[tuple[str, str]]:
     """Return a part of a text as pieces with their roles, `plain` where there is no mark."""
     row: list[tuple[str, str]] = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FILE, GROUP = "file", "group"
 
 
-class Order(NamedTuple):
+class SampleOrder(NamedTuple):
     """What samples are sorted by: file order, group, score, length or any field; ties are left in
     file order.
     """

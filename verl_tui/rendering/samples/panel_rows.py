@@ -15,7 +15,6 @@ from rich.cells import cell_len
 
 from verl_tui.rendering.samples.document import asked
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Piece
 from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.text import one_line
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.listing import Listing
+    from verl_tui.rendering.samples.listing import SampleListing
+    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 
@@ -45,8 +45,6 @@ is shown.
 """
 HERE = tuple(f"here-{role}" for role in ("good", "warning", "critical", "even"))
 
-
-Row = list[Piece]
 
 _LABELLED = 60
 """Cells from which on labels have a column of their own."""
@@ -71,13 +69,13 @@ def header_height(width: int, height: int) -> int:
 def header_rows(
     place: Place,
     index: int,
-    listing: Listing,
+    listing: SampleListing,
     width: int,
     rows: int,
     *,
     count: int = 0,
     ascii: bool = False,
-) -> list[Row]:
+) -> list[Pieces]:
     """Say which sample is shown and how the step's samples scored.
 
     Args:
@@ -102,8 +100,8 @@ def header_rows(
 
 
 def _facts(
-    place: Place, index: int, listing: Listing, count: int, width: int, *, ascii: bool
-) -> Row:
+    place: Place, index: int, listing: SampleListing, count: int, width: int, *, ascii: bool
+) -> Pieces:
     """Return the richest account of the sample that fits."""
     step, which = exact_step(place.step), f"{index + 1}/{count}"
     mates = listing.mates(index)
@@ -113,8 +111,8 @@ def _facts(
     if index < len(listing.facts):
         known = listing.facts[index].score
         score = compact(known) if known is not None else "no score"
-        glyph, role = listing.standing.mark(known, ascii=ascii)
-    mean = f"step mean {compact(listing.standing.mean)}" if listing.standing.scored > 1 else ""
+        glyph, role = listing.scores.mark(known, ascii=ascii)
+    mean = f"step mean {compact(listing.scores.mean)}" if listing.scores.scored > 1 else ""
     long = [
         (f"step {step}", "strong"),
         (f"sample {which}", ""),
@@ -137,7 +135,7 @@ def _facts(
     return _cut(_joined([(step, "strong"), *short[1:3]], ascii=ascii), width)
 
 
-def _glyph_row(listing: Listing, index: int, width: int, *, ascii: bool) -> Row:
+def _glyph_row(listing: SampleListing, index: int, width: int, *, ascii: bool) -> Pieces:
     """Return the step's glyphs, as many around the shown one as fit, groups set apart where there
     is room.
     """
@@ -153,9 +151,9 @@ def _glyph_row(listing: Listing, index: int, width: int, *, ascii: bool) -> Row:
     if len(starts) == len(shown) - 1:
         apart = set()
     cut = "~" if ascii else "…"
-    row: Row = [(cut, "dim")] if first > 0 else []
+    row: Pieces = [(cut, "dim")] if first > 0 else []
     for i, fact in enumerate(shown):
-        glyph, role = listing.standing.mark(fact.score, ascii=ascii)
+        glyph, role = listing.scores.mark(fact.score, ascii=ascii)
         if i in apart:
             row.append((" ", ""))
         row.append((glyph, f"here-{role}" if first + i == index else role))
@@ -166,7 +164,7 @@ def _glyph_row(listing: Listing, index: int, width: int, *, ascii: bool) -> Row:
 
 def body_rows(
     sample: Sample, width: int, height: int, *, unfolded: bool = False, ascii: bool = False
-) -> list[Row]:
+) -> list[Pieces]:
     """Return prompt, response, ground truth and further fields.
 
     Args:
@@ -187,7 +185,7 @@ def body_rows(
     extras = _extras(sample, ascii=ascii)
     if extras:
         parts.append(_part("extras", extras, "extras", width))
-    rows: list[Row] = []
+    rows: list[Pieces] = []
     for part in parts:
         if rows and height >= _ROOMY:
             rows.append([])
@@ -195,7 +193,7 @@ def body_rows(
     return rows
 
 
-def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) -> Iterator[Row]:
+def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) -> Iterator[Pieces]:
     labels = _labels(width)
     text = text.strip("\n")
     shown = 3 if height >= 8 else 1
@@ -215,7 +213,7 @@ def _prompt(text: str, width: int, height: int, *, unfolded: bool, ascii: bool) 
         yield [(" " * labels, ""), (line, "prompt")]
 
 
-def _part(label: str, text: str, role: str, width: int) -> Iterator[Row]:
+def _part(label: str, text: str, role: str, width: int) -> Iterator[Pieces]:
     """Yield the rows of one text with its label: in a column of its own, or before the first
     words.
     """
@@ -250,7 +248,7 @@ def _extras(sample: Sample, *, ascii: bool) -> str:
     return "\n".join(lines)
 
 
-def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Row]:
+def empty_rows(run: Run | None, width: int, *, loading: bool = False) -> list[Pieces]:
     """Say why there is no sample, and where samples come from."""
     if run is None:
         sentences = ["No run yet."]
@@ -278,8 +276,8 @@ def _labels(width: int) -> int:
     return _LABELS if width >= _LABELLED else 0
 
 
-def _joined(words: Sequence[Piece], *, ascii: bool) -> Row:
-    row: Row = []
+def _joined(words: Sequence[Piece], *, ascii: bool) -> Pieces:
+    row: Pieces = []
     for text, role in words:
         if text:
             row.extend([(" | " if ascii else " · ", "dim")] if row else [])
@@ -287,15 +285,15 @@ def _joined(words: Sequence[Piece], *, ascii: bool) -> Row:
     return row
 
 
-def _cells(row: Row) -> int:
+def _cells(row: Pieces) -> int:
     return sum(cell_len(text) for text, _ in row)
 
 
-def _cut(row: Row, width: int) -> Row:
+def _cut(row: Pieces, width: int) -> Pieces:
     """Return the row cut at its end to `width` cells."""
     if _cells(row) <= width:
         return row
-    cut: Row = []
+    cut: Pieces = []
     for text, role in row:
         if cell_len(text) >= width:
             return [*cut, (fit(text, width), role)]

@@ -72,7 +72,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SampleQuery:
     """What the user wants to see; everything unless they say so."""
 
     text: str = ""
@@ -106,7 +106,7 @@ class Query:
         return bool(self.comparisons or self.groups or self.searches)
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> SampleQuery:
     """Return what a text asks for.
 
     Raises:
@@ -125,7 +125,7 @@ def parse(text: str) -> Query:
             searches.extend([Search(literal, literal=True)] if literal else [])
         elif expression := found["pattern"] if found["pattern"] is not None else found["word"]:
             searches.append(Search(expression.replace("\\/", "/")))
-    return Query(text.strip(), tuple(comparisons), tuple(groups), tuple(searches))
+    return SampleQuery(text.strip(), tuple(comparisons), tuple(groups), tuple(searches))
 
 
 def _comparison(field: str, sign: str, value: str) -> Comparison:

@@ -34,7 +34,7 @@ _ASCII_GLYPHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ScoreSummary:
     """The scores of a step's samples."""
 
     count: int = 0
@@ -80,7 +80,7 @@ class Standing:
         return said
 
 
-def standing(facts: Sequence[SampleFacts]) -> Standing:
+def summarise(facts: Sequence[SampleFacts]) -> ScoreSummary:
     """Sum up the scores of a step's samples."""
     scores: list[float] = []
     groups: dict[str, tuple[float, float, int]] = {}
@@ -93,11 +93,11 @@ def standing(facts: Sequence[SampleFacts]) -> Standing:
             low, high, many = groups.get(fact.group, (score, score, 0))
             groups[fact.group] = (min(low, score), max(high, score), many + 1)
     if not scores:
-        return Standing(len(facts))
+        return ScoreSummary(len(facts))
     mean = fsum(score / len(scores) for score in scores)  # the sum of huge ones would overflow
     several = [(low, high) for low, high, many in groups.values() if many > 1]
     kinds = set(scores)
-    return Standing(
+    return ScoreSummary(
         count=len(facts),
         scored=len(scores),
         mean=mean,

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.records import SampleFacts
-    from verl_tui.rendering.samples.order import Order
-    from verl_tui.rendering.samples.score_summary import Standing
+    from verl_tui.rendering.samples.order import SampleOrder
+    from verl_tui.rendering.samples.score_summary import ScoreSummary
+    from verl_tui.rendering.text.piece import Pieces
 
-Row = list[tuple[str, str]]
 ROLES = ("strong", "dim", "field", "good", "warning", "critical", "even")
 
 _NUMBER = 7
@@ -30,7 +30,7 @@ _FIRST = {FILE: 0, "score": 1}
 _OWN = (*_FIRST, "length", GROUP)
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of the list."""
 
     field: str
@@ -39,7 +39,7 @@ class Column(NamedTuple):
     width: int
 
 
-def columns(fields: Iterable[str], count: int, order: Order, width: int) -> list[Column]:
+def columns(fields: Iterable[str], count: int, order: SampleOrder, width: int) -> list[TableColumn]:
     """Return the columns that fit: number, score, group, length, then fields; what the list is
     sorted by comes first.
 
@@ -50,17 +50,17 @@ def columns(fields: Iterable[str], count: int, order: Order, width: int) -> list
         width: Cells of a row.
     """
     digits = max(2, len(str(count)))
-    fixed = [Column("score", "score", _NUMBER + 2), Column(FILE, "#", digits)]
-    others = [Column("length", "len", 5), Column(GROUP, "grp", max(4, digits))]
+    fixed = [TableColumn("score", "score", _NUMBER + 2), TableColumn(FILE, "#", digits)]
+    others = [TableColumn("length", "len", 5), TableColumn(GROUP, "grp", max(4, digits))]
     others += [
-        Column(name, name, min(_WIDEST, max(_NUMBER, cell_len(name))))
+        TableColumn(name, name, min(_WIDEST, max(_NUMBER, cell_len(name))))
         for name in fields
         if name not in _OWN
     ]
     others.sort(key=lambda column: column.field != order.field)
     if others[0].field == order.field:
         fixed.insert(1, others.pop(0))
-    chosen: list[Column] = []
+    chosen: list[TableColumn] = []
     for column in (*fixed, *others):
         width -= column.width + 1
         if chosen and width < 0:
@@ -69,11 +69,11 @@ def columns(fields: Iterable[str], count: int, order: Order, width: int) -> list
     return sorted(chosen, key=lambda column: _FIRST.get(column.field, len(_FIRST)))
 
 
-def heading(shown: Sequence[Column], order: Order, *, ascii: bool = False) -> Row:
+def heading(shown: Sequence[TableColumn], order: SampleOrder, *, ascii: bool = False) -> Pieces:
     """Return the titles, with a sign at that which the list is sorted by."""
     sign = ("v" if order.down else "^") if ascii else ("▼" if order.down else "▲")
     cut = "~" if ascii else "…"
-    row: Row = []
+    row: Pieces = []
     for column in shown:
         sorts = column.field == order.field
         title = fit(column.title, column.width - sorts, cut) + (sign if sorts else "")
@@ -85,12 +85,12 @@ def heading(shown: Sequence[Column], order: Order, *, ascii: bool = False) -> Ro
 
 def line(
     fact: SampleFacts,
-    shown: Sequence[Column],
-    standing: Standing,
+    shown: Sequence[TableColumn],
+    standing: ScoreSummary,
     groups: dict[str, int],
     *,
     ascii: bool = False,
-) -> Row:
+) -> Pieces:
     """Return the row of one sample.
 
     Args:
@@ -100,7 +100,7 @@ def line(
         groups: The number of each group.
         ascii: Draw in ASCII.
     """
-    row: Row = []
+    row: Pieces = []
     for column in shown:
         if column.field == "score":
             glyph, role = standing.mark(fact.score, ascii=ascii)
@@ -112,7 +112,7 @@ def line(
     return row
 
 
-def _cell(fact: SampleFacts, column: Column, groups: dict[str, int]) -> str:
+def _cell(fact: SampleFacts, column: TableColumn, groups: dict[str, int]) -> str:
     if column.field == FILE:
         return str(fact.index + 1)
     if column.field == GROUP:
@@ -132,7 +132,9 @@ def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
     return numbers
 
 
-def score_words(fact: SampleFacts, standing: Standing, *, ascii: bool = False) -> tuple[str, str]:
+def score_words(
+    fact: SampleFacts, standing: ScoreSummary, *, ascii: bool = False
+) -> tuple[str, str]:
     """Return score with its mark, and the role."""
     glyph, role = standing.mark(fact.score, ascii=ascii)
     return f"{glyph} {compact(fact.score) if fact.score is not None else 'no score'}", role

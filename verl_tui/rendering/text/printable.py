@@ -5,14 +5,15 @@ cells.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.text.ascii_table import WORDS
 from verl_tui.rendering.text.wrap import fit, wrap
 
-Pieces = list[tuple[str, str]]
-"""One row: texts, each with its role, which a theme colours."""
+if TYPE_CHECKING:
+    from verl_tui.rendering.text.piece import Pieces
 
 _LONGEST = 4096
 """Characters looked at: no row and no paragraph needs more."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.gpus.logged_figures import figure_rows, figures
-from verl_tui.rendering.gpus.sections import detail, glance
+from verl_tui.rendering.gpus.sections import detail_rows, panel_rows
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.runs.views.devices import CLUSTER, Device, host, logged_devices, owns, same_host
 from verl_tui.runs.views.state import State, state
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 _ROLES = ("name", "bar", "gauge", "value", "warn", "dim", "spark", "odd")
@@ -110,9 +110,9 @@ def _lines(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]
         if section.heading:
             lines.append([(middle(section.heading, width, ascii_only=view.ascii), "dim")])
         if zoomed:
-            lines += detail(section.devices, width, share, belongs, ascii_only=view.ascii)
+            lines += detail_rows(section.devices, width, share, belongs, ascii_only=view.ascii)
         else:
-            lines += glance(section.devices, width, share, ascii_only=view.ascii)
+            lines += panel_rows(section.devices, width, share, ascii_only=view.ascii)
         lines += section.below
     return lines
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.rendering.health_rows import ROLES, Drawing, counts, name_of
+from verl_tui.rendering.health_rows import ROLES, FindingWriter, counts, name_of
 from verl_tui.tui.panels.panel import TextPanel
 from verl_tui.tui.widgets.entries import Entries
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
 
 _BADGE_ROWS = 4
 """Up to this height there is one row of badges, as long as nothing is unfolded."""
@@ -242,7 +242,7 @@ class HealthPanel(TextPanel):
             return
         findings = self.findings
         known = {name_of(finding) for finding in findings if self._acknowledged(finding)}
-        drawing = Drawing(width, self._unfolded, known, ascii_only=view.ascii)
+        drawing = FindingWriter(width, self._unfolded, known, ascii_only=view.ascii)
         self._foot = 0
         if self._brief:
             # The chosen one comes first: the message below is about it.
@@ -269,7 +269,7 @@ class HealthPanel(TextPanel):
         self.subtitle(next((text for text in told if cell_len(text) <= self.size.width - 4), ""))
 
     def _lay_out(
-        self, view: View, drawing: Drawing, *, apart: bool = False
+        self, view: View, drawing: FindingWriter, *, apart: bool = False
     ) -> tuple[list[Pieces], list[int]]:
         """Write everything, with empty rows between findings if they are to stand apart; return the
         findings' rows.

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from verl_tui.rendering.charts.braille import Text
-    from verl_tui.rendering.metrics.groups import Group, Shelf
-    from verl_tui.rendering.metrics.shown import Shown
+    from verl_tui.rendering.metrics.groups import MetricGroup, Shelf
+    from verl_tui.rendering.metrics.shown import ListedMetrics
 
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
 """Cells of a chart, and of a shelf with its heading, that are aimed at."""
@@ -142,12 +142,12 @@ class MetricGrid(Container):
         super().__init__(id=id)
         self.chosen: str | None = None
         """Key of the chosen metric."""
-        self._shown: Shown | None = None
+        self._shown: ListedMetrics | None = None
         self._shelves: tuple[Shelf, ...] = ()
         self._shape = (1, 1)
         """Columns and rows."""
         self._rows: list[_Row] = []
-        self._places: dict[str, tuple[Tile, Group]] = {}
+        self._places: dict[str, tuple[Tile, MetricGroup]] = {}
         """Where the metrics of the page are."""
         self._waiting: Iterator[str] = iter(())
         self._later: Timer | None = None
@@ -163,7 +163,7 @@ class MetricGrid(Container):
         rows = self._shape[1]
         return self._at() // rows + 1, max(1, -(-len(self._shelves) // rows))
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: ListedMetrics) -> None:
         """Draw the page of the chosen metric."""
         self._shown = shown
         width, height = self.size if self.is_attached else (0, 0)
@@ -184,7 +184,7 @@ class MetricGrid(Container):
         if self._shown is not None and not self._rows:
             self._fill(self._shown)
 
-    def _fill(self, shown: Shown) -> None:
+    def _fill(self, shown: ListedMetrics) -> None:
         columns, rows = self._shape
         while len(self._rows) < rows:
             self._rows.append(_Row(ascii_only=shown.view.ascii))
@@ -211,7 +211,7 @@ class MetricGrid(Container):
                     tile.show(ChartData("", label="metrics", empty=shown.otherwise))
         self._begin(shown)
 
-    def _begin(self, shown: Shown) -> None:
+    def _begin(self, shown: ListedMetrics) -> None:
         """Draw as many charts as there is time for, the chosen one first, and the others a moment
         later.
         """

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from textual.strip import Strip
     from textual.timer import Timer
 
-    from verl_tui.rendering.metrics.shown import Shown
-    from verl_tui.rendering.metrics.table import Layout
+    from verl_tui.rendering.metrics.shown import ListedMetrics
+    from verl_tui.rendering.metrics.table import TableLayout
 
 _WITH_HEAD = 6
 """Rows from which on the columns have names."""
@@ -54,7 +54,7 @@ class MetricTable(Container, Inked):
         self._head = Rows(id="metrics-head")
         self._head.can_focus = False
         self._rows = CellRows(choosing=True, id="metrics-rows")
-        self._shown: Shown | None = None
+        self._shown: ListedMetrics | None = None
         self._keys: tuple[str, ...] = ()
         self._until = 0.0
         """Until when rows are made; the others wait."""
@@ -81,7 +81,7 @@ class MetricTable(Container, Inked):
         at = self._rows.chosen
         return self._keys[at] if at is not None and at < len(self._keys) else None
 
-    def show(self, shown: Shown, chosen: str | None) -> None:
+    def show(self, shown: ListedMetrics, chosen: str | None) -> None:
         """Draw the rows in sight, the chosen metric among them."""
         self._shown, self._keys = shown, shown.keys
         width = self._rows.width if self.is_attached else 0
@@ -94,7 +94,7 @@ class MetricTable(Container, Inked):
         if at is not None:
             self._rows.reveal(at)
 
-    def _draw(self, shown: Shown, width: int) -> None:
+    def _draw(self, shown: ListedMetrics, width: int) -> None:
         ascii_only = shown.view.ascii
         columns = layout(width, max(map(cell_len, self._keys), default=0))
         self._head.display = bool(self._keys) and self.size.height >= _WITH_HEAD
@@ -122,7 +122,7 @@ class MetricTable(Container, Inked):
         keys = self._keys
         self._rows.set_strips(LazyStrips(len(keys), lambda at: self._row(keys[at], shown, columns)))
 
-    def _row(self, key: str, shown: Shown, columns: Layout) -> Strip:
+    def _row(self, key: str, shown: ListedMetrics, columns: TableLayout) -> Strip:
         """Return a row; where there is no time to make it now, the old one, or the name alone."""
         made, run = self._made.get(key), shown.view.run
         if made is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
 
 _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""

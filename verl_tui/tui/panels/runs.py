@@ -14,11 +14,11 @@ from textual.message import Message
 
 from verl_tui.rendering.charts.sparkline import gauge
 from verl_tui.rendering.run_list.entries import (
-    Told,
+    EntryCache,
     figures,
     ranked,
     selected,
-    steps_told,
+    steps_text,
     wordless,
 )
 from verl_tui.rendering.run_list.entry_rows import ROLES, glyph, pairs, singles, triples
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.strip import Strip
 
-    from verl_tui.rendering.run_list.entry_rows import Layout, RunEntry
+    from verl_tui.rendering.run_list.entry_rows import EntryWriter, RunEntry
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
     Placed = Callable[[int], RunEntry]
@@ -121,7 +121,7 @@ class RunsPanel(TextPanel):
         self._rows = Entries(marked=3)
         self._filter = ""
         self._order = ORDERS[0]
-        self._told = Told()
+        self._told = EntryCache()
         self._look: object = None
         self._written: dict[tuple[RunEntry, int, int], list[Pieces]] = {}
         """Rows as they look now, of which a key changes few."""
@@ -276,7 +276,7 @@ class RunsPanel(TextPanel):
 
     def _layout(
         self, view: View, runs: Sequence[Run], placed: Placed, tall: int, width: int
-    ) -> Layout:
+    ) -> EntryWriter:
         """Return what writes the rows of a run; all runs are looked at only where there are few of
         them.
         """
@@ -288,10 +288,10 @@ class RunsPanel(TextPanel):
         entries = [placed(at) for at in range(len(runs))]
         return (triples if tall == 3 else pairs)(entries, width, ascii_only=view.ascii)
 
-    def _table(self, view: View, runs: Sequence[Run], placed: Placed, width: int) -> Layout:
+    def _table(self, view: View, runs: Sequence[Run], placed: Placed, width: int) -> EntryWriter:
         """Return what writes the row of a run below a heading, and write that."""
         names = [run.name for run in runs]
-        steps = max(len(steps_told(run)) for run in runs)
+        steps = max(len(steps_text(run)) for run in runs)
         laid = table(
             names,
             width,
@@ -307,7 +307,7 @@ class RunsPanel(TextPanel):
             lambda entry: [laid.row(entry, figures(view, view.monitor.runs[entry.name]))],
         )
 
-    def _once(self, view: View, look: object, write: Layout) -> Layout:
+    def _once(self, view: View, look: object, write: EntryWriter) -> EntryWriter:
         """Return what writes the rows of a run, unless they are known; where looks are equal, they
         are as they were.
         """

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding
 from textual.message import Message
 
-from verl_tui.rendering.samples.chosen import Chosen, index_of, next_place, next_sample, place_of
+from verl_tui.rendering.samples.chosen import (
+    SampleChoice,
+    index_of,
+    next_place,
+    next_sample,
+    place_of,
+)
 from verl_tui.rendering.samples.export import whole
-from verl_tui.rendering.samples.listing import Listing
-from verl_tui.rendering.samples.order import Order
+from verl_tui.rendering.samples.listing import SampleListing
+from verl_tui.rendering.samples.order import SampleOrder
 from verl_tui.rendering.samples.panel_rows import (
     HERE,
     ROLES,
@@ -21,7 +27,7 @@ from verl_tui.rendering.samples.panel_rows import (
     header_height,
     header_rows,
 )
-from verl_tui.rendering.samples.query import Query
+from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.styles import Inked
 from verl_tui.tui.widgets.rows import Rows
@@ -34,8 +40,8 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.on_demand.sample_browser import Page
-    from verl_tui.rendering.samples.panel_rows import Row
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.samples import Place, Samples
 
 
@@ -92,12 +98,12 @@ class SamplesPanel(Panel, Inked):
         self._body = Rows()
         self._body.add_class("-body")
         self._view: View | None = None
-        self._chosen_of: dict[str, Chosen] = {}
+        self._chosen_of: dict[str, SampleChoice] = {}
         """What the user has asked for, by run."""
         self._unfolded = False
         self._wanted: int | None = None
         """Step to go to, until there is something to go to it in."""
-        self._listing = Listing()
+        self._listing = SampleListing()
         self._page: Page | None = None
         """The place that is shown, None while nothing is."""
         self._index: int | None = None
@@ -146,10 +152,10 @@ class SamplesPanel(Panel, Inked):
         )
 
     @property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> SampleChoice:
         """What the user has asked for, with the sample that is shown for it."""
         shown = self.shown
-        return Chosen(*shown) if shown is not None and not self.following else self._chosen
+        return SampleChoice(*shown) if shown is not None and not self.following else self._chosen
 
     @property
     def following(self) -> bool:
@@ -165,7 +171,7 @@ class SamplesPanel(Panel, Inked):
         )
         return whole(sample) if sample is not None else ""
 
-    def go_on(self, chosen: Chosen | None) -> None:
+    def go_on(self, chosen: SampleChoice | None) -> None:
         """Show what the user has come to elsewhere."""
         if chosen is not None:
             self._choose(chosen)
@@ -178,12 +184,12 @@ class SamplesPanel(Panel, Inked):
         return run.samples if run is not None else None
 
     @property
-    def _chosen(self) -> Chosen:
+    def _chosen(self) -> SampleChoice:
         run = self._view.run if self._view is not None else None
         return (
-            self._chosen_of.get(run.name, Chosen(follow=True))
+            self._chosen_of.get(run.name, SampleChoice(follow=True))
             if run is not None
-            else Chosen(follow=True)
+            else SampleChoice(follow=True)
         )
 
     def _settle(self, view: View) -> None:
@@ -192,13 +198,13 @@ class SamplesPanel(Panel, Inked):
         if step is not None and view.run is not None and samples is not None:
             nearest = samples.nearest_place(step)
             if nearest is not None:
-                self._chosen_of[view.run.name] = Chosen(nearest)
+                self._chosen_of[view.run.name] = SampleChoice(nearest)
         place = place_of(self._chosen, samples) if samples is not None else None
         self._page = self._index = None
         if samples is None or place is None:
             return
         self._page = view.browser.page(samples, place)
-        self._listing.update(self._page, Query(), Order())
+        self._listing.update(self._page, SampleQuery(), SampleOrder())
         self._index = index_of(self._chosen, self._listing)
 
     # -- drawing -----------------------------------------------------------------------------------
@@ -235,7 +241,7 @@ class SamplesPanel(Panel, Inked):
         page, index = self._page, self._index
         look = (width, height, self._unfolded, view.ascii, self._look)
         sample = page.sample(index) if page is not None and index is not None else None
-        rows: list[Row] = []
+        rows: list[Pieces] = []
         if page is None:
             rows = empty_rows(view.run, width, loading=view.loading)
         elif sample is None:
@@ -269,7 +275,7 @@ class SamplesPanel(Panel, Inked):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def _choose(self, chosen: Chosen) -> None:
+    def _choose(self, chosen: SampleChoice) -> None:
         """Show a sample from its beginning."""
         run = self._view.run if self._view is not None else None
         if run is not None:
@@ -280,7 +286,7 @@ class SamplesPanel(Panel, Inked):
     def _scrolled(self, y: float) -> None:
         run = self._view.run if self._view is not None else None
         if y > 0 and run is not None and self.shown is not None and self.following:
-            self._chosen_of[run.name] = Chosen(*self.shown)
+            self._chosen_of[run.name] = SampleChoice(*self.shown)
             self._caption()
 
     def action_sample(self, by: int) -> None:
@@ -301,14 +307,14 @@ class SamplesPanel(Panel, Inked):
         if samples is not None and shown is not None:
             beyond = next_place(shown[0], samples, by)
             if beyond is not None:
-                self._choose(Chosen(beyond, shown[1]))
+                self._choose(SampleChoice(beyond, shown[1]))
 
     def action_extreme(self, which: str) -> None:
         """Show the best or worst sample of the step; again, the next one that scored the same."""
         shown = self.shown
         index = self._listing.extreme(shown[1], best=which == "best") if shown is not None else None
         if shown is not None and index is not None:
-            self._choose(Chosen(shown[0], index))
+            self._choose(SampleChoice(shown[0], index))
 
     def action_kind(self) -> None:
         """Show the nearest validation, or the nearest training step."""
@@ -316,13 +322,15 @@ class SamplesPanel(Panel, Inked):
         if samples is not None and shown is not None:
             other = samples.nearest_place(shown[0].step, not shown[0].validation)
             if other is not None:
-                self._choose(Chosen(other, follow=self.following))
+                self._choose(SampleChoice(other, follow=self.following))
 
     def action_follow(self) -> None:
         """Show the newest step as it comes, or stay where we are."""
         shown = self.shown
         if shown is not None:
-            self._choose(Chosen(*shown) if self.following else Chosen(shown[0], follow=True))
+            self._choose(
+                SampleChoice(*shown) if self.following else SampleChoice(shown[0], follow=True)
+            )
 
     def action_unfold(self) -> None:
         """Show the whole prompt, or only its end."""

@@ -92,11 +92,11 @@ def _metrics(desk: Desk) -> Opened:
 
 
 def _log(desk: Desk) -> Opened:
-    from verl_tui.rendering.log.target import aim
+    from verl_tui.rendering.log.target import log_target
     from verl_tui.tui.screens.log import LogScreen
 
     view = desk.view
-    return Opened(LogScreen(view, aim(view.run, desk.dashboard.chosen_finding, view.cursor)))
+    return Opened(LogScreen(view, log_target(view.run, desk.dashboard.chosen_finding, view.cursor)))
 
 
 def _history(desk: Desk) -> Opened:

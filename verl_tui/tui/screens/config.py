@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-    from verl_tui.rendering.config_rows import Entry, Page
+    from verl_tui.rendering.config_rows import SettingEntry, SettingsPage
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
@@ -79,7 +79,7 @@ class ConfigPanel(TextPanel):
         self._list = SettingsList(id="config-list")
         self._detail = Rows(id="config-detail")
         self._head.can_focus = self._detail.can_focus = False
-        self._page: Page | None = None
+        self._page: SettingsPage | None = None
         self._ascii = False
         self._chosen: str | None = None
         """Name of the setting under the cursor: a filter moves it to another row."""
@@ -90,7 +90,7 @@ class ConfigPanel(TextPanel):
         yield self._list
         yield self._detail
 
-    def show_page(self, page: Page, *, ascii_only: bool) -> None:
+    def show_page(self, page: SettingsPage, *, ascii_only: bool) -> None:
         """Draw a page."""
         self._page, self._ascii = page, ascii_only
         self.redraw()
@@ -109,7 +109,7 @@ class ConfigPanel(TextPanel):
         """Cells of a row of the list."""
         return self._list.width
 
-    def chosen(self) -> Entry | None:
+    def chosen(self) -> SettingEntry | None:
         """Return the entry under the cursor."""
         at, entries = self._list.entry, self._page.entries if self._page is not None else ()
         return entries[at] if at is not None and at < len(entries) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
 
 _ROLES = ("critical", "warning", "info", "text", "dim")
 _MARKS = {Severity.CRITICAL: ("✖", "X"), Severity.WARNING: ("▲", "!"), Severity.INFO: ("•", "i")}

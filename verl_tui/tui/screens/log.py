@@ -15,11 +15,11 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.on_demand.log import LogReader, ReplayCutoff
-from verl_tui.rendering.log.line_kinds import Alarms, Kind, TextQuery
-from verl_tui.rendering.log.pager import Look, Pager, Unread
+from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery
+from verl_tui.rendering.log.pager import LogLayout, Pager, Unread
 from verl_tui.rendering.log.pieces import ROLES, drawn, number_cells
 from verl_tui.rendering.log.seeking import Seeker
-from verl_tui.rendering.log.target import Aim, texts
+from verl_tui.rendering.log.target import LogTarget, texts
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.search import Search
 from verl_tui.rendering.text.wrap import fit
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.log import Log
     from verl_tui.records import SourceStatus
-    from verl_tui.rendering.log.pager import Line
-    from verl_tui.rendering.log.rows import Row
+    from verl_tui.rendering.log.pager import ScreenRow
+    from verl_tui.rendering.log.rows import LogRow
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece
 
@@ -125,7 +125,7 @@ class LogScreen(StillScreen[None], Inked):
             """One is enough: whoever draws, draws all there is."""
             return isinstance(message, LogScreen.Read)
 
-    def __init__(self, view: View, aim: Aim | None = None) -> None:
+    def __init__(self, view: View, aim: LogTarget | None = None) -> None:
         """Make the screen.
 
         Args:
@@ -141,7 +141,7 @@ class LogScreen(StillScreen[None], Inked):
         self._head, self._foot = StatusLine(id="place"), StatusLine(id="keys")
         self._seeker = Seeker(aim, self._say)
         self._wrap, self._fold = False, True
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[ScreenRow] = ()
         """What is in sight."""
         self._timer: Timer | None = None
 
@@ -237,7 +237,9 @@ class LogScreen(StillScreen[None], Inked):
         numbers = number_cells(pager.log, self._lines) if roomy else 0
         query = self._seeker.query
         apart = query.found if query is not None else None
-        look = Look(max(1, width - 2 - numbers), self._wrap, self._fold, 16 if roomy else 5, apart)
+        look = LogLayout(
+            max(1, width - 2 - numbers), self._wrap, self._fold, 16 if roomy else 5, apart
+        )
         try:
             self._lines = pager.lines(look, height)
         except Unread:
@@ -343,7 +345,7 @@ class LogScreen(StillScreen[None], Inked):
 
     def action_warning(self, way: int) -> None:
         """Go to the next or previous warning."""
-        self._next(Alarms(Kind.WARNING), way)
+        self._next(Alarms(LineKind.WARNING), way)
 
     def action_fold(self) -> None:
         """Show every line as it was printed, or fold again who printed it and what repeats
@@ -393,7 +395,7 @@ class LogScreen(StillScreen[None], Inked):
         which = f"line {number + row.count - 1:,} of " if number is not None else ""
         self.app.push_screen(LineScreen(row.whole, f"{which}{pager.log.path.name}", self._view))
 
-    def _go_to_row(self) -> Row | None:
+    def _go_to_row(self) -> LogRow | None:
         """Mark the row one has gone to, else the newest one if followed, else the one at the top;
         return it.
         """

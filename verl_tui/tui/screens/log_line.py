@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.printable import Pieces
+    from verl_tui.rendering.text.piece import Pieces
 
 _MOST = 5000
 """Rows: more than any line has on a terminal of twenty columns."""

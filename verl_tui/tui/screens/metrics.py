@@ -15,10 +15,10 @@ from textual.widgets import Input
 from verl_tui.exporters.new_file import named
 from verl_tui.rendering.charts.plan import ChartLook, Plan, single_metric
 from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.metrics.filter import Filter, parse
+from verl_tui.rendering.metrics.filter import MetricFilter, parse
 from verl_tui.rendering.metrics.header_lines import listed_words, metric_words
-from verl_tui.rendering.metrics.listing import Order, listing
-from verl_tui.rendering.metrics.shown import Shown
+from verl_tui.rendering.metrics.listing import MetricOrder, listing
+from verl_tui.rendering.metrics.shown import ListedMetrics
 from verl_tui.rendering.session.source_status import nothing_yet
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.rendering.metrics.groups import Group
+    from verl_tui.rendering.metrics.groups import MetricGroup
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.panels.charts import ChartsPanel
@@ -74,7 +74,7 @@ class MetricsScreen(StillScreen[None]):
         Binding("escape", "back", "Back", id="metrics.back"),
         Binding("q,m", "dismiss", "Close", show=False, id="metrics.close"),
         Binding("v", "turn", "Table or charts", id="metrics.view"),
-        Binding("slash", "filter", "Filter", key_display="/", id="metrics.filter"),
+        Binding("slash", "filter", "MetricFilter", key_display="/", id="metrics.filter"),
         Binding("s", "sort", "Sort", id="metrics.sort"),
         Binding("S", "reverse", "Sort the other way round", show=False, id="metrics.reverse"),
         Binding("space", "pin", "Pin", id="metrics.pin"),
@@ -151,9 +151,9 @@ class MetricsScreen(StillScreen[None]):
         self._view = view
         self._charts = charts
         self._file = state_file
-        self._filter, self._problem = Filter(), ""
-        self._order = Order()
-        self._groups: tuple[Group, ...] = ()
+        self._filter, self._problem = MetricFilter(), ""
+        self._order = MetricOrder()
+        self._groups: tuple[MetricGroup, ...] = ()
         self._listed: object = None
         """What the groups were made of."""
         self._drawn: object = None
@@ -240,8 +240,8 @@ class MetricsScreen(StillScreen[None]):
             self._grid.show(self._shown())
         self._tell()
 
-    def _shown(self) -> Shown:
-        return Shown(
+    def _shown(self) -> ListedMetrics:
+        return ListedMetrics(
             self._view, self._groups, self._order, self._charts.look, self._user, self._otherwise()
         )
 
@@ -345,7 +345,7 @@ class MetricsScreen(StillScreen[None]):
         """Sort the other way round."""
         self._sort(self._order._replace(reverse=not self._order.reverse))
 
-    def _sort(self, order: Order) -> None:
+    def _sort(self, order: MetricOrder) -> None:
         self._order = order
         self._grid.chosen = None  # whoever sorts wants to see what comes first now
         self._draw()
@@ -414,7 +414,7 @@ class MetricsScreen(StillScreen[None]):
         """Go back to as many charts as fit well, in the order of keys, with all steps, without a
         filter or a cursor.
         """
-        self._order = Order()
+        self._order = MetricOrder()
         self._charts.take_look(ChartLook())
         self.post_message(CursorMoved(None))
         self._box.value = ""

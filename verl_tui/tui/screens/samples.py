@@ -12,7 +12,7 @@ from verl_tui.rendering.samples import header_lines, query
 from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.export import Export, whole
 from verl_tui.rendering.samples.panel_rows import empty_rows
-from verl_tui.rendering.samples.query import Query
+from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text, folder
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from verl_tui.on_demand.sample_browser import Page
-    from verl_tui.rendering.samples.chosen import Chosen
+    from verl_tui.rendering.samples.chosen import SampleChoice
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 
-class SamplesScreen(StillScreen["Chosen | None"]):
+class SamplesScreen(StillScreen["SampleChoice | None"]):
     """A list of a step's samples, and one of them; ends with where the user was."""
 
     AUTO_FOCUS = "#text"
@@ -121,7 +121,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
     }
     """
 
-    def __init__(self, view: View, chosen: Chosen) -> None:
+    def __init__(self, view: View, chosen: SampleChoice) -> None:
         """Make the screen.
 
         Args:
@@ -291,7 +291,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
             self.browse.close()
             self._take_turns()
         elif self.browse.query:
-            self._ask(Query())
+            self._ask(SampleQuery())
         else:
             self.action_leave()
 
@@ -342,7 +342,7 @@ class SamplesScreen(StillScreen["Chosen | None"]):
         self._close_filter()
         self._ask(wanted)
 
-    def _ask(self, wanted: Query) -> None:
+    def _ask(self, wanted: SampleQuery) -> None:
         turns = self.browse.answers
         self.browse.ask(wanted)
         if turns:

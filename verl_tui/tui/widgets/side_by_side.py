@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.answer_rows import Item
     from verl_tui.rendering.samples.browse import Browse
-    from verl_tui.rendering.samples.header_lines import Pieces
-    from verl_tui.rendering.samples.table import Row
+    from verl_tui.rendering.text.piece import Pieces
 
 _ROLES = tuple(dict.fromkeys((*document.ROLES, *table.ROLES)))
 
@@ -117,7 +116,7 @@ class SideBySide(Horizontal, Inked):
             self._draw_list(ascii=ascii)
             self._draw_sample(ascii=ascii)
 
-    def draw_instead(self, rows: Sequence[Row]) -> None:
+    def draw_instead(self, rows: Sequence[Pieces]) -> None:
         """Draw these rows in place of a sample."""
         if self._drawn_text != rows:
             self._drawn_text = rows
@@ -138,7 +137,7 @@ class SideBySide(Horizontal, Inked):
             facts, visible, standing, groups = (
                 listing.facts,
                 listing.visible,
-                listing.standing,
+                listing.scores,
                 listing.groups,
             )
             rows.set_strips(
