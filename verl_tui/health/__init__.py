@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from verl_tui.health.consequences import beginning, with_causes
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.finding import Episode, Finding, NotJudged, Severity, Verdict
-from verl_tui.health.guide import Band, Guide, Rule, load_guide
+from verl_tui.health.guide import Band, Guide, Rule
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.limits import response_limit
 from verl_tui.health.rule import RuleOnRun
 from verl_tui.health.rule_context import rule_context

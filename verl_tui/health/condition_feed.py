@@ -1,6 +1,4 @@
-"""A condition on one input: the stream that feeds it, and the look at a newest point that may still
-change.
-"""
+"""A condition on one input, with a preview of the newest point, which may still change."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ class ConditionFeed:
     """Feeds a condition with what is new, and starts it over where earlier points have changed."""
 
     def __init__(self, make: Callable[[], Condition], stream: Stream | None = None) -> None:
-        """Prepare a watch.
+        """Prepare a feed.
 
         Args:
             make: Returns a fresh condition.
@@ -32,8 +30,7 @@ class ConditionFeed:
         """Grows when it starts over."""
 
     def update(self, series: Sequence[Series], end: int | None) -> tuple[Condition, int | None]:
-        """Feed what is new; return the condition as it stands at the newest point, and that point's
-        step.
+        """Feed new points; return the condition at the newest point, and that point's step.
 
         Args:
             series: The one or two metrics, always the same ones.

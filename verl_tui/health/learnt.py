@@ -124,18 +124,24 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
     scales.
     """
     keys = components(context.run.keys, reward.key)
-    parts = [one for key in keys if (one := context.known(key)) is not None]
-    if not parts or any(one.highest > 1 for one in parts):
+    parts = [one for one in map(context.known, keys) if one is not None]
+    if not parts or max(one.highest for one in parts) > 1:
         return None
     known = weights(context.run, keys)
     levels = {one.key: fmean(_finite(one.tail(_SCORES)) or [0.0]) for one in parts}
     if min(levels.values()) < _TOP:
         return None
-    whole = sum(known.get(key, 1.0) * level for key, level in levels.items())
-    now = _finite(reward.tail(_SCORES))
-    if not now or abs(whole - fmean(now)) > (1 - _TOP) * abs(whole):
+    if not _adds_up(levels, known, _finite(reward.tail(_SCORES))):
         return None
     return f"the task is solved: {', '.join(levels)} are next to 1"
+
+
+def _adds_up(
+    levels: Mapping[str, float], weights: Mapping[str, float], rewards: Sequence[float]
+) -> bool:
+    """Return whether the mean of rewards is the weighted sum of their parts."""
+    whole = sum(weights.get(key, 1.0) * level for key, level in levels.items())
+    return bool(rewards) and abs(whole - fmean(rewards)) <= (1 - _TOP) * abs(whole)
 
 
 def all_parts_solved(context: RuleContext, _key: str) -> str | None:

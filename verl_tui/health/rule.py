@@ -1,6 +1,4 @@
-"""One rule of the guide on one run: finds its input, asks its silences, feeds what is new, says
-what holds now.
-"""
+"""One rule of the guide on one run: finds its metrics, checks exemptions, feeds its condition."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from verl_tui.indicators import INDICATORS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Breach, Condition
+    from verl_tui.health.conditions.condition import Breach, Condition, Report
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
@@ -37,11 +35,11 @@ _FEWEST = 3
 """Points that a lasting breach has at least, however many measurements each is of."""
 _MOST_PARTS = 12
 _MOST_KEYS = 50
-"""Keys that a rule with a wildcard judges at most."""
+"""Most keys that a rule with a wildcard judges."""
 
 
 class _Basis(NamedTuple):
-    """What a watch depends on beside the points: where one of these changes, it starts over."""
+    """All that a feed depends on beside the points: where one of these changes, it starts over."""
 
     keys: tuple[str, ...]
     limit: float
@@ -64,20 +62,18 @@ class RuleOnRun:
         """Number of names, and the keys of those that match: a log gets further names, and never
         loses one.
         """
-        self._watches: dict[str, tuple[_Basis, ConditionFeed]] = {}
-        self._gates: dict[str, tuple[ConditionFeed, int, BreachFilter]] = {}
-        """By key, with the watch and its turn that it belongs to."""
-        self._looked: dict[str, Sequence[Breach]] = {}
-        """The breaches as they stood when they were looked at last, by key."""
-        self._by_numbers = [name for name in rule.unless if name in DEPEND_ON_VALUES]
+        self._feeds: dict[str, tuple[_Basis, ConditionFeed]] = {}
+        self._filters: dict[str, tuple[ConditionFeed, int, BreachFilter]] = {}
+        """By key, with the feed and its turn that it belongs to."""
+        self._breaches: dict[str, Sequence[Breach]] = {}
+        """The breaches of the latest judgement, by key."""
+        self._by_values = [name for name in rule.unless if name in DEPEND_ON_VALUES]
         self._for_good = [name for name in rule.unless if name not in DEPEND_ON_VALUES]
 
     @property
     def episodes(self) -> Iterator[Episode]:
-        """All that was found so far, in no order; told by the numbers alone, whenever they were
-        looked at.
-        """
-        for key, breaches in self._looked.items():
+        """All breaches so far, in no order; they depend on the numbers alone."""
+        for key, breaches in self._breaches.items():
             for breach in breaches:
                 yield Episode(
                     self.rule.id,
@@ -91,28 +87,37 @@ class RuleOnRun:
 
     def judge(self, context: RuleContext) -> tuple[Finding, ...] | NotJudged:
         """Return what the rule finds now, or why it does not judge."""
-        self._looked = {}
-        rule, spoken = self.rule, context.run.dialect
-        if spoken in rule.not_in:
-            return NotJudged(rule.id, rule.not_in[spoken])
-        if spoken not in rule.dialects:
-            return NotJudged(
-                rule.id,
-                f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}",
-            )
+        self._breaches = {}
+        rule = self.rule
+        if (reason := self._other_dialect(context.run.dialect)) is not None:
+            return NotJudged(rule.id, reason)
         keys = self._keys(context)
-        if not keys and rule.parts:
-            return NotJudged(rule.id, "the log has no components of the reward")
-        if not keys:
-            return NotJudged(rule.id, f"the log has no {_names(rule.indicator, rule.metric)}")
         beside = _resolve(context, rule.beside_indicator, rule.beside_metric)
-        if beside is None and (rule.beside_indicator or rule.beside_metric):
-            return NotJudged(
-                rule.id, f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
-            )
+        if (reason := self._missing(keys, beside)) is not None:
+            return NotJudged(rule.id, reason)
         if rule.stream == _TOGETHER:
             return self._judge_together(context, keys)
         return self._judge_keys(context, keys, beside or "")
+
+    def _other_dialect(self, spoken: str) -> str | None:
+        """Return why the rule does not judge logs of a dialect, None if it does."""
+        rule = self.rule
+        if spoken in rule.not_in:
+            return rule.not_in[spoken]
+        if spoken in rule.dialects:
+            return None
+        return f"judges only logs with {_whose(rule.dialects)} names; these are {_whose((spoken,))}"
+
+    def _missing(self, keys: Sequence[str], beside: str | None) -> str | None:
+        """Return which input the log lacks, None if it has all."""
+        rule = self.rule
+        if not keys and rule.parts:
+            return "the log has no components of the reward"
+        if not keys:
+            return f"the log has no {_names(rule.indicator, rule.metric)}"
+        if beside is None and (rule.beside_indicator or rule.beside_metric):
+            return f"the log has no {_names(rule.beside_indicator, rule.beside_metric)}"
+        return None
 
     def _keys(self, context: RuleContext) -> list[str]:
         if self.rule.parts:
@@ -127,13 +132,11 @@ class RuleOnRun:
     def _judge_together(
         self, context: RuleContext, keys: Sequence[str]
     ) -> tuple[Finding, ...] | NotJudged:
-        """Judge the mean of those of several metrics that nothing excuses."""
-        excuses = {
-            key: reason for key in keys if (reason := self._excuse(context, key)) is not None
-        }
-        left = [key for key in keys if key not in excuses]
+        """Judge the mean of several metrics, without those that are exempt."""
+        exempt = {key: reason for key in keys if (reason := self._exempt(context, key)) is not None}
+        left = [key for key in keys if key not in exempt]
         if not left:
-            return NotJudged(self.rule.id, next(iter(excuses.values())))
+            return NotJudged(self.rule.id, next(iter(exempt.values())))
         judged = self._judge_series(
             context, left, [one for key in left if (one := context.series(key)) is not None]
         )
@@ -143,19 +146,19 @@ class RuleOnRun:
         self, context: RuleContext, keys: list[str], beside: str
     ) -> tuple[Finding, ...] | NotJudged:
         findings: list[Finding] = []
-        excuses: list[NotJudged] = []
+        exempt: list[NotJudged] = []
         for key in keys:
             judged = self._judge_key(context, key, beside)
             if isinstance(judged, NotJudged):
-                excuses.append(judged)
+                exempt.append(judged)
             elif judged is not None:
                 findings.append(judged)
-        if excuses and len(excuses) == len(keys):
-            return excuses[0]
+        if exempt and len(exempt) == len(keys):
+            return exempt[0]
         return tuple(findings)
 
     def _judge_key(self, context: RuleContext, key: str, beside: str) -> Finding | NotJudged | None:
-        if (reason := self._excuse(context, key)) is not None:
+        if (reason := self._exempt(context, key)) is not None:
             return NotJudged(self.rule.id, reason)
         series = [
             one
@@ -164,15 +167,15 @@ class RuleOnRun:
         ]
         return self._judge_series(context, [key], series)
 
-    def _excuse(self, context: RuleContext, key: str) -> str | None:
-        """Return what excuses a metric in this run, whatever its numbers are."""
+    def _exempt(self, context: RuleContext, key: str) -> str | None:
+        """Return why the rule does not apply to a metric in this run, None if it does."""
         return next(
             (reason for name in self._for_good if (reason := EXEMPTIONS[name](context, key))), None
         )
 
-    def _excuse_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
-        """Return what excuses all of the metrics by the numbers up to a moment."""
-        for name in self._by_numbers:
+    def _exempt_now(self, context: RuleContext, keys: Sequence[str]) -> str | None:
+        """Return why the rule applies to none of the metrics by their numbers so far."""
+        for name in self._by_values:
             reasons = [EXEMPTIONS[name](context, key) for key in keys]
             if all(reasons):
                 return reasons[0]
@@ -183,22 +186,24 @@ class RuleOnRun:
     ) -> Finding | NotJudged | None:
         rule, key = self.rule, keys[0]
         limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-        watch = self._watch(context, series, limit)
-        condition, step = watch.update(series, context.end)
-        self._looked[key] = breaches = self._unexcused(context, keys, watch, condition)
+        feed = self._feed(context, series, limit)
+        condition, step = feed.update(series, context.end)
+        self._breaches[key] = breaches = self._not_exempt(context, keys, feed, condition)
         if condition.seen < condition.needs:
-            reason = self._excuse_now(context, keys)
+            reason = self._exempt_now(context, keys)
             return NotJudged(
                 rule.id, reason or f"needs {condition.needs} points, has {condition.seen}"
             )
         if not breaches or breaches[-1].cleared is not None:
-            reason = self._excuse_now(context, keys)
+            reason = self._exempt_now(context, keys)
             return NotJudged(rule.id, reason) if reason else None
         report = condition.report(
             Wording(rule.title, context.duration, _note(rule, limit), rule.says)
         )
-        if report is None:
-            return None
+        return None if report is None else self._finding(context, key, report, step)
+
+    def _finding(self, context: RuleContext, key: str, report: Report, step: int | None) -> Finding:
+        rule = self.rule
         label = f" ({rule.label})" if rule.label else ""
         return Finding(
             rule.id,
@@ -215,20 +220,20 @@ class RuleOnRun:
             key=key,
         )
 
-    def _unexcused(
-        self, context: RuleContext, keys: Sequence[str], watch: ConditionFeed, condition: Condition
+    def _not_exempt(
+        self, context: RuleContext, keys: Sequence[str], feed: ConditionFeed, condition: Condition
     ) -> Sequence[Breach]:
-        """Return the breaches, without those that a silence excused by the numbers at the time."""
+        """Return the breaches, without those that were exempt by the numbers at the time."""
         breaches, known = condition.breaches, context.known(keys[0])
-        if not self._by_numbers or not breaches.all or known is None:
+        if not self._by_values or not breaches.all or known is None:
             return breaches.all
-        gate = self._gates.get(keys[0])
-        if gate is None or gate[:2] != (watch, watch.turn):
-            gate = self._gates[keys[0]] = (watch, watch.turn, BreachFilter())
-        return gate[2].cut(
+        known_filter = self._filters.get(keys[0])
+        if known_filter is None or known_filter[:2] != (feed, feed.turn):
+            known_filter = self._filters[keys[0]] = (feed, feed.turn, BreachFilter())
+        return known_filter[2].cut(
             breaches.all,
             known.steps,
-            lambda step: self._excuse_now(context.at(step), keys) is not None,
+            lambda step: self._exempt_now(context.at(step), keys) is not None,
             breaches.cooldown,
         )
 
@@ -236,38 +241,37 @@ class RuleOnRun:
         if self.rule.causes:
             yield from (cause.words for cause in CAUSES[self.rule.causes](context.run))
 
-    def _watch(
+    def _feed(
         self, context: RuleContext, series: Sequence[Series], limit: Limit | None
     ) -> ConditionFeed:
         key = series[0].key
-        scale = sign(self.rule.indicator, key)
-        if self.rule.percent and max(one.highest for one in series) <= 1.0:
-            scale *= 100.0
-        restarts = tuple(mark.step for mark in context.run.restarts)
-        gate = _gate(context, self.rule) if self.rule.stream == "at limit" else math.inf
-        keys = tuple(one.key for one in series)
-        basis = _Basis(
-            keys,
-            limit.value if limit else 1.0,
-            gate,
-            scale,
-            restarts,
-            _window(self.rule, series[0]),
-        )
-        known = self._watches.get(key)
+        basis = self._basis(context, series, limit)
+        known = self._feeds.get(key)
         if known is not None and known[0] == basis:
             return known[1]
-        rule = (
-            self.rule
-            if basis.window == self.rule.window
-            else replace(self.rule, window=basis.window)
-        )
-        watch = ConditionFeed(
+        rule = self.rule
+        if basis.window != rule.window:
+            rule = replace(rule, window=basis.window)
+        feed = ConditionFeed(
             lambda: make(rule, basis.limit, basis.restarts),
             Stream(rule.stream, scale=basis.scale, limit=basis.gate),
         )
-        self._watches[key] = (basis, watch)
-        return watch
+        self._feeds[key] = (basis, feed)
+        return feed
+
+    def _basis(self, context: RuleContext, series: Sequence[Series], limit: Limit | None) -> _Basis:
+        rule = self.rule
+        scale = sign(rule.indicator, series[0].key)
+        if rule.percent and max(one.highest for one in series) <= 1.0:
+            scale *= 100.0
+        return _Basis(
+            tuple(one.key for one in series),
+            limit.value if limit else 1.0,
+            _gate(context, rule) if rule.stream == "at limit" else math.inf,
+            scale,
+            tuple(mark.step for mark in context.run.restarts),
+            _window(rule, series[0]),
+        )
 
 
 def _parts(context: RuleContext) -> list[str]:

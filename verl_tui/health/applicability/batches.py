@@ -52,10 +52,10 @@ def by_batch_size(context: RuleContext, key: str) -> str | None:
     series = context.known(key)
     if context.run.dialect == "tutorial" or series is None:
         return None
-    newest = [value for value in series.tail(_NEWEST) if math.isfinite(value)]
+    newest = _finite(series.tail(_NEWEST))
     if len(newest) < _ENOUGH or width(newest) < _CALM:
         return None
-    known = [value for value in series.values if math.isfinite(value)]
+    known = _finite(series.values)
     now, prompts = _draws(newest), prompts_a_step(context.run)
     if prompts is not None and now * _BEYOND**2 < prompts:
         return None
@@ -85,15 +85,21 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
         return None
     if loss.first_beyond(_JUMP) is None and loss.first_beyond(-_JUMP, down=True) is None:
         return None
-    usual = [median(map(abs, one.tail(_NEWEST))) for one in (loss, kl)]
-    if not all(0 < one < math.inf for one in usual):
-        return None
-    peaks = _peaks(loss)
-    if not peaks or not all(
-        _times(kl, step, usual[1]) >= _PEAK * _times(loss, step, usual[0]) for step in peaks
-    ):
+    if not _makes_up_for_jumps(kl, loss):
         return None
     return f"{kl.key} jumps as far at that step: it is a term of the loss"
+
+
+def _makes_up_for_jumps(kl: Series, loss: Series) -> bool:
+    """Return whether a KL rises as many times beyond its usual size wherever the loss jumps."""
+    usual_loss, usual_kl = (median(map(abs, one.tail(_NEWEST))) for one in (loss, kl))
+    if not 0 < usual_loss < math.inf or not 0 < usual_kl < math.inf:
+        return False
+    as_far = [
+        _times(kl, step, usual_kl) >= _PEAK * _times(loss, step, usual_loss)
+        for step in _peaks(loss)
+    ]
+    return bool(as_far) and all(as_far)
 
 
 def _peaks(loss: Series) -> list[int]:
@@ -101,6 +107,10 @@ def _peaks(loss: Series) -> list[int]:
     lately = list(zip(loss.steps[-_HELD:], loss.tail(_HELD), strict=True))
     least = max(_PEAK * max(abs(value) for _, value in lately), _JUMP)
     return [step for step, value in lately if abs(value) >= least]
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]
 
 
 def _times(series: Series, step: int, usual: float) -> float:
