@@ -118,6 +118,15 @@ def test_file_logger_of_both_eras():
     assert math.isnan(values(old, "actor/pg_loss")[1])
 
 
+@pytest.mark.parametrize("scope", [["ppo"], {"name": "ppo"}, 3, None])
+def test_a_scope_that_is_no_text_costs_nothing(scope):
+    line = json.dumps({"scope": scope, "step": 3, "loss": 2.0}).encode()
+    rows = [row for row in tutorial.TutorialDecoder().decode(line, 1) if hasattr(row, "values")]
+    assert [(row.step, dict(zip(row.keys, row.values, strict=True))["loss"]) for row in rows] == [
+        (3, 2.0)
+    ]
+
+
 def test_tutorial_records():
     run = read_run(DATA / "tutorial.jsonl")
     assert run.dialect == "tutorial"

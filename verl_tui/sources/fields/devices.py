@@ -1,6 +1,6 @@
-"""Which fields of a record name a device, a rank or another thing, and what it says of each device.
+"""Fields of a record that name a device, a rank or another thing, and the figures of devices.
 
-Figures of devices get keys as W&B's have: `gpu.3.util` for what a record says of device 3.
+Figures of devices get keys like W&B's: `gpu.3.util` for the utilization of device 3.
 """
 
 from __future__ import annotations
@@ -42,85 +42,94 @@ _NAME = re.compile(
     r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
     re.IGNORECASE,
 )
-"""Fields whose numbers name something. `effective_rank` and `mean_rank` measure."""
+"""Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
 _FIGURE = re.compile(
     r"(?:.*[/.])?(?:gpu_?(?:util|mem|temp|power|usage|load|busy|percent)|(?:mem|memory)_|util|temperature|temp$|power"
     r"|sm_).*",
     re.IGNORECASE,
 )
-"""Fields that tell something of a device, if a record names one."""
+"""Figures of a device, if the record names one."""
 _WRITTEN = re.compile(r"(?:(?:cuda|gpu|device|rank)[:_ ]?)?(\d{1,4})", re.IGNORECASE)
 _LISTS = re.compile(
     r"(?:.*[/.])?(?:gpus?|devices?|gpu_(?:stats|metrics|info)|device_(?:stats|metrics|info))"
 )
 """Lists of devices."""
 _MOST = 4096
-"""Devices or ranks beyond which a number is no number of one."""
+"""Numbers from here on are not those of a device or rank."""
 
 Worker = tuple["int | None", "int | None"]
-"""The process a record is of: its rank and its device, each None where it is not named."""
+"""Rank and device of the process that wrote a record, each None where it is not stated."""
 
 
 @lru_cache(10_000)
 def is_name(field: str) -> bool:
-    """Tell whether a field of a record names something, so that its number measures nothing."""
+    """Return True if a field's number is a name and not a measurement."""
     return _NAME.fullmatch(field) is not None
 
 
 class DeviceFields(NamedTuple):
-    """What a record says of devices, by `gpu.N.figure`."""
+    """Figures of devices in a record, by `gpu.N.figure`."""
 
     own: dict[str, float]
-    """Of the one that it is about."""
+    """Those of the record's own device."""
     listed: dict[str, float]
-    """Of those that it lists."""
-    whole: frozenset[str]
-    """Fields that are told by that in whole."""
+    """Those of the devices that it lists."""
+    consumed: frozenset[str]
+    """Fields of which nothing else is left."""
 
 
 _NONE = DeviceFields({}, {}, frozenset())
 
 
 def names_one(fields: Iterable[str]) -> bool:
-    """Tell whether a record of such fields may name a rank or a device: most do not."""
+    """Return True if a record with these fields may name a rank or a device; most do not."""
     return not _NAMED.isdisjoint(fields)
 
 
 def worker(fields: Mapping[str, Any]) -> Worker | None:
-    """Return the rank and the device that a record is of, None where it names neither."""
+    """Return the rank and the device that a record names, None if it names neither."""
     rank = next((index for name in _RANKS if (index := _index(fields.get(name))) is not None), None)
     device = _device(fields)
     return None if rank is None and device is None else (rank, device)
 
 
 def devices(fields: Mapping[str, Any], of: Worker | None) -> DeviceFields:
-    """Return what a record says of devices.
+    """Return the figures of devices in a record.
 
     Args:
         fields: Its fields; nested ones with `/` between the names.
-        of: The rank and the device that it is of.
+        of: Rank and device of the record, see `worker`.
     """
     if of is None and list not in map(type, fields.values()):
         return _NONE
     lists = [(name, value) for name, value in fields.items() if type(value) is list and value]
-    told = {name: dict(_listed(name, value)) for name, value in lists}
-    listed = {key: figure for figures in told.values() for key, figure in figures.items()}
-    index = None if of is None else of[1] if of[1] is not None else _index(fields.get("local_rank"))
-    own = (
-        {} if index is None else {f"gpu.{index}.{name}": value for name, value in _figures(fields)}
-    )
-    return DeviceFields(own, listed, frozenset(name for name, figures in told.items() if figures))
+    listed: dict[str, float] = {}
+    consumed = set()
+    for name, value in lists:
+        if figures := dict(_listed(name, value)):
+            listed |= figures
+            consumed.add(name)
+    index = _own_device(fields, of)
+    own = {} if index is None else {f"gpu.{index}.{key}": value for key, value in _figures(fields)}
+    return DeviceFields(own, listed, frozenset(consumed))
+
+
+def _own_device(fields: Mapping[str, Any], of: Worker | None) -> int | None:
+    """Return the device of a record; that of a rank without one is its local rank."""
+    if of is None:
+        return None
+    return of[1] if of[1] is not None else _index(fields.get("local_rank"))
 
 
 def _figures(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of the device that a record is about."""
+    """Yield the figures of a record's own device."""
     for name, value in fields.items():
         if _FIGURE.fullmatch(name) and not is_name(name) and (known := number(value)) is not None:
             yield name, known
 
 
 def _device(fields: Mapping[str, Any]) -> int | None:
-    """Return the device that a record names; `gpu` alone may be what it does."""
+    """Return the device that a record names; a field `gpu` may be its utilization instead."""
     for name in _DEVICES:
         index = _index(fields.get(name))
         if index is not None and (name != "gpu" or any(_figures(fields))):
@@ -130,39 +139,40 @@ def _device(fields: Mapping[str, Any]) -> int | None:
 
 def _listed(name: str, value: list[Any]) -> Iterator[tuple[str, float]]:
     """Yield the figures of a list of devices, or of a list with one figure of each device."""
+    field = name.rpartition("/")[2]
     if _LISTS.fullmatch(name) and all(isinstance(one, dict) for one in value[:_MOST]):
         for place, one in enumerate(value[:_MOST]):
-            flat = flatten(one)
-            stated = next(
-                (index for field in _INDEX if (index := _index(flat.get(field))) is not None), place
-            )
-            for field, raw in flat.items():
-                if (
-                    not is_name(field)
-                    and field not in _INDEX
-                    and (known := number(raw)) is not None
-                ):
-                    yield f"gpu.{stated}.{field}", known
-    elif (
-        name.rpartition("/")[2].startswith("gpu")
-        and _FIGURE.fullmatch(name)
-        and len(value) <= _MOST
-    ):
-        numbers = [number(one) for one in value]
-        if None not in numbers:
-            field = name.rpartition("/")[2]
-            yield from (
-                (f"gpu.{at}.{field}", one) for at, one in enumerate(numbers) if one is not None
-            )
+            yield from _device_figures(flatten(one), place)
+    elif field.startswith("gpu") and _FIGURE.fullmatch(name) and len(value) <= _MOST:
+        yield from _one_each(field, value)
+
+
+def _one_each(field: str, value: list[Any]) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a list with one number of each device, none if there is other data."""
+    numbers = [known for one in value if (known := number(one)) is not None]
+    if len(numbers) == len(value):
+        for at, known in enumerate(numbers):
+            yield f"gpu.{at}.{field}", known
+
+
+def _device_figures(fields: Mapping[str, Any], place: int) -> Iterator[tuple[str, float]]:
+    """Yield the figures of one device of a list; its place counts if it states no number."""
+    indices = (_index(fields.get(name)) for name in _INDEX)
+    index = next((index for index in indices if index is not None), place)
+    for name, raw in fields.items():
+        if is_name(name) or name in _INDEX:
+            continue
+        if (known := number(raw)) is not None:
+            yield f"gpu.{index}.{name}", known
 
 
 def _index(value: object) -> int | None:
-    """Return a number of a device or a rank as programs write it: `3`, `"3"`, `"cuda:3"`."""
+    """Return the number of a device or rank as programs write it: `3`, `"3"`, `"cuda:3"`."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return int(value) if 0 <= value < _MOST and value == int(value) else None
-    written = (
-        _WRITTEN.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 20 else None
-    )
+    if not isinstance(value, str) or len(value) >= 20:
+        return None
+    written = _WRITTEN.fullmatch(value.strip())
     return int(written[1]) if written else None

@@ -26,41 +26,40 @@ if TYPE_CHECKING:
 _BOUNDS = (
     "bins|bin_edges|edges|bin_bounds|bounds|boundaries|bin_limits|limits|bucket_limits?|buckets"
 )
-_COUNTS = "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies|weights"
+_COUNTS = (
+    "counts?|values|hist|histogram|bucket|bucket_counts?|bin_counts?|freqs?|frequency|frequencies"
+    "|weights"
+)
 _HALF = re.compile(rf"(?:(.+?)[/_.])?(?:({_BOUNDS})|({_COUNTS}))")
 _NAMES = ("tag", "metric", "key", "name")
 """Fields that name a histogram whose bins are fields of the record itself."""
 _NO_METRIC = re.compile(
-    r"(?:.*[/_.])?(?:ids?|uids?|index|indices|idx|tokens?|masks?|shapes?|seeds?|labels?|betas?|timestamps?|ranks?"
-    r"|devices?|gpus|pids?|ports?)",
+    r"(?:.*[/_.])?(?:ids?|uids?|index|indices|idx|tokens?|masks?|shapes?|seeds?|labels?|betas?"
+    r"|timestamps?|ranks?|devices?|gpus|pids?|ports?)",
     re.IGNORECASE,
 )
 """Lists of numbers that count or name something: ids of tokens above all."""
 _NUMBERS = {int, float, bool, type(None)}
 _DEEPEST = 4
-"""Nesting of a list whose numbers still count as one: a list of answers for each prompt has two
-levels.
-"""
+"""Deepest nesting of a list of numbers; a list of answers for each prompt has two levels."""
 _LONGEST_NAME = 250
-"""Characters, so that there is room for what names a quantile."""
+"""Characters, which leaves room for the name of a quantile."""
 _MISSING = object()
 
 
 @dataclass(slots=True)
 class FieldSplit:
-    """The fields of a record, apart."""
+    """The fields of a record, with its distributions separated."""
 
     rest: Mapping[str, Any]
-    """Those that belong to no distribution."""
+    """Fields that belong to no distribution."""
     found: dict[str, Distribution] = field(default_factory=dict)
     """Distributions by name."""
     flaws: list[Flaw] = field(default_factory=list)
-    """What was wrong with others."""
+    """Distributions that could not be read."""
 
     def numbers(self, without: Collection[str] = ()) -> dict[str, float]:
-        """Return the fields that are numbers, but for some, and the figures of distributions as
-        `name/figure`.
-        """
+        """Return all numbers except the fields `without`; distributions' are `name/figure`."""
         found: dict[str, float] = {}
         for key, raw in self.rest.items():
             value = raw if type(raw) is float else number(raw)
@@ -72,7 +71,7 @@ class FieldSplit:
         return found
 
     def add(self, name: str, read: Callable[..., Distribution | None], *arguments: object) -> None:
-        """Take in what is read under a name, or what is wrong with it."""
+        """Add the distribution that `read` returns, or the flaw for which it cannot be read."""
         try:
             one = read(*arguments)
         except (ArithmeticError, TypeError, ValueError) as error:
@@ -85,31 +84,18 @@ class FieldSplit:
 
 
 def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
-    """Find the distributions among the fields of a record, those nested in others under names
-    joined by `joint`.
-    """
+    """Find the distributions among a record's fields, whose nested names are joined by `joint`."""
     if list not in map(type, fields.values()):
         return FieldSplit(fields)
-    lists = {name: value for name, value in fields.items() if type(value) is list}
-    found, taken = FieldSplit({}), set[str]()
-    for name in _typed(fields, joint):
-        within = f"{name}{joint}"
-        taken |= {key for key in fields if key.startswith(within)}
-        found.add(name, _of_wandb, fields, within, joint)
-    for name, bounds, counts in _halves(
-        {name: value for name, value in lists.items() if name not in taken}
-    ):
+    found = FieldSplit({})
+    taken = _add_wandb(found, fields, joint)
+    lists = {key: one for key, one in fields.items() if type(one) is list and key not in taken}
+    for name, bounds, counts in _halves(lists):
         taken |= {bounds, counts}
         found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
     for name, value in lists.items():
-        if name in taken or not value or _NO_METRIC.fullmatch(name):
-            continue
-        if _is_numpy(value):
+        if value and name not in taken and _add_list(found, name, value):
             taken.add(name)
-            found.add(name, of_bins, *value[::-1])
-        elif (numbers := _numbers(value)) is not None:
-            taken.add(name)
-            _add_values(found, name, numbers)
     found.rest = {name: value for name, value in fields.items() if name not in taken}
     return found
 
@@ -117,9 +103,32 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
 def histograms(
     found: Mapping[str, Distribution], step: int, prefix: str = "", *, mean: bool = False
 ) -> Iterator[Histogram]:
-    """Yield distributions as records of a step, their names behind a prefix."""
+    """Yield distributions as records of a step, with a prefix before their names."""
     for name, one in found.items():
         yield Histogram(prefix + name, step, *one.bins, mean=mean)
+
+
+def _add_wandb(found: FieldSplit, fields: Mapping[str, Any], joint: str) -> set[str]:
+    """Add W&B's histograms; return the fields that belong to them."""
+    taken: set[str] = set()
+    for name in _typed(fields, joint):
+        within = f"{name}{joint}"
+        taken |= {key for key in fields if key.startswith(within)}
+        found.add(name, _of_wandb, fields, within, joint)
+    return taken
+
+
+def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
+    """Add the distribution of one list; return False if it holds none."""
+    if _NO_METRIC.fullmatch(name):
+        return False
+    if _is_numpy(value):
+        found.add(name, of_bins, *value[::-1])
+        return True
+    numbers = _numbers(value)
+    if numbers is not None:
+        _add_values(found, name, numbers)
+    return numbers is not None
 
 
 def _add_values(found: FieldSplit, name: str, numbers: list[float]) -> None:
@@ -135,9 +144,7 @@ def _add_values(found: FieldSplit, name: str, numbers: list[float]) -> None:
 
 
 def _halves(lists: Mapping[str, list[Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield what histograms are called whose bounds and counts are two lists, and the names of
-    these.
-    """
+    """Yield the histograms made of two lists: name, list of bounds, list of counts."""
     bounds: dict[str, str] = {}
     counts: dict[str, str] = {}
     for name in lists:
@@ -160,9 +167,7 @@ def _named(name: str, fields: Mapping[str, Any]) -> str:
 def _histogram(
     fields: Mapping[str, Any], name: str, bounds: str, counts: str, joint: str
 ) -> Distribution | None:
-    """Return the distribution of two lists; as many limits as counts need the least and the
-    greatest value beside.
-    """
+    """Return the distribution of two lists; with equal lengths, `min` and `max` complete them."""
     limits, many = _strictly(fields[bounds]), _strictly(fields[counts])
     ends = [
         number(fields.get(f"{name}{joint}{end}" if name else end, _MISSING))
@@ -174,16 +179,14 @@ def _histogram(
 
 
 def _typed(fields: Mapping[str, Any], joint: str) -> Iterator[str]:
-    """Yield what W&B's histograms are called."""
+    """Yield the names of W&B's histograms."""
     for name, value in fields.items():
         if value == "histogram" and name.endswith(f"{joint}_type"):
             yield name.removesuffix(f"{joint}_type")
 
 
 def _of_wandb(fields: Mapping[str, Any], within: str, joint: str) -> Distribution | None:
-    """Return the distribution of counts with the edges of bins, or with the first of them and the
-    width of all.
-    """
+    """Return the distribution of a W&B histogram: counts with edges, or with start and width."""
     counts = _half(fields.get(f"{within}values"))
     packed = f"{within}packedBins{joint}"
     if f"{within}bins" in fields or f"{packed}min" not in fields:
@@ -201,7 +204,7 @@ def _half(value: object) -> list[float]:
 
 
 def _is_numpy(value: list[Any]) -> bool:
-    """Tell whether a list is what `np.histogram` returns: counts and, one more, their edges."""
+    """Return True for the result of `np.histogram`: counts, and edges, one more than these."""
     if len(value) != 2 or not all(type(part) is list and part for part in value):
         return False
     counts, edges = value
@@ -211,7 +214,7 @@ def _is_numpy(value: list[Any]) -> bool:
 
 
 def _numbers(value: list[Any], depth: int = 0) -> list[float] | None:
-    """Return the numbers in a list and in the lists in it, None where there is anything else."""
+    """Return the numbers of a list and of nested lists, None if it holds anything else."""
     if set(map(type, value)) <= _NUMBERS:
         return [math.nan if one is None else float(number(one) or 0.0) for one in value]
     if depth == _DEEPEST:
@@ -229,7 +232,7 @@ def _strictly(value: list[Any]) -> list[float]:
     """Return the numbers of one half of a histogram.
 
     Raises:
-        ValueError: It has something else; the message says so, for people.
+        ValueError: An entry is no number.
     """
     numbers = [number(one) for one in value]
     if any(one is None for one in numbers):

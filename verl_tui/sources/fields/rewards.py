@@ -1,6 +1,4 @@
-"""Adds up the rewards of samples that state none in total: TRL and ms-swift write one column a
-reward function.
-"""
+"""Sums the rewards of samples without a total: TRL and ms-swift write a column a function."""
 
 from __future__ import annotations
 
@@ -31,7 +29,8 @@ _COMPLETION = "completion"
 _ADVANTAGE = re.compile(r"advantages?", re.IGNORECASE)
 _PART = re.compile(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
 _NO_PART = re.compile(
-    r"(?:.*[/_. ])?(?:std|id|ids|index|step|steps|length|len|tokens?|weights?|entropy|logprobs?|seed)",
+    r"(?:.*[/_. ])?"
+    r"(?:std|id|ids|index|step|steps|length|len|tokens?|weights?|entropy|logprobs?|seed)",
     re.IGNORECASE,
 )
 _SETTINGS = ("args.json", "config.yaml")
@@ -39,22 +38,18 @@ _SETTINGS = ("args.json", "config.yaml")
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 _HIGHEST = 4
-"""Folders looked into for settings, the file's own and those above it: W&B keeps tables three below
-them.
-"""
+"""Folders searched for settings, from the file's own up: W&B's tables are three below them."""
 
 
 class RewardSum:
-    """Gives samples the sum of their rewards where they state no total, weighted where the weights
-    are known.
-    """
+    """Gives samples without a total reward the sum of their rewards, weighted if possible."""
 
     def __init__(self, weights: Sequence[float] | None = None, path: Path | None = None) -> None:
         """Begin.
 
         Args:
             weights: The run's `reward_weights`, in the order of its reward functions.
-            path: Where the samples lie, to look for weights in the settings beside them.
+            path: The file of the samples; weights are looked for in the settings beside it.
         """
         self._weights = weights
         self._path = path
@@ -62,72 +57,67 @@ class RewardSum:
 
     @property
     def note(self) -> str | None:
-        """Return how the rewards were added, None where nothing had to be."""
-        if len(self._added) < 2:
-            return (
-                f"the reward of a sample is its {self._added[0]}: no total is stated"
-                if self._added
-                else None
-            )
-        weights = self._fitting(self._added)
-        parts = (
-            (f"{weight:g} × {name}" for name, weight in zip(self._added, weights, strict=True))
-            if weights
-            else ()
-        )
-        said = " + ".join(parts or self._added)
-        return f"the reward of a sample is {said}: no total is stated{'' if weights else ', no weights are known'}"
+        """Say how the rewards were summed, None if they were not."""
+        names = self._added
+        if not names:
+            return None
+        if len(names) == 1:
+            return f"the reward of a sample is its {names[0]}: no total is stated"
+        weights = self._fitting(names)
+        if not weights:
+            total = " + ".join(names)
+            return f"the reward of a sample is {total}: no total is stated, no weights are known"
+        terms = (f"{weight:g} × {name}" for name, weight in zip(names, weights, strict=True))
+        return f"the reward of a sample is {' + '.join(terms)}: no total is stated"
 
     def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a sample's record with its total reward."""
         if any(number(record.get(name, "")) is not None for name in _TOTAL):
             return record
         parts = _parts(record)
-        if not parts:
+        total = self._sum(parts) if parts else None
+        if total is None:
             return record
-        names = tuple(parts)
+        self._added = tuple(one_line(name, 60) for name in parts)
+        return {**record, "reward": total}
+
+    def _sum(self, parts: Mapping[str, float | None]) -> float | None:
+        """Return the weighted sum of rewards, None if all are missing."""
         if self._path is not None:
             self._weights, self._path = weights_beside(self._path), None
-        weights = self._fitting(names) or [1.0] * len(names)
+        weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
         values = [
             weight * value
             for weight, value in zip(weights, parts.values(), strict=True)
             if value is not None and not math.isnan(value)
         ]
-        if not values:
-            return record
-        self._added = tuple(one_line(name, 60) for name in names)
-        return {**record, "reward": sum(values)}
+        return sum(values) if values else None
 
     def _fitting(self, names: Sequence[str]) -> Sequence[float] | None:
-        return (
-            self._weights
-            if self._weights is not None and len(self._weights) == len(names)
-            else None
-        )
+        """Return the weights if there is one for each name."""
+        fits = self._weights is not None and len(self._weights) == len(names)
+        return self._weights if fits else None
 
 
 def _parts(record: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the rewards that a record holds, in its order: a function that does not apply to a
-    sample gives none.
+    """Return the rewards of a record in its order, None for a function that does not apply.
 
-    Where a record has an advantage, as TRL's and ms-swift's have, all numbers between completion
-    and advantage are rewards; elsewhere those that are called so.
+    In records with an advantage, such as TRL's and ms-swift's, all numbers between completion and
+    advantage are rewards; in others the fields with such a name.
     """
     nested = record.get("rewards")
     if isinstance(nested, dict):
         return {str(name): number(value) for name, value in nested.items() if _is_number(value)}
-    names = list(record)
+    numbers = [name for name in _part_names(list(record)) if _is_number(record[name])]
+    return {name: number(record[name]) for name in numbers if not _NO_PART.fullmatch(name)}
+
+
+def _part_names(names: list[str]) -> list[str]:
+    """Return the fields that may be rewards."""
     end = next((at for at, name in enumerate(names) if _ADVANTAGE.fullmatch(name)), None)
     if _COMPLETION in names and end is not None:
-        between = names[names.index(_COMPLETION) + 1 : end]
-        return {
-            name: number(record[name])
-            for name in between
-            if _is_number(record[name]) and not _NO_PART.fullmatch(name)
-        }
-    called = [name for name in names if _PART.fullmatch(name) and not _NO_PART.fullmatch(name)]
-    return {name: number(record[name]) for name in called if _is_number(record[name])}
+        return names[names.index(_COMPLETION) + 1 : end]
+    return list(filter(_PART.fullmatch, names))
 
 
 def _is_number(value: object) -> bool:
@@ -135,7 +125,7 @@ def _is_number(value: object) -> bool:
 
 
 def weights_beside(path: Path) -> list[float] | None:
-    """Return the `reward_weights` in the settings beside a file, None where none are stated."""
+    """Return the `reward_weights` in the settings beside a file, None if there are none."""
     for folder in list(path.parents)[:_HIGHEST]:
         for name in _SETTINGS:
             weights = weights_of(_settings(folder / name))

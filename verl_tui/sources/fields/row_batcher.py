@@ -1,6 +1,4 @@
-"""Gathers the rows of one file into blocks that share their keys, and notices where the steps start
-anew.
-"""
+"""Batches the rows of one file into blocks that share their keys, and notices restarts."""
 
 from __future__ import annotations
 
@@ -17,42 +15,43 @@ if TYPE_CHECKING:
 
 
 _KEPT = 16
-"""Rows of one step that a further one is compared with: a trainer writes a handful."""
+"""Rows of one step that a new one is compared with: a trainer writes a handful."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """Numbers of one step, as a decoder reads them from one line."""
+    """Metrics of one step, as a decoder reads them from one line."""
 
     step: int
     keys: tuple[str, ...]
     values: tuple[float, ...]
     time: float | None = None
-    """Wall-clock time stated in the record, seconds since the epoch."""
+    """Time that the record states, in seconds since the epoch."""
     mean: bool = False
-    """Whether a repeated step is one more measurement to be averaged."""
+    """True if a repeated step is one more measurement to be averaged."""
     progress: bool = True
-    """Whether it shows that training has reached its step."""
+    """True if the row shows that training has reached its step."""
     estimated: bool = False
-    """Whether the record states no step: it was found from what stands around it."""
+    """True if the record states no step: it was found from the records around it."""
 
 
 def replaced_note(count: int) -> str | None:
-    """Say how many records cannot be seen because a later one of the same step took their place."""
+    """Say how many records are hidden since a later one of the same step replaced them."""
     if not count:
         return None
     records = "1 record was" if count == 1 else f"{count:,} records were"
-    return f"{records} replaced, in whole or in part, by a later one of the same step with other values"
+    by = "by a later one of the same step with other values"
+    return f"{records} replaced, in whole or in part, {by}"
 
 
 def joined(*notes: str | None) -> str | None:
-    """Return several notes on one source as one, None where there are none."""
+    """Return several notes on one source as one, None if there are none."""
     return "; ".join(filter(None, notes)) or None
 
 
 @dataclass(slots=True)
 class _RowBlock:
-    """Rows with the same keys that wait to be handed on together."""
+    """Rows with the same keys that wait to be passed on together."""
 
     seen: array[int] = field(default_factory=lambda: array("q"))
     """Steps of this segment, ascending."""
@@ -61,31 +60,27 @@ class _RowBlock:
 
 
 class RowBatcher:
-    """Turns a stream of rows and other records into records, with rows in blocks and restarts in
-    their place.
+    """Turns a stream of rows and other records into records, with rows in blocks.
 
-    Whether steps start anew is decided here, in the order of the file, so that it does not depend
-    on how the rows were batched.
+    Restarts are detected here, in the order of the file, so that they do not depend on the batches.
     """
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[tuple[str, ...], bool, bool, bool], _RowBlock] = {}
+        self._blocks: dict[tuple[tuple[str, ...], bool, bool, bool], _RowBlock] = {}
         self._alike: dict[tuple[frozenset[str], bool, bool, bool], _RowBlock] = {}
-        """Rows whose keys are the same in any order: those of the order that came first in this
-        segment.
-        """
+        """Blocks by their keys in any order: those of the first order in this segment."""
         self._orders: set[tuple[str, ...]] = set()
-        """Orders of keys that the file has ever had."""
+        """All orders of keys in the file."""
         self._started = False
-        """Whether something says that a process has begun, and no row has come since."""
+        """True from a process's start until its first row."""
         self._order = 0
         self._of_step: list[MetricRow] = []
-        """The last rows, as long as they are of one step."""
+        """The last rows, all of one step."""
         self._replaced = 0
         self._out: list[Record] = []
 
     def add(self, items: Iterable[MetricRow | Record]) -> None:
-        """Take what a line has said."""
+        """Take the rows and records of a line."""
         for item in items:
             if isinstance(item, MetricRow):
                 self._add_row(item)
@@ -103,56 +98,57 @@ class RowBatcher:
 
     @property
     def note(self) -> str | None:
-        """What should be known of rows that cannot be seen any more."""
+        """Say how many rows were replaced."""
         return replaced_note(self._replaced)
 
     def take(self) -> tuple[Record, ...]:
-        """Return everything gathered since the last call."""
+        """Return everything added since the last call."""
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
 
     def _note(self, event: Event) -> None:
-        """Begin anew where a process says that it goes on from a checkpoint; note where one says
-        that it has begun.
-        """
+        """Note the start of a process; restart where one resumes from a checkpoint."""
         self._started = self._started or event.kind is EventKind.STARTED
-        if event.kind is EventKind.RESUMED and self._tables:
+        if event.kind is EventKind.RESUMED and self._blocks:
             self._forget()
             self._out.append(Restart(event.text))
 
     def _forget(self) -> None:
-        self._tables.clear()
+        self._blocks.clear()
         self._alike.clear()
         self._of_step = []
         self._started = False
 
     def _add_row(self, row: MetricRow) -> None:
         kind = row.keys, row.mean, row.progress, row.estimated
-        table = self._tables.get(kind)
-        if table is None:
+        block = self._blocks.get(kind)
+        if block is None:
             before = self._in_another_order(row)
-            if before is not None and (row.step == before[-1] or _went_back(before, row.step)):
+            if before is not None:
                 self._begin_anew(row, before[-1])
                 return
-            table = self._tables[kind] = _RowBlock()
-            self._alike.setdefault((frozenset(row.keys), *kind[1:]), table)
-        seen = table.seen
+            block = self._blocks[kind] = _RowBlock()
+            self._alike.setdefault((frozenset(row.keys), *kind[1:]), block)
+        seen = block.seen
         if not seen or row.step > seen[-1]:
             seen.append(row.step)
-        elif not row.mean and (
-            _went_back(seen, row.step) if row.step < seen[-1] else self._started
-        ):
-            self._begin_anew(row, seen[-1])
-            return
-        elif row.step < seen[-1] and not row.mean:
-            seen.insert(bisect_left(seen, row.step), row.step)
+        elif not row.mean:
+            if self._is_restart(seen, row.step):
+                self._begin_anew(row, seen[-1])
+                return
+            if row.step < seen[-1]:
+                seen.insert(bisect_left(seen, row.step), row.step)
         if not row.mean:
             self._compare(row)
         self._started = False
-        table.rows.append(row)
-        table.orders.append(self._order)
+        block.rows.append(row)
+        block.orders.append(self._order)
         self._order += 1
+
+    def _is_restart(self, seen: array[int], step: int) -> bool:
+        """Return True if a step that is not beyond those seen was trained again."""
+        return _went_back(seen, step) if step < seen[-1] else self._started
 
     def _begin_anew(self, row: MetricRow, last: int) -> None:
         back = f"steps went back from {last} to {row.step}"
@@ -160,29 +156,22 @@ class RowBatcher:
         self._add_row(row)
 
     def _in_another_order(self, row: MetricRow) -> array[int] | None:
-        """Return the steps of rows with the same keys, where a row has them in an order that the
-        file never had.
+        """Return the steps that a row trains again, if it has their keys in a new order.
 
-        verl takes some keys from a set, whose order is another one in each process. Where several
-        processes write by turns, that shows in the first steps: two at least are needed.
+        A new order shows another process, since verl takes some keys from a set. Where several
+        processes write by turns, that shows in the first steps: so two are needed.
         """
-        novel = row.keys not in self._orders
+        if row.keys in self._orders:
+            return None
         self._orders.add(row.keys)
-        before = (
-            self._alike.get((frozenset(row.keys), row.mean, row.progress, row.estimated))
-            if novel
-            else None
-        )
-        told = (
-            before is not None
-            and len(before.seen) > 1
-            and row.step <= before.seen[-1]
-            and not row.mean
-        )
-        return before.seen if before is not None and told else None
+        before = self._alike.get((frozenset(row.keys), row.mean, row.progress, row.estimated))
+        if before is None or row.mean or len(before.seen) < 2 or row.step > before.seen[-1]:
+            return None
+        repeated = row.step == before.seen[-1] or _went_back(before.seen, row.step)
+        return before.seen if repeated else None
 
     def _compare(self, row: MetricRow) -> None:
-        """Count a row that takes the place of one before it."""
+        """Count a row that replaces an earlier one."""
         if not self._of_step or self._of_step[0].step != row.step:
             self._of_step = [row]
             return
@@ -193,8 +182,8 @@ class RowBatcher:
         del self._of_step[:-_KEPT]
 
     def _flush(self) -> None:
-        for (keys, mean, progress, estimated), table in self._tables.items():
-            rows = table.rows
+        for (keys, mean, progress, estimated), block in self._blocks.items():
+            rows = block.rows
             if not rows:
                 continue
             columns = tuple(map(_column, zip(*(row.values for row in rows), strict=True)))
@@ -203,13 +192,13 @@ class RowBatcher:
                 times = tuple(float("nan") if row.time is None else row.time for row in rows)
             steps = array("q", [row.step for row in rows])
             self._out.append(
-                Rows(keys, steps, columns, table.orders, times, mean, progress, estimated)
+                Rows(keys, steps, columns, block.orders, times, mean, progress, estimated)
             )
-            table.rows, table.orders = [], []
+            block.rows, block.orders = [], []
 
 
 def _contradicts(row: MetricRow, before: MetricRow) -> bool:
-    """Tell whether two rows of one step have a metric in common, with different values."""
+    """Return True if two rows of one step have different values for a metric."""
     if row.keys == before.keys:
         return not all(map(_same, row.values, before.values))
     known = dict(zip(before.keys, before.values, strict=True))
@@ -231,7 +220,7 @@ def _column(values: Sequence[float]) -> array[float]:
 
 
 def _number(value: float) -> float:
-    """Return a number as a float; a whole one too large for that is infinite, as `1e999` is."""
+    """Return a number as a float, infinite if it is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -239,9 +228,7 @@ def _number(value: float) -> float:
 
 
 def _went_back(seen: array[int], step: int) -> bool:
-    """Tell a restart from a row that merely arrives late: a restart repeats a step, or goes far
-    back.
-    """
+    """Return True for a restart, which repeats a step or goes far back, False for a late row."""
     at = bisect_left(seen, step)
     repeats = at < len(seen) and seen[at] == step
     gap = max(1, (seen[-1] - seen[0]) // max(1, len(seen) - 1))

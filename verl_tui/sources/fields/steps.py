@@ -1,6 +1,4 @@
-"""Finds the step that a record states, under whatever name its trainer gives it; counts where no
-record states one.
-"""
+"""Finds the step of a record under any trainer's name for it; counts records that state none."""
 
 from __future__ import annotations
 
@@ -15,27 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 LOCAL = "step"
-"""May count within the epoch where other records state a global step as well."""
+"""May count within the epoch if other records state a global step as well."""
 _SURE = (
-    "global_step", "global_steps", LOCAL, "current_steps", "current_step", "train_step", "trainer_step",
-    "optimizer_step", "optimizer_steps", "opt_step", "update_step", "gradient_step", "gradient_steps", "grad_step",
-    "policy_step", "ppo_step", "_step", "iteration", "iterations", "iter", "iters", "update", "updates",
-    "num_updates", "n_updates", "num_iterations",
+    "global_step", "global_steps", LOCAL, "current_steps", "current_step", "train_step",
+    "trainer_step", "optimizer_step", "optimizer_steps", "opt_step", "update_step",
+    "gradient_step", "gradient_steps", "grad_step", "policy_step", "ppo_step", "_step",
+    "iteration", "iterations", "iter", "iters", "update", "updates", "num_updates", "n_updates",
+    "num_iterations",
 )  # fmt: skip
-"""Names of a step, the surest first: verl, Hugging Face, LLaMA-Factory, Megatron, W&B's own,
-CleanRL.
-"""
+"""Names of a step, the surest first: verl, Hugging Face, LLaMA-Factory, Megatron, W&B, CleanRL."""
 _UNSURE = ("num_steps", "n_steps", "steps", "batch", "episode", "rollout")
-"""Names that are also given to how long an episode was; taken for the step only while they rise."""
+"""Names that may also be an episode's length; taken for the step only while they rise."""
 _RANKS = {name: rank for rank, name in enumerate((*_SURE, *_UNSURE))}
 _TOTALS = (
-    "max_steps", "total_steps", "num_training_steps", "total_training_steps", "max_iters", "total_iterations",
-    "max_iterations", "total_updates", "max_global_step",
+    "max_steps", "total_steps", "num_training_steps", "total_training_steps", "max_iters",
+    "total_iterations", "max_iterations", "total_updates", "max_global_step",
 )  # fmt: skip
 TRAINED = frozenset(
     {"loss", "policy_loss", "pg_loss", "grad_norm", "learning_rate", "lr", "kl", "entropy"}
 )
-"""Metrics that only a training has: a record without a step is known by them."""
+"""Metrics of trainings only, by which a record without a step is recognised."""
 _PARENT = re.compile(r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]")
 """Groups in which trainers log their step: `train/global_step`, `trainer/global_step`."""
 _OF_TOTAL = re.compile(rf"(.+)/(?:{'|'.join(_TOTALS)})")
@@ -44,25 +41,23 @@ _PAIR = re.compile(r"\s*(\d{1,17})\s*/\s*(\d{1,17})\s*")
 
 
 class StepFields(NamedTuple):
-    """Which fields of a record say where in the training it was written."""
+    """The fields of a record that state its place in the training."""
 
     steps: tuple[str, ...]
-    """Those that may state the step, the surest first."""
+    """Fields that may state the step, the surest first."""
     total: str | None
-    """The one that states the steps of the whole run."""
+    """The field that states the total of steps."""
     epoch: str | None
 
     @property
-    def told(self) -> frozenset[str]:
-        """Those that are its step and total and nothing else; verl's `training/global_step` is a
-        metric as well.
-        """
+    def no_metrics(self) -> frozenset[str]:
+        """The step and total that are no metrics; verl's `training/global_step` is one as well."""
         ungrouped = next((name for name in self.steps if "/" not in name), "")
         return frozenset((ungrouped or next(iter(self.steps), ""), self.total or ""))
 
 
 def step_fields(names: Iterable[str]) -> StepFields:
-    """Return which of a record's fields say where it was written.
+    """Return the fields of a record that state its place in the training.
 
     Args:
         names: Its fields; nested ones with `/` between the names.
@@ -80,9 +75,7 @@ def step_fields(names: Iterable[str]) -> StepFields:
 
 @lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
-    """Return a field's name as it is looked up: without its group, and without the total that
-    follows it.
-    """
+    """Return the name by which a field is looked up: without its group and a `/max_steps`."""
     name = name.strip().lower().replace("-", "_").replace(" ", "_")
     if found := _OF_TOTAL.fullmatch(name):
         name = found[1]
@@ -90,8 +83,7 @@ def _plain(name: str) -> str:
 
 
 def stated(record: Mapping[str, Any], fields: StepFields) -> tuple[int | None, str, int | None]:
-    """Return the step that a record states with the name of its field, and the steps of the whole
-    run.
+    """Return the step that a record states, the name of its field, and the total of steps.
 
     Raises:
         ValueError: It states a step that is too large.
@@ -109,39 +101,40 @@ def stated(record: Mapping[str, Any], fields: StepFields) -> tuple[int | None, s
 
 
 def is_sure(name: str) -> bool:
-    """Tell whether a field of that name is a step for certain."""
+    """Return True if a field of that name certainly is a step."""
     return _plain(name) in _SURE
 
 
 class StepTracker:
-    """Tells the step of one record after the other; remembers, since some state none."""
+    """Finds the step of one record after the other, with memory for those that state none."""
 
     def __init__(self) -> None:
         self.total: int | None = None
-        """Steps of the whole run, as the last record that told it said."""
+        """Total of steps that a record stated last."""
         self.step = 0
-        """Of the last record."""
+        """Step of the last record."""
         self._local: int | None = None
-        """Last `step` of a record, which restarts each epoch where there is a `global_step` too."""
+        """Last `step`, which restarts each epoch if there is a `global_step` too."""
         self._offset: int | None = None
-        """`global_step - step`, once a record has stated both."""
+        """`global_step - step` of the last record that stated both."""
         self._known = False
-        """Whether a record has stated its step."""
+        """True once a record has stated its step."""
         self._counting = _Counting()
         self._measured: set[str] = set()
-        """What was measured at a step whose field is not sure to be one."""
+        """Metrics of the last step whose field may be none."""
         self._no_step = ""
-        """A field that looked like the step and was none."""
+        """A field that looked like a step and was none."""
 
     @property
     def note(self) -> str | None:
-        """Return how many records were counted, and why."""
+        """Say how many records were counted, and why."""
         count = self._counting.records
         if not count:
             return None
         many = "1 record is" if count == 1 else f"{count:,} records are"
         if self._no_step:
-            return f'"{self._no_step}" does not rise, so it is no step: {many} counted in the order of the file'
+            reason = f'"{self._no_step}" does not rise, so it is no step'
+            return f"{reason}: {many} counted in the order of the file"
         if self._known:
             return f"{many} before the first stated step, counted in the order of the file"
         return f"no record states a step: {many} counted in the order of the file"
@@ -153,8 +146,8 @@ class StepTracker:
 
         Args:
             record: Its fields; nested ones with `/` between the names.
-            fields: Which of them say where.
-            keys: What it measured, for counting; None where it is of the step that the run is at.
+            fields: Those that state its place in the training.
+            keys: Its metrics, for counting; None if it belongs to the current step.
 
         Raises:
             ValueError: It states a step that is too large.
@@ -173,9 +166,7 @@ class StepTracker:
         return self.step
 
     def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
-        """Tell whether a field that may be the step goes on as one; where it does not, it never is
-        again.
-        """
+        """Return True while a field that may be the step behaves as one; once not, never again."""
         if not self._known or step > self.step:
             self._measured = set(keys)
             return True
@@ -188,9 +179,9 @@ class StepTracker:
     def _globally(self, step: int, name: str, record: Mapping[str, Any]) -> int:
         """Return the global step of a record that states a step.
 
-        Where other records state both, `step` may count within the epoch or be the global one
-        already: the reading nearest to where the run stands is taken, and a step that goes back is
-        the next epoch.
+        If other records state both, `step` may count within the epoch or be the global one
+        already: the one nearest to the run's step is taken, and a step that goes back starts an
+        epoch.
         """
         local = integer(record.get(LOCAL))
         if local is None:
@@ -211,9 +202,8 @@ class StepTracker:
 class _Counting:
     """Counts the steps of records that state none.
 
-    A record is of a further step where it measures again what has been measured at this one, or at
-    another epoch: an evaluation beside a record of training is of its step. An epoch that goes back
-    is a resumed run's.
+    A record begins a new step if it repeats a metric of this one or has another epoch: an
+    evaluation beside a training record shares its step. An epoch that goes back is a resumed run's.
     """
 
     def __init__(self) -> None:
@@ -221,15 +211,15 @@ class _Counting:
         self._seen: set[str] = set()
         self._epochs: list[float] = []
         self.steps: list[int] = []
-        """The step at which each of the epochs was first counted."""
+        """The step first counted in each of the epochs."""
 
     def step(self, keys: Collection[str], epoch: object, at: int) -> int:
         """Return the step of a record.
 
         Args:
-            keys: What it measured.
+            keys: Its metrics.
             epoch: Its epoch, if it states one.
-            at: Step of the record before.
+            at: Step of the previous record.
         """
         self.records += 1
         if isinstance(epoch, str):

@@ -125,7 +125,7 @@ class CsvDecoder:
     def _begin(self, fields: list[str]) -> None:
         self._header, self._names = fields, _names(fields)
         self._where = step_fields(self._names)
-        self._metrics = frozenset(self._names) - self._where.told
+        self._metrics = frozenset(self._names) - self._where.no_metrics
         self._place = StepTracker()
 
     def _told_total(self) -> Sequence[Record]:

@@ -1,7 +1,6 @@
-"""The tutorials' JSONL: records with a scope, `{"scope": "ppo", "step": 120, "policy_loss":
--0.18}`, or flat ones.
+"""The tutorials' JSONL, `{"scope": "ppo", "step": 120, "policy_loss": -0.18}`, and flat records.
 
-Also reads any other program's JSONL of flat records with a step, under the record's own keys.
+Any program's JSONL of flat records with a step is read, under the record's own keys.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from verl_tui.records import Progress, Restart
 from verl_tui.sources.fields.devices import Worker, devices, is_name, names_one, worker
 from verl_tui.sources.fields.jsonl import Flaw, JsonDecoder, first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, joined
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
@@ -38,9 +37,7 @@ rank = 5
 anchor = True
 
 _MEASURED = {"reward", "sample", "system"}
-"""Scopes logged many times a step: their numbers are averaged. In all others the last record of a
-step holds.
-"""
+"""Scopes logged many times a step: their numbers are averaged. In others the last record wins."""
 _ABOUT = frozenset(
     {
         "timestamp",
@@ -56,18 +53,16 @@ _ABOUT = frozenset(
         "rank",
     }
 )
-"""Fields that say where and when a record was written, not what was measured."""
+"""Fields that state place and time of a record: they are no metrics."""
 _LOG_TEXT = re.compile(rb"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL)\b")
-_LOOKED_AT = 8
-"""Lines of a file among which a record has to be: loggers begin with words of their own."""
+_FIRST_LINES = 8
+"""Lines of a file of which one has to be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
-"""Sets of fields remembered: a file has a handful, a broken one any number."""
+"""Remembered sets of fields: a file has a handful, a broken one any number."""
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether one of the first objects has a scope, or a step or an epoch with numbers beside
-    it.
-    """
+    """Return True if the first object has a scope, or an early one a step or epoch and numbers."""
     found = list(_first_records(head))
     if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
@@ -77,15 +72,13 @@ def matches(path: Path, head: bytes) -> bool:
 
 
 def _first_records(head: bytes) -> Iterator[dict[str, Any]]:
-    for line in head.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]:
+    for line in head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
         if (record := first_object(line)) is not None:
             yield record
 
 
 def _measures(record: dict[str, Any]) -> bool:
-    """Tell whether a record states where in the training it is, and a number beside that; or what
-    only training has.
-    """
+    """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = flatten(record)
     fields = step_fields(flat)
     step = stated(flat, fields)[0] if all(_small(flat[name]) for name in fields.steps) else None
@@ -109,13 +102,13 @@ def reader(path: Path) -> LineReader:
 
 
 class _Schema(NamedTuple):
-    """What the names of a record's fields say."""
+    """The roles of a record's fields, by their names."""
 
     fields: StepFields
     about: frozenset[str]
-    """Fields that measure nothing."""
+    """Fields that are no metrics."""
     named: bool
-    """Whether they may say of which rank or device it is."""
+    """True if they may name a rank or a device."""
 
 
 class TutorialDecoder(JsonDecoder):
@@ -124,31 +117,29 @@ class TutorialDecoder(JsonDecoder):
     def __init__(self) -> None:
         self._place = StepTracker()
         self._total: int | None = None
-        """Steps of the whole run, as far as told."""
+        """Total of steps last passed on."""
         self._workers: set[Worker] = set()
-        """The ranks and devices that records are of."""
+        """The ranks and devices that wrote records."""
         self._reached: dict[tuple[Worker, tuple[str, ...]], int] = {}
-        """The last step of each, by what was measured."""
+        """The last step of each, by metrics."""
         self._schemas: dict[tuple[str, ...], _Schema] = {}
 
     @property
     def step(self) -> int:
-        """Return the step of the last record."""
+        """Step of the last record."""
         return self._place.step
 
     @property
     def note(self) -> str | None:
-        """Return whether steps were counted, and whether figures are means over ranks."""
-        ranks, gpus = ({one[at] for one in self._workers} - {None} for at in (0, 1))
-        several = (
-            f"{len(ranks)} ranks"
-            if len(ranks) > 1
-            else f"{len(gpus)} devices"
-            if len(gpus) > 1
-            else ""
-        )
-        averaged = f"figures are means over {several}" if several else None
-        return "; ".join(filter(None, (self._place.note, averaged))) or None
+        """Say that steps were counted, and that figures are means over ranks or devices."""
+        ranks = {rank for rank, _ in self._workers} - {None}
+        gpus = {gpu for _, gpu in self._workers} - {None}
+        averaged = None
+        if len(ranks) > 1:
+            averaged = f"figures are means over {len(ranks)} ranks"
+        elif len(gpus) > 1:
+            averaged = f"figures are means over {len(gpus)} devices"
+        return joined(self._place.note, averaged)
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget the step."""
@@ -161,9 +152,7 @@ class TutorialDecoder(JsonDecoder):
         return super().last(_json_part(line), number)
 
     def odd(self, line: bytes, number: int, reason: str) -> Sequence[MetricRow | Record]:
-        """Return the records of a line that a logger began in its own words; plain log text says
-        nothing.
-        """
+        """Return the records behind a logger's prefix; plain log text has none."""
         part = _json_part(line)
         if part != line and (records := super().last(part, number)):
             return records
@@ -172,68 +161,64 @@ class TutorialDecoder(JsonDecoder):
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
         scope = record.get("scope")
+        if not isinstance(scope, str):
+            scope = ""
         flat = flatten(record)
         fields, about, named = self._schema(flat)
         of = worker(flat) if named else None
-        said = devices(flat, of)
-        parts = split(
-            {name: value for name, value in flat.items() if name not in said.whole}
-            if said.whole
-            else flat
-        )
-        numbers = parts.numbers(about) | said.own
-        mean = scope in _MEASURED or self._one_of_many(of)
-        prefix = f"{safe(scope, 100)}/" if isinstance(scope, str) and scope else ""
-        keys = tuple(prefix + safe(key, 300) for key in numbers)
-        step = self._place.of(flat, fields, keys=keys if keys and not mean else None)
-        elapsed = parse_elapsed(record.get("elapsed_time"))
-        if self._place.total != self._total or elapsed is not None:
-            self._total = self._place.total
-            yield Progress(step if elapsed is not None else None, self._total, elapsed)
+        gpus = devices(flat, of)
+        parts = split(_without(flat, gpus.consumed))
+        numbers = parts.numbers(about) | gpus.own
+        measured = scope in _MEASURED
+        mean = measured or self._one_of_many(of)
+        prefix = f"{safe(scope, 100)}/" if scope else ""
+        keys = _prefixed(prefix, numbers)
+        step = self._place.of(flat, fields, keys=None if mean else keys or None)
+        yield from self._progress(step, record.get("elapsed_time"))
         yield from parts.flaws
-        if (
-            of is not None
-            and scope not in _MEASURED
-            and (before := self._went_back(of, keys, step)) is not None
-        ):
-            yield Restart(f"steps went back from {before} to {step}")
+        if not measured:
+            yield from self._restarts(of, keys, step)
         yield from histograms(parts.found, step, prefix, mean=mean)
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
             yield MetricRow(step, keys, tuple(numbers.values()), time, mean)
-        if said.listed:
-            listed = tuple(prefix + safe(key, 300) for key in said.listed)
-            yield MetricRow(step, listed, tuple(said.listed.values()), time, mean=True)
-        if scope in (None, "sample", "rollout") or scope not in _MEASURED:
-            sample = read_sample(record, step)
-            if sample is not None:
-                yield sample
+        if gpus.listed:
+            listed = tuple(gpus.listed.values())
+            yield MetricRow(step, _prefixed(prefix, gpus.listed), listed, time, mean=True)
+        if not measured or scope == "sample":
+            yield from filter(None, [read_sample(record, step)])
+
+    def _progress(self, step: int, elapsed_time: object) -> Iterator[Progress]:
+        """Yield the total of steps where it has changed, and the elapsed time of a step."""
+        elapsed = parse_elapsed(elapsed_time)
+        if self._place.total != self._total or elapsed is not None:
+            self._total = self._place.total
+            yield Progress(step if elapsed is not None else None, self._total, elapsed)
 
     def _one_of_many(self, of: Worker | None) -> bool:
-        """Tell whether a record is of one of several ranks or devices: those of a step are to be
-        averaged.
-        """
+        """Return True if several ranks or devices write records, which are then averaged."""
         if of is None:
             return False
         if len(self._workers) < _MOST_SCHEMAS:
             self._workers.add(of)
         return len(self._workers) > 1
 
-    def _went_back(self, of: Worker, keys: tuple[str, ...], step: int) -> int | None:
-        """Return the step from which one of several ranks or devices went back, None where it did
-        not.
+    def _restarts(self, of: Worker | None, keys: tuple[str, ...], step: int) -> Iterator[Restart]:
+        """Yield a restart where one of several ranks or devices goes back to an earlier step.
 
-        Of a single one, and of rows that are no means, `verl_tui.sources.fields.row_batcher`
-        notices.
+        A single one, and rows that are no means, are left to `verl_tui.sources.fields.row_batcher`.
         """
+        if of is None:
+            return
         before = self._reached.get((of, keys))
         if before is None and len(self._reached) >= _MOST_SCHEMAS:
-            return None
+            return
         went_back = before is not None and step < before and len(self._workers) > 1
         if went_back:
             self._reached.clear()
         self._reached[of, keys] = step
-        return before if went_back else None
+        if went_back:
+            yield Restart(f"steps went back from {before} to {step}")
 
     def _schema(self, flat: dict[str, Any]) -> _Schema:
         names = tuple(flat)
@@ -241,11 +226,19 @@ class TutorialDecoder(JsonDecoder):
         if known is None:
             fields = step_fields(names)
             known = _Schema(
-                fields, fields.told | _ABOUT | set(filter(is_name, names)), names_one(names)
+                fields, fields.no_metrics | _ABOUT | set(filter(is_name, names)), names_one(names)
             )
             if len(self._schemas) < _MOST_SCHEMAS:
                 self._schemas[names] = known
         return known
+
+
+def _prefixed(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple([prefix + safe(name, 300) for name in names])
+
+
+def _without(flat: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: flat[name] for name in flat if name not in names} if names else flat
 
 
 def _json_part(line: bytes) -> bytes:
