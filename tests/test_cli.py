@@ -12,14 +12,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import verl_tui
+from verl_tui import commands
 from verl_tui.cli import build_parser, main
-from verl_tui.commands import check, config, demo, export, export_prometheus, guide, watch
-from verl_tui.commands.arguments import CommandError
+from verl_tui.commands import check, config, demo, exports, guide, watch
+from verl_tui.commands.arguments import DEFAULT, CommandError
+from verl_tui.commands.exports import csv, prometheus
 from verl_tui.config import Config
 
 if TYPE_CHECKING:
@@ -123,8 +126,8 @@ def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
         (["check", "a"], check.run),
         (["--config", "c", "check", "a"], check.run),
         (["check", "a", "--json"], check.run),
-        (["export", "csv", "a", "-o", "b", "c"], export.run_csv),
-        (["export", "prometheus", "a", "--port", "0", "b"], export_prometheus.run),
+        (["export", "csv", "a", "-o", "b", "c"], csv.run),
+        (["export", "prometheus", "a", "--port", "0", "b"], prometheus.run),
         (["demo"], demo.run),
         (["guide"], guide.run),
         (["config"], config.run),
@@ -208,6 +211,59 @@ def test_bash_completes_commands_beside_paths(
         ["bash", "-c", words], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stdout.split() == ["chosen.log", "check"]
+
+
+_ADDED = """
+NAME = "hello"
+HELP = "greets whoever reads this"
+
+def options(parser):
+    parser.add_argument("--loud", action="store_true")
+
+def run(options):
+    print("HELLO" if options.loud else "hello")
+    return 0
+"""
+
+
+@pytest.mark.parametrize(("package", "words"), [(commands, []), (exports, ["export"])])
+def test_a_new_module_is_a_command_with_help_and_completion(
+    package: ModuleType,
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "hello.py").write_text(_ADDED, encoding="utf-8")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    monkeypatch.setattr(package, "hello", None, raising=False)  # taken away again afterwards
+    name = f"{package.__name__}.hello"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    del sys.modules[name]
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    assert "hello" in (text := capsys.readouterr().out)
+    assert "greets whoever reads this" in text
+    assert main(["--print-completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert "hello" in script
+    assert "--loud" in script
+    assert main([*words, "hello", "--loud"]) == 0
+    assert capsys.readouterr().out == "HELLO\n"
+
+
+@pytest.mark.parametrize("command", [name for name in build_parser().commands if name != DEFAULT])
+def test_every_command_is_in_the_readme(command: str) -> None:
+    root = Path(verl_tui.__file__).parents[1]
+    pages = (root / "README.md", root / "verl_tui/commands/README.md")
+    assert any(f"verl-tui {command}" in page.read_text(encoding="utf-8") for page in pages)
+
+
+@pytest.mark.parametrize("kind", [*build_parser().commands["export"].commands])
+def test_every_export_is_in_the_readme(kind: str) -> None:
+    root = Path(verl_tui.__file__).parents[1]
+    page = (root / "verl_tui/commands/README.md").read_text(encoding="utf-8")
+    assert f"verl-tui export {kind}" in page
 
 
 # -- watch and demo --------------------------------------------------------------------------------

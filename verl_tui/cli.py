@@ -6,9 +6,10 @@ import io
 import sys
 from typing import TYPE_CHECKING
 
-from verl_tui import __version__
-from verl_tui.commands import COMMANDS, watch
-from verl_tui.commands.arguments import EXIT_USAGE, CommandError, Parser, ProgramParser
+from verl_tui import __version__, commands
+from verl_tui.commands import watch
+from verl_tui.commands.arguments import DEFAULT, EXIT_USAGE, CommandError, Parser, ProgramParser
+from verl_tui.commands.discovery import commands_of
 from verl_tui.commands.options import EXAMPLE
 from verl_tui.commands.output import EXIT_INTERRUPTED, EXIT_PIPE, close_stdout, complain
 from verl_tui.config import ConfigError
@@ -61,8 +62,8 @@ def build_parser() -> Parser:
         prog="verl-tui",
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
         description=f"Watch verl training runs in the terminal, for example: {EXAMPLE}",
-        epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; - is standard input. "
-        "A path named like a command is written ./check.",
+        epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; "
+        "- is standard input. A path named like a command is written ./check.",
     )
     parser.add_argument("--version", action="version", version=f"verl-tui {__version__}")
     parser.add_argument(
@@ -70,8 +71,7 @@ def build_parser() -> Parser:
     )
     parser.set_defaults(run=_completion)
     watch.unnamed(parser)
-    for command in COMMANDS:
-        command.options(parser.add_command(command.NAME, command.run, command.HELP))
+    parser.add_commands(commands_of(commands, first=DEFAULT))
     return parser
 
 

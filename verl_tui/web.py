@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _POLICY = (
-    "default-src 'none'; connect-src 'self'; font-src 'self'; img-src 'self' data:; script-src 'self' 'unsafe-inline'; "
+    "default-src 'none'; connect-src 'self'; font-src 'self'; img-src 'self' data:; script-src "
+    "'self' 'unsafe-inline'; "
     "style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """Keeps the page from asking anybody else for anything; textual-serve's would load a font from

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
+
+    from verl_tui.commands.discovery import Command
 
 EXIT_USAGE = 64
 """A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
@@ -18,8 +20,6 @@ DEFAULT = "watch"
 """The command that needs no name."""
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
 """Options of the program that are all there is to do."""
-_VALUED = {"--config", "--snapshot", "--size", "--print-completion"}
-"""Options before the first path that a value follows."""
 _LIKE = 0.75
 """Likeness from which on a word is taken for a command that was mistyped: of 5 letters one is
 missing or another.
@@ -43,19 +43,17 @@ class Parser(argparse.ArgumentParser):
         self.commands: dict[str, Parser] = {}
         self.rest = "paths"
         """What words behind `--` are."""
-        self._choice: argparse._SubParsersAction[Parser] | None = None
 
-    def add_command(
-        self, name: str, run: Callable[[argparse.Namespace], int] | None, help: str
-    ) -> Parser:
-        """Add a command, or with `run=None` a group of commands."""
-        if self._choice is None:
-            self._choice = self.add_subparsers(
-                title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
-            )
-        added = self.commands[name] = self._choice.add_parser(name, help=help, description=help)
-        added.set_defaults(run=run)
-        return added
+    def add_commands(self, commands: Iterable[Command]) -> None:
+        """Add commands with their options."""
+        choice = self.add_subparsers(
+            title="commands", metavar="COMMAND", prog=self.prog, parser_class=Parser
+        )
+        for command in commands:
+            added = choice.add_parser(command.NAME, help=command.HELP, description=command.HELP)
+            added.set_defaults(run=command.run)
+            command.options(added)
+            self.commands[command.NAME] = added
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse a command line of this command or one of its own.
@@ -91,18 +89,27 @@ class ProgramParser(Parser):
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse the program's whole command line."""
-        at = 0
-        while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
-            at += 2 if argv[at] in _VALUED else 1
+        at = self._first_word(argv)
         if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
             return self.parse_args(argv[:at])
         if at < len(argv) and argv[at] in self.commands:
             return super().read([argv[at], *argv[:at], *argv[at + 1 :]])
         if at < len(argv) and (meant := self._meant(argv[at])):
             self.error(
-                f"{argv[at]} is neither a command nor there: `{meant}` is one, ./{argv[at]} a path to come"
+                f"{argv[at]} is neither a command nor there: "
+                f"`{meant}` is one, ./{argv[at]} a path to come"
             )
         return super().read([DEFAULT, *argv])
+
+    def _first_word(self, argv: list[str]) -> int:
+        """Return the index of the first word that is no option and no option's value."""
+        valued = {
+            name for option in self._actions if option.nargs != 0 for name in option.option_strings
+        }
+        at = 0
+        while at < len(argv) and argv[at].startswith("-") and argv[at] not in ("-", "--"):
+            at += 2 if argv[at] in valued else 1
+        return at
 
     def _meant(self, word: str) -> str | None:
         """Return the command that a word is like which is no path."""

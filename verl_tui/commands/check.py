@@ -26,7 +26,10 @@ def options(parser: Parser) -> None:
         help="write out what only follows from another finding",
     )
     parser.add_argument("--json", action="store_true", help="write JSON for programs")
-    by = "metric of the best checkpoint: an indicator or the log's own key, with :min or :max (reward)"
+    by = (
+        "metric of the best checkpoint: an indicator or the log's own key, with :min or :max "
+        "(reward)"
+    )
     parser.add_argument("--best-by", metavar="METRIC", default="reward", help=by)
     paths_argument(parser)
     config_option(parser)

@@ -28,8 +28,10 @@ def options(parser: Parser) -> None:
     """Add its options."""
     parser.usage = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
     parser.epilog = (
-        "CMD gets the facts in environment variables VERL_TUI_RUN, _PATHS, _STATE, _FINDING, _SEVERITY, _STEP, "
-        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, _PATHS, _METRIC, _KEY, "
+        "CMD gets the facts in environment variables VERL_TUI_RUN, _PATHS, _STATE, _FINDING, "
+        "_SEVERITY, _STEP, "
+        "_SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in VERL_TUI_RUN, "
+        "_PATHS, _METRIC, _KEY, "
         "_STEP, _VALUE, _PATH (the checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. "
         "Events are one line of JSON each. Exits 0 when nothing tripped, 2 when something did."
     )
@@ -38,7 +40,10 @@ def options(parser: Parser) -> None:
     parser.add_argument(
         "--on", action="append", default=[], metavar="ID", help="trip on this finding, too"
     )
-    best = "run CMD at each new best of this metric instead: an indicator or the log's own key, with :min or :max"
+    best = (
+        "run CMD at each new best of this metric instead: an indicator or the log's own key, with "
+        ":min or :max"
+    )
     parser.add_argument("--on-best", metavar="METRIC", help=best)
     parser.add_argument("--kl", type=positive, metavar="LIMIT", help="of circuit-breaker-kl (0.2)")
     parser.add_argument(

@@ -56,7 +56,8 @@ def reading(clock: Callable[[], float] = monotonic) -> Iterator[Callable[[int, i
             return
         shown, due = True, clock() + _PACE
         where.write(
-            f"\r\x1b[Kverl-tui: reading, {done / max(1, size):.0%} of {size / 1e6:,.0f} MB; ctrl+c leaves"
+            f"\r\x1b[Kverl-tui: reading, {done / max(1, size):.0%} of {size / 1e6:,.0f} MB; ctrl+c "
+            "leaves"
         )
         where.flush()
 

@@ -21,9 +21,12 @@ HELP = "a recorded run played as if live: pause, step, seek"
 def options(parser: Parser) -> None:
     """Add its options."""
     parser.epilog = (
-        "Time is that of the log: times it states, else counted back from its progress bar, else by the step timers, "
-        "else a second a step; the first line says which. Runs that went on side by side are played at their true "
-        "times, others each from its own start. The records are held in memory. Keys: see ? and the last row."
+        "Time is that of the log: times it states, else counted back from its progress bar, else "
+        "by the step timers, "
+        "else a second a step; the first line says which. Runs that went on side by side are "
+        "played at their true "
+        "times, others each from its own start. The records are held in memory. Keys: see ? and "
+        "the last row."
     )
     parser.add_argument(
         "--speed", type=positive, metavar="N", help="times as fast as it was (all in some minutes)"

@@ -34,9 +34,15 @@ def options(parser: Parser) -> None:
         metavar="N",
         help="where it listens (default: %(default)d)",
     )
-    others = "default: 127.0.0.1; with others, who listens to the network can read along, as nothing is encrypted"
+    others = (
+        "default: 127.0.0.1; with others, who listens to the network can read along, as nothing is "
+        "encrypted"
+    )
     parser.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help=others)
-    public = "where browsers reach it, if elsewhere: behind a tunnel to another port, or a proxy with TLS"
+    public = (
+        "where browsers reach it, if elsewhere: behind a tunnel to another port, or a proxy with "
+        "TLS"
+    )
     parser.add_argument("--public-url", default="", metavar="URL", help=public)
     screen_options(parser)
     paths_argument(parser, "log, directory or quoted glob")

@@ -21,7 +21,8 @@ then.
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _HINT = (
     " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see"
-    " https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication"
+    " "
+    "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication"
     " for more options.)"
 )
 
@@ -44,7 +45,8 @@ class Console:
         stamp = f"{_local(time):%Y-%m-%d %H:%M:%S},{_milliseconds(time):03d}"
         address = "\x1b[1m\x1b[32mhttp://127.0.0.1:8265 \x1b[39m\x1b[22m"
         self._append(
-            f"{stamp}\tINFO worker.py:2012 -- Started a local Ray instance. View the dashboard at {address}\n"
+            f"{stamp}\tINFO worker.py:2012 -- Started a local Ray instance. View the dashboard at "
+            f"{address}\n"
         )
 
     def driver(self, text: str) -> None:
@@ -71,7 +73,10 @@ class Console:
         """
         note = ""
         if repeated:
-            note = f"{_GREEN} [repeated {repeated}x across cluster]{'' if self._hinted else _HINT}{_RESET}"
+            note = (
+                f"{_GREEN} [repeated {repeated}x across "
+                f"cluster]{'' if self._hinted else _HINT}{_RESET}"
+            )
             self._hinted = True
         self._append("".join(f"{_CYAN}({name} pid={pid}){_RESET} {line}{note}\n" for line in lines))
 

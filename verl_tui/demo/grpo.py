@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 _FLOPS = 989e12
 """What the GPU promises per second; `perf/mfu/*` is measured against it."""
 _PARAMETERS = 494e6
-_CACHE = "The tokenizer has new special tokens that are not in the vocabulary of the model; they are never sampled."
+_CACHE = (
+    "The tokenizer has new special tokens that are not in the vocabulary of the model; they are "
+    "never sampled."
+)
 _OVERHEAD_S = 0.02
 """Part of a step that no phase accounts for."""
 
@@ -116,7 +119,10 @@ class GrpoRun:
             self._console.info(time, heartbeat)
         if step % 25 == 1:
             speed = f"{rng.gauss(2400, 80):.1f}"
-            line = f"Avg generation throughput: {speed} tokens/s, Running: {rng.randint(4, 16)} reqs, Waiting: 0 reqs"
+            line = (
+                f"Avg generation throughput: {speed} tokens/s, Running: {rng.randint(4, 16)} reqs, "
+                "Waiting: 0 reqs"
+            )
             self._console.worker("vLLMHttpServer", 20411, [line], repeated=7)
 
     def _validate(self, step: int) -> None:

@@ -30,8 +30,14 @@ _OPENINGS = (
     "We can split the problem into smaller parts.",
 )
 _CHECKS = (
-    "Checking once more: the last calculation gives {answer}, which fits everything the question says.",
-    "To be sure, I read the question again. It asks for one number, and all of the amounts were used. {answer} it is.",
+    (
+        "Checking once more: the last calculation gives {answer}, which fits everything the "
+        "question says."
+    ),
+    (
+        "To be sure, I read the question again. It asks for one number, and all of the amounts "
+        "were used. {answer} it is."
+    ),
     "A quick estimate agrees with the size of {answer}, so the steps seem right.",
 )
 _SLIPS = (
@@ -59,7 +65,8 @@ def _bakery(rng: random.Random, name: str) -> Problem:
     )
     baked, left = trays * rolls, trays * rolls - sold
     return Problem(
-        f"{name} bakes {trays} trays of {rolls} rolls each morning. A café takes {sold} of the rolls, and the rest are "
+        f"{name} bakes {trays} trays of {rolls} rolls each morning. A café takes {sold} of the "
+        "rolls, and the rest are "
         f"sold at the market for ${price} each. How many dollars does the market bring in?",
         (
             f"{name} bakes {trays} × {rolls} = {baked} rolls in total.",
@@ -79,7 +86,8 @@ def _ferry(rng: random.Random, name: str) -> Problem:
     )
     once, daily = cars + bikes, (cars + bikes) * trips
     return Problem(
-        f"A ferry crosses the bay {trips} times a day. On each crossing it carries {cars} cars and {bikes} bicycles. "
+        f"A ferry crosses the bay {trips} times a day. On each crossing it carries {cars} cars and "
+        f"{bikes} bicycles. "
         f"{name} counts all vehicles for {days} days. How many vehicles does {name} count?",
         (
             f"One crossing carries {cars} + {bikes} = {once} vehicles.",
@@ -95,8 +103,10 @@ def _orchard(rng: random.Random, name: str) -> Problem:
     each, broken = rng.randint(8, 20), rng.randint(3, 19)
     total = rows * trees * crates
     return Problem(
-        f"An orchard has {rows} rows with {trees} pear trees in each row. Every tree fills {crates} crates, and each "
-        f"crate holds {each} kilograms. {name} finds {broken} crates spoiled. How many kilograms are good?",
+        f"An orchard has {rows} rows with {trees} pear trees in each row. Every tree fills "
+        f"{crates} crates, and each "
+        f"crate holds {each} kilograms. {name} finds {broken} crates spoiled. How many "
+        "kilograms are good?",
         (
             f"There are {rows} × {trees} = {rows * trees} trees.",
             f"They fill {rows * trees} × {crates} = {total} crates.",
@@ -116,7 +126,8 @@ def _savings(rng: random.Random, name: str) -> Problem:
     )
     saved = weekly * weeks
     return Problem(
-        f"{name} wants a bicycle that costs ${bike}. {name} saves ${weekly} a week for {weeks} weeks and then receives "
+        f"{name} wants a bicycle that costs ${bike}. {name} saves ${weekly} a week for {weeks} "
+        "weeks and then receives "
         f"${gift} as a present. How many dollars are still missing?",
         (
             f"The weekly savings add up to {weekly} × {weeks} = {saved} dollars.",
@@ -131,7 +142,8 @@ def _library(rng: random.Random, name: str) -> Problem:
     shelves, half, lent = rng.randint(6, 20), rng.randint(12, 25), rng.randint(15, 60)
     books = 2 * half
     return Problem(
-        f"A village library has {shelves} shelves with {books} books each. Half of all the books are novels. On Monday "
+        f"A village library has {shelves} shelves with {books} books each. Half of all the books "
+        "are novels. On Monday "
         f"readers borrow {lent} novels from {name}'s desk. How many novels stay in the library?",
         (
             f"The library owns {shelves} × {books} = {shelves * books} books.",
@@ -151,12 +163,16 @@ def _tiles(rng: random.Random, name: str) -> Problem:
     )
     need = long * wide
     return Problem(
-        f"{name} lays square tiles on a floor that is {long} tiles long and {wide} tiles wide, and wants {spare} tiles "
+        f"{name} lays square tiles on a floor that is {long} tiles long and {wide} tiles wide, and "
+        f"wants {spare} tiles "
         f"to spare. There are {boxes} tiles in the shed already. How many tiles must {name} buy?",
         (
             f"The floor itself needs {long} × {wide} = {need} tiles.",
             f"With the spare ones that is {need} + {spare} = {need + spare} tiles.",
-            f"Since {boxes} are in the shed, {need + spare} - {boxes} = {need + spare - boxes} must be bought.",
+            (
+                f"Since {boxes} are in the shed, {need + spare} - {boxes} = {need + spare - boxes} "
+                "must be bought."
+            ),
         ),
         need + spare - boxes,
     )
@@ -168,7 +184,8 @@ def _choir(rng: random.Random, name: str) -> Problem:
     sopranos = altos + more
     members = altos + basses + sopranos
     return Problem(
-        f"In {name}'s choir there are {altos} altos, twice as many basses, and {more} more sopranos than altos. At the "
+        f"In {name}'s choir there are {altos} altos, twice as many basses, and {more} more "
+        "sopranos than altos. At the "
         f"summer concert {guests} guests sing along. How many people sing?",
         (
             f"There are 2 × {altos} = {basses} basses.",
@@ -189,8 +206,10 @@ def _hike(rng: random.Random, name: str) -> Problem:
     )
     first, second = speed * hours, slow * rest
     return Problem(
-        f"{name} walks {hours} hours at {speed} kilometres an hour, and then climbs for {rest} hours at {slow} "
-        f"kilometres an hour. On the next day {name} walks the same way back. How many kilometres are that in all?",
+        f"{name} walks {hours} hours at {speed} kilometres an hour, and then climbs for {rest} "
+        f"hours at {slow} "
+        f"kilometres an hour. On the next day {name} walks the same way back. How many "
+        "kilometres are that in all?",
         (
             f"The flat part is {hours} × {speed} = {first} kilometres long.",
             f"The climb adds {rest} × {slow} = {second} kilometres.",

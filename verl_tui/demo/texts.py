@@ -14,7 +14,10 @@ _CONVERSATIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     (
         "Why do tomato plants on my balcony wilt at noon and recover in the evening?",
         (
-            "At midday the leaves lose water faster than the roots can deliver it, so the plant lets them hang.",
+            (
+                "At midday the leaves lose water faster than the roots can deliver it, so the "
+                "plant lets them hang."
+            ),
             "In the evening the air cools down, the roots catch up, and the leaves fill again.",
             "As long as they are firm by the next morning, nothing is wrong.",
             "If they still hang at dawn, water deeply once rather than a little several times.",
@@ -24,10 +27,19 @@ _CONVERSATIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     (
         "Explain to a ten-year-old why the moon changes its shape.",
         (
-            "The moon itself is always a whole ball; only the part that we see in sunlight changes.",
+            (
+                "The moon itself is always a whole ball; only the part that we see in sunlight "
+                "changes."
+            ),
             "Imagine holding an orange near a lamp and walking around it.",
-            "Sometimes you see its bright side, sometimes its dark side, and sometimes half of each.",
-            "The moon takes about four weeks to go around us, so we see all its shapes once a month.",
+            (
+                "Sometimes you see its bright side, sometimes its dark side, and sometimes half of "
+                "each."
+            ),
+            (
+                "The moon takes about four weeks to go around us, so we see all its shapes once a "
+                "month."
+            ),
             "You can try it tonight with an orange and a torch.",
         ),
     ),
@@ -44,10 +56,16 @@ _CONVERSATIONS: Sequence[tuple[str, tuple[str, ...]]] = (
     (
         "What is the difference between a list and a tuple in Python?",
         (
-            "Both hold values in order, but a list can change after it was made and a tuple cannot.",
+            (
+                "Both hold values in order, but a list can change after it was made and a tuple "
+                "cannot."
+            ),
             "That is why a tuple may serve as the key of a dictionary and a list may not.",
             "Take a list for many things of one kind, whose number varies.",
-            "Take a tuple for a few things that belong together, such as a point's two coordinates.",
+            (
+                "Take a tuple for a few things that belong together, such as a point's two "
+                "coordinates."
+            ),
             "When in doubt, ask whether anything will ever be appended.",
         ),
     ),
@@ -75,7 +93,10 @@ _CONVERSATIONS: Sequence[tuple[str, tuple[str, ...]]] = (
         "Write a polite message that asks a neighbour to play music more quietly at night.",
         (
             "Hello, I live one floor below you, and I hope that you are well.",
-            "Lately I can hear your music quite clearly after ten in the evening, and I get up early for work.",
+            (
+                "Lately I can hear your music quite clearly after ten in the evening, and I get up "
+                "early for work."
+            ),
             "Would you mind turning it down a little at that hour?",
             "During the day it does not bother me at all.",
             "Thank you very much, and do tell me if I am ever too loud myself!",

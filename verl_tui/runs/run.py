@@ -85,7 +85,7 @@ class Run(LoggedMetrics):
         self.gpus: GpuReading | None = None
         """The newest reading of this machine's GPUs, None where nobody looked at them."""
         self.hushed = 0.0
-        """Longest time in seconds without a write since the run's end was logged, while we watched."""
+        """Most seconds without a write since the run's end was logged, while we watched."""
         self._lost = LostTime()
         self.revision = 0
         """Grows with every change."""
@@ -152,7 +152,7 @@ class Run(LoggedMetrics):
         return (series.until(self.end) or None) if series is not None else None
 
     def tail(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values up to the run's `end`, where possible without a series."""
+        """Return the last `count` values up to `end`, without making a series where possible."""
         found = self.newest(key, count, self.end)
         series = self.present(key) if found is None else None
         return series.tail(count) if series is not None else found or ()
@@ -164,7 +164,7 @@ class Run(LoggedMetrics):
 
     @property
     def dated_by_file(self) -> bool:
-        """True if the newest record is dated by a file's time alone, which may be that of a copy."""
+        """True if only a file's time dates the newest record; it may be that of a copy."""
         return self._newest_record.by_file
 
     @property

@@ -40,8 +40,10 @@ def _validation(runs: Sequence[Run]) -> list[str]:
     if not new or not old:
         return []
     return [
-        f"validation: acc of {_names(new)} counts failed sessions as 0 ({_SINCE}, as its key acc_success_only shows); "
-        f"{_names(old)} {'have' if len(old) > 1 else 'has'} no such key: there acc is of the sessions that succeeded"
+        f"validation: acc of {_names(new)} counts failed sessions as 0 ({_SINCE}, as its key "
+        "acc_success_only shows); "
+        f"{_names(old)} {'have' if len(old) > 1 else 'has'} no such key: there acc is of the "
+        "sessions that succeeded"
     ]
 
 
@@ -52,7 +54,8 @@ def _policy_loss(runs: Sequence[Run]) -> list[str]:
     if not new or not old:
         return []
     return [
-        f"policy loss: GSPO goes by loss_agg_mode since {_SINCE}, which keys of {_names(new)} show; {_names(old)} may "
+        f"policy loss: GSPO goes by loss_agg_mode since {_SINCE}, which keys of {_names(new)} "
+        f"show; {_names(old)} may "
         f"be older, with the scale of {_GSPO_USUAL} whatever is set"
     ]
 

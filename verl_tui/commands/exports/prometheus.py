@@ -30,6 +30,8 @@ PORT = 9750
 _DRIVER = 5.0
 """Seconds that the driver of the GPUs is waited for: at a hanging one nothing else may hang."""
 _MISSING = "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
+NAME = "prometheus"
+HELP = "metrics for Prometheus to scrape, at a port or in a file"
 _EXAMPLE = "verl-tui export prometheus 'logs/run_*'"
 
 
@@ -161,7 +163,8 @@ def _serve(options: argparse.Namespace, paths: Sequence[str], config: Config, to
     login, tls = _login(options.login_file), _encryption(options)
     if not _loopback(bind) and login is None and tls is None:
         raise CommandError(
-            f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, or {LOGIN}="
+            f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, "
+            f"or {LOGIN}="
             "user:password in the environment), or encrypt (--tls-cert FILE --tls-key FILE)"
         )
     try:

@@ -1,0 +1,38 @@
+"""Find the commands of a package: a command is one module that says NAME, HELP, options and run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from verl_tui.commands.arguments import Parser
+
+
+class Command(Protocol):
+    """A module that is a command."""
+
+    NAME: str
+    HELP: str
+
+    @property
+    def run(self) -> Callable[[argparse.Namespace], int] | None:
+        """Do it and return the exit code; None for a group of commands."""
+        ...
+
+    def options(self, parser: Parser, /) -> None:
+        """Add its options and paths."""
+        ...
+
+
+def commands_of(package: ModuleType, first: str = "") -> list[Command]:
+    """Return the commands of a package by name, one of them first."""
+    names = [module.name for module in iter_modules(package.__path__) if not module.ispkg]
+    modules = [import_module(f"{package.__name__}.{name}") for name in names]
+    found = [cast("Command", module) for module in modules if hasattr(module, "NAME")]
+    return sorted(found, key=lambda command: (first != command.NAME, command.NAME))

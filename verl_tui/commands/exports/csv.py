@@ -1,0 +1,56 @@
+"""`verl-tui export csv`: every numeric metric as a table."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, completes_paths
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import Parser
+
+NAME = "csv"
+HELP = "every numeric metric, one row a step"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    out = parser.add_argument(
+        "-o", "--output", default="-", metavar="FILE|-|DIR", help="- is standard output (default)"
+    )
+    completes_paths(out)
+    paths_argument(parser)
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the tables; return the exit code."""
+    from verl_tui.exporters.csv import ExportError, export
+    from verl_tui.monitor import load
+
+    paths = paths_of(options, "verl-tui export csv logs/run_7 -o run_7.csv")
+    monitor = load(paths, configuration(options), time.time())
+    tell(monitor.sentences)
+    runs = [run for run in monitor.runs.values() if run.keys]
+    if not runs:
+        raise CommandError("no numbers to export", EXIT_NOTHING)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    try:
+        written = export(runs, options.output)
+    except ExportError as error:
+        raise CommandError(str(error)) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritten(error, options.output) from error
+    for path in written:
+        print(f"wrote {path}", file=sys.stderr)
+    return 0

@@ -1,0 +1,63 @@
+"""`verl-tui export tensorboard`: event files, once or as the runs go on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.arguments import CommandError, completes_paths, count, seconds
+from verl_tui.commands.options import config_option, configuration, paths_argument, paths_of
+from verl_tui.commands.output import EXIT_NOTHING, tell, unwritten
+from verl_tui.commands.until_signal import write_until_stopped
+
+if TYPE_CHECKING:
+    import argparse
+
+    from verl_tui.commands.arguments import Parser
+
+NAME = "tensorboard"
+HELP = "TensorBoard's event files, a directory a run"
+
+
+def options(parser: Parser) -> None:
+    """Add its options."""
+    into = parser.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="holds a directory a run"
+    )
+    completes_paths(into, directories=True)
+    parser.add_argument(
+        "--follow", action="store_true", help="go on until ctrl+c: what is new is written as well"
+    )
+    every = "between two writings with --follow (default: %(default)g)"
+    parser.add_argument("--interval", type=seconds, default=30.0, metavar="SECONDS", help=every)
+    some = "samples of a step that become texts (default: %(default)d)"
+    parser.add_argument("--samples", type=count, default=4, metavar="N", help=some)
+    paths_argument(parser)
+    config_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write event files; return the exit code."""
+    from verl_tui.exporters.tensorboard import Board
+    from verl_tui.monitor import load
+
+    paths = paths_of(options, "verl-tui export tensorboard logs/run_* -o board")
+    config = configuration(options)
+    board = Board(Path(options.output), options.samples)
+    try:
+        if options.follow:
+            return write_until_stopped(
+                paths,
+                config,
+                lambda monitor: tell(board.write(tuple(monitor.runs.values()), time.time())),
+                interval=options.interval,
+            )
+        monitor = load(paths, config, time.time())
+        tell(monitor.sentences)
+        if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+            raise CommandError("nothing to export", EXIT_NOTHING)
+        tell(board.write(tuple(monitor.runs.values()), time.time()))
+    except OSError as error:
+        raise unwritten(error, options.output) from error
+    return 0
