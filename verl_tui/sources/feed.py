@@ -20,12 +20,12 @@ from verl_tui.sources.source_reader import SourceReader, source_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.records import Batch
     import threading
     from collections.abc import Callable, Iterator, Sequence
 
     from watchfiles import Change
 
+    from verl_tui.records import Batch
     from verl_tui.sources.discovery.found import FoundFile, FoundRun
 
 _POLL = 1.0

@@ -27,6 +27,7 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
+
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.host.writer_watch import WriterWatch
 
