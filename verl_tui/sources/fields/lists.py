@@ -90,12 +90,11 @@ def split(fields: Mapping[str, Any], joint: str = "/") -> FieldSplit:
     found = FieldSplit({})
     taken = _add_wandb(found, fields, joint)
     lists = {key: one for key, one in fields.items() if type(one) is list and key not in taken}
-    for name, bounds, counts in _halves(lists):
+    for name, bounds, counts in tuple(_halves(lists)):
+        del lists[bounds], lists[counts]
         taken |= {bounds, counts}
         found.add(_named(name, fields), _histogram, fields, name, bounds, counts, joint)
-    for name, value in lists.items():
-        if value and name not in taken and _add_list(found, name, value):
-            taken.add(name)
+    taken.update([name for name, value in lists.items() if _add_list(found, name, value)])
     found.rest = {name: value for name, value in fields.items() if name not in taken}
     return found
 
@@ -120,7 +119,7 @@ def _add_wandb(found: FieldSplit, fields: Mapping[str, Any], joint: str) -> set[
 
 def _add_list(found: FieldSplit, name: str, value: list[Any]) -> bool:
     """Add the distribution of one list; return False if it holds none."""
-    if _NO_METRIC.fullmatch(name):
+    if not value or _NO_METRIC.fullmatch(name):
         return False
     if _is_numpy(value):
         found.add(name, of_bins, *value[::-1])

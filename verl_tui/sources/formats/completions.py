@@ -1,5 +1,4 @@
-"""Completions in columns, as ms-swift writes them to `completions.jsonl`: a line a step, its
-samples side by side.
+"""Completions in columns, as in ms-swift's `completions.jsonl`: a line a step, a list a column.
 
 `{"step": ["1", …], "prompt": […], "completion": […], <a column a reward function>, "advantages":
 […]}` (swift/trainers/rlhf_trainer/grpo_trainer.py, `log_completions`). TRL has the same columns in
@@ -30,12 +29,12 @@ anchor = False
 
 _TEXTS = ("prompt", "completion")
 _BEGIN = re.compile(rb'\s*\{"(?:step|prompt|gen_step)":\s*\["')
-"""A first line that is longer than what is looked at."""
+"""The beginning of a first line that is longer than the head of the file."""
 _STEPS = ("step", "gen_step", "global_step")
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether the first object has prompts and completions in columns."""
+    """Return True if the first object has prompts and completions in columns."""
     first = first_object(head)
     if first is None:
         return b"\n" not in head and _BEGIN.match(head) is not None and b'"prompt"' in head
@@ -48,9 +47,7 @@ def reader(path: Path) -> LineReader:
 
 
 class CompletionsDecoder(JsonDecoder):
-    """Decodes the samples of a line; a step that comes again after others was trained again by a
-    resumed run.
-    """
+    """Decodes the samples of a line; a step that returns after others was trained again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
@@ -59,11 +56,11 @@ class CompletionsDecoder(JsonDecoder):
 
     @property
     def note(self) -> str | None:
-        """Return how rewards were added."""
+        """Say how rewards were summed."""
         return self._rewards.note
 
     def restart(self) -> Iterable[MetricRow | Record]:  # type: ignore[override]
-        """Forget which steps there were."""
+        """Forget the steps so far."""
         self._seen, self._step = set(), None
         return ()
 
@@ -87,26 +84,28 @@ def samples_of(
 
     Args:
         columns: Its columns by name.
-        rewards: Adds up the rewards of each.
-        step: Their step where the table states none.
+        rewards: Sums the rewards of each.
+        step: Their step if the table states none.
     """
     length = _length(columns) or 0
-    kept = {
-        name: column
-        for name, column in columns.items()
-        if isinstance(column, list) and len(column) == length
-    }
+    lists = {name: column for name, column in columns.items() if isinstance(column, list)}
+    kept = {name: column for name, column in lists.items() if len(column) == length}
     for at in range(length):
         record = {name: column[at] for name, column in kept.items()}
-        steps = [integer(record.pop(name, None)) for name in _STEPS]
-        known = next((stated for stated in steps if stated is not None), step)
-        sample = read_sample(rewards.complete(record), known)
+        stated = _pop_step(record)
+        sample = read_sample(rewards.complete(record), step if stated is None else stated)
         if sample is not None:
             yield sample
 
 
+def _pop_step(record: dict[str, Any]) -> int | None:
+    """Remove all steps from a record and return the first."""
+    steps = [integer(record.pop(name, None)) for name in _STEPS]
+    return next((step for step in steps if step is not None), None)
+
+
 def _length(columns: Mapping[str, Any]) -> int | None:
-    """Return how many samples a table has, None where it is none."""
+    """Return the number of samples in a table, None if it is none."""
     texts = [columns.get(name) for name in _TEXTS]
     if not all(isinstance(column, list) and column for column in texts):
         return None

@@ -31,29 +31,29 @@ rank = 3
 anchor = True
 
 _TIME = "time"
-"""Column that may hold moments as text, as the app writes them; a number there is a metric."""
+"""Column that may hold times as text, as the app writes them; a number there is a metric."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 _BOM = "\ufeff"
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a `.csv` begins with a header that names a step, or what only a training has,
-    and a row.
-    """
+    """Return True for a `.csv` whose header names a step or a metric of trainings only."""
     if path.suffix.lower() != ".csv":
         return False
     lines = head.split(b"\n", 2)
     header = _names(_fields(lines[0]))
     fields = step_fields(header)
-    where = [*fields.steps, *([fields.epoch] if fields.epoch else [])] or [
-        name for name in header if name.lower().rpartition("/")[2] in TRAINED
-    ]
+    where = [*fields.steps, *filter(None, [fields.epoch])] or list(filter(_is_trained, header))
     if not where or len(header) < 2:
         return False
     if len(lines) < 2 or not lines[1].strip():
         return True
     row = dict(zip(header, _fields(lines[1]), strict=False))
     return any(_number(row.get(name, "").partition("/")[0]) is not None for name in where)
+
+
+def _is_trained(name: str) -> bool:
+    return name.lower().rpartition("/")[2] in TRAINED
 
 
 def reader(path: Path) -> LineReader:
@@ -68,15 +68,15 @@ class CsvDecoder:
         self._header: list[str] | None = None
         self._names: list[str] = []
         self._metrics: frozenset[str] = frozenset()
-        """Columns that hold what was measured."""
+        """Columns that hold metrics."""
         self._where = step_fields(())
         self._place = StepTracker()
         self._total: int | None = None
-        """Steps of the whole run, as far as told."""
+        """Total of steps last passed on."""
 
     @property
     def note(self) -> str | None:
-        """Return whether steps were counted."""
+        """Say how many steps were counted."""
         return self._place.note
 
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
@@ -87,38 +87,40 @@ class CsvDecoder:
         if self._header is None or fields == self._header:
             self._begin(fields)
             return ()
-        if len(fields) != len(self._header):
-            return (
-                unreadable(
-                    line, number, f"{len(fields)} fields where the header has {len(self._header)}"
-                ),
-            )
+        try:
+            row = self._row(fields, len(self._header))
+        except ValueError as error:
+            return (unreadable(line, number, str(error)),)
+        return (*self._total_change(), row)
+
+    def _row(self, fields: list[str], columns: int) -> MetricRow:
+        """Return the metrics of a row.
+
+        Raises:
+            ValueError: It does not fit the header, or states no step.
+        """
+        if len(fields) != columns:
+            raise ValueError(f"{len(fields)} fields where the header has {columns}")
         row = dict(zip(self._names, fields, strict=True))
         numbers = {
             name: value
             for name, field in row.items()
             if name in self._metrics and (value := _number(field)) is not None
         }
-        if self._where.steps and all(_step(row[name]) is None for name in self._where.steps):
-            return (
-                unreadable(
-                    line, number, f"no step in column {self._names.index(self._where.steps[0]) + 1}"
-                ),
-            )
-        row |= {name: _whole(row[name]) for name in self._where.steps}
-        try:
-            step = self._place.of(row, self._where, keys=numbers)
-        except ValueError as error:
-            return (unreadable(line, number, str(error)),)
+        steps = self._where.steps
+        if steps and all(_step(row[name]) is None for name in steps):
+            raise ValueError(f"no step in column {self._names.index(steps[0]) + 1}")
+        row |= {name: _whole(row[name]) for name in steps}
+        step = self._place.of(row, self._where, keys=numbers)
         time = parse_time(row[_TIME]) if _TIME in row else None
-        return (*self._told_total(), MetricRow(step, tuple(numbers), tuple(numbers.values()), time))
+        return MetricRow(step, tuple(numbers), tuple(numbers.values()), time)
 
     def last(self, line: bytes, number: int) -> Sequence[MetricRow | Record] | None:  # noqa: ARG002
-        """A row without an end may lack digits of its last number."""
+        """Return None: a row without an end may lack digits of its last number."""
         return None
 
     def restart(self) -> Sequence[MetricRow | Record]:
-        """The file starts anew, with a header."""
+        """Expect a header: the file starts again."""
         self._header = None
         return ()
 
@@ -128,7 +130,7 @@ class CsvDecoder:
         self._metrics = frozenset(self._names) - self._where.no_metrics
         self._place = StepTracker()
 
-    def _told_total(self) -> Sequence[Record]:
+    def _total_change(self) -> Sequence[Record]:
         if self._place.total == self._total:
             return ()
         self._total = self._place.total
@@ -144,18 +146,18 @@ def _fields(line: bytes) -> list[str]:
 
 
 def _names(header: Iterable[str]) -> list[str]:
-    """Return the metrics that the columns of a header hold."""
+    """Return the names of a header's columns as metrics."""
     return [slashed(safe(field.strip(), 200)) for field in header]
 
 
 def _whole(field: str) -> str:
-    """Return a step as an integer is written: spreadsheets write `3.0` and `1e3`."""
+    """Return a step written as an integer: spreadsheets write `3.0` and `1e3`."""
     step = _step(field)
     return field if step is None or "/" in field else str(step)
 
 
 def _step(field: str) -> int | None:
-    """Return the step that a field holds, `10` of `10/438`."""
+    """Return the step in a field, 10 for `10/438`."""
     known = integer(field.partition("/")[0])
     value = _number(field) if known is None else None
     return known if value is None or not math.isfinite(value) else integer(value)

@@ -160,9 +160,7 @@ class TutorialDecoder(JsonDecoder):
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record | Flaw]:
         """Return the row, the histograms and the sample of one object."""
-        scope = record.get("scope")
-        if not isinstance(scope, str):
-            scope = ""
+        scope = _scope(record)
         flat = flatten(record)
         fields, about, named = self._schema(flat)
         of = worker(flat) if named else None
@@ -171,7 +169,7 @@ class TutorialDecoder(JsonDecoder):
         numbers = parts.numbers(about) | gpus.own
         measured = scope in _MEASURED
         mean = measured or self._one_of_many(of)
-        prefix = f"{safe(scope, 100)}/" if scope else ""
+        prefix = _prefix(scope)
         keys = _prefixed(prefix, numbers)
         step = self._place.of(flat, fields, keys=None if mean else keys or None)
         yield from self._progress(step, record.get("elapsed_time"))
@@ -235,6 +233,15 @@ class TutorialDecoder(JsonDecoder):
 
 def _prefixed(prefix: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple([prefix + safe(name, 300) for name in names])
+
+
+def _prefix(scope: str) -> str:
+    return f"{safe(scope, 100)}/" if scope else ""
+
+
+def _scope(record: dict[str, Any]) -> str:
+    scope = record.get("scope")
+    return scope if isinstance(scope, str) else ""
 
 
 def _without(flat: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""Follows one run in a database of trackio: metrics, settings, system figures, and tables of
-samples.
+"""Follows one run in a database of trackio: metrics, settings, system figures, sample tables.
 
 The step. trackio counts its own; the trainer's is `train/global_step` of the same row. A row
-without one is of the last step that a row has stated (TRL's `profiling/…`, several a step: their
-mean holds); trackio's own count holds for runs that never state another. System figures are of the
-step that had been reached at their time.
+without one belongs to the last step that a row has stated (TRL's `profiling/…`, several a step, are
+averaged); runs that never state one keep trackio's own count. System figures belong to the step
+reached at their time.
 """
 
 from __future__ import annotations
@@ -51,13 +50,11 @@ _WANDB: Mapping[str, tuple[str, float]] = {
     "power": ("powerWatts", 1.0),
     "power_limit": ("enforcedPowerLimitWatts", 1.0),
 }
-"""Figures of a device under W&B's names and units, by trackio's (trackio/gpu.py): GiB become bytes,
-shares percent.
-"""
+"""Names of a device's figures: trackio's (trackio/gpu.py) -> W&B's, factor for W&B's unit."""
 
 
 class TrackioSource:
-    """One run of a database; asks for what has been added whenever the database has changed."""
+    """One run of a database; reads its new rows whenever the database has changed."""
 
     def __init__(self, path: Path, ordinal: int = 0) -> None:
         self.path = path
@@ -67,25 +64,25 @@ class TrackioSource:
         self._figures = SampleFigures()
         self._rewards = RewardSum()
         self._stamp: tuple[tuple[int, int], ...] = ()
-        """Sizes and times of the database and its log of changes, when all of it had been read."""
+        """Sizes and times of the database and its write-ahead log when all had been read."""
         self._size = self._records = self._unreadable = 0
         self._metric = self._system = self._config = 0
         """Ids of the last rows read."""
         self._step: int | None = None
         self._stated = False
-        """Whether a row has stated the trainer's step."""
+        """True once a row has stated the trainer's step."""
         self._times: list[float] = []
         self._steps: list[int] = []
-        """The steps reached, and when."""
+        """The steps reached at `_times`."""
         self._tables: dict[str, list[Any]] = {}
-        """The last table of each name: one that grows is logged anew as a whole."""
+        """The last table of each name: a growing one is logged whole each time."""
         self._modified: float | None = None
         self._problem: str | None = None
         self._more = False
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
-        """Return what the next rows say, and whether more wait."""
-        stamp = self._looks()
+        """Return the records of the next rows, and True if more rows wait."""
+        stamp = self._file_stamp()
         if stamp == self._stamp or not stamp:
             return (), False
         try:
@@ -102,13 +99,11 @@ class TrackioSource:
         return self._figures.complete(records), self._more
 
     def finish(self) -> tuple[Record, ...]:
-        """Nothing waits: a row is there or is not."""
+        """Return nothing: no row is ever incomplete."""
         return ()
 
     def status(self) -> SourceStatus:
-        """Return how the source is doing; its last change is the run's last row, as other runs
-        share the database.
-        """
+        """Return the source's status; `modified` is the time of the run's last row."""
         return SourceStatus(
             path=str(self.path),
             format=trackio.name,
@@ -124,8 +119,8 @@ class TrackioSource:
             absolute=True,
         )
 
-    def _looks(self) -> tuple[tuple[int, int], ...]:
-        """Return what the database looks like from outside, nothing where it is gone."""
+    def _file_stamp(self) -> tuple[tuple[int, int], ...]:
+        """Return sizes and times of the database's files, () if it is gone."""
         stamps = []
         for path in (self._database, self._database.with_name(f"{self._database.name}-wal")):
             try:
@@ -167,7 +162,7 @@ class TrackioSource:
         return database.execute(sql, values).fetchall()
 
     def _has_system(self, database: sqlite3.Connection) -> bool:
-        """Tell whether there are system figures: early versions of trackio had none."""
+        """Return True if there are system figures: early versions of trackio had none."""
         found = database.execute(
             "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'system_metrics'"
         )
@@ -192,27 +187,18 @@ class TrackioSource:
     def _metrics(
         self, id: int, time: float | None, own: object, metrics: object
     ) -> Iterator[MetricRow | Record]:
-        """Yield what a row of metrics says."""
+        """Yield the records of a row of metrics."""
         found = _object(metrics)
         if found is None:
             yield Unreadable(id, "a row of metrics that is no JSON object", "")
             return
-        tables = {
-            key: value
-            for key, value in found.items()
-            if isinstance(value, dict) and value.get("_type") == _TABLE
-        }
+        tables = {key: value for key, value in found.items() if _is_table(value)}
         flat = flatten({key: value for key, value in found.items() if key not in tables})
         measured = not self._reach(flat, own, time)
         if self._step is None:
             yield Unreadable(id, "a row of metrics without a step", "")
             return
-        parts = split(
-            {
-                key: _WORDS.get(value, value) if isinstance(value, str) else value
-                for key, value in flat.items()
-            }
-        )
+        parts = split({key: _plain_value(value) for key, value in flat.items()})
         yield from histograms(parts.found, self._step, mean=measured)
         yield from (Unreadable(id, one_line(str(flaw)), "") for flaw in parts.flaws)
         if numbers := parts.numbers():
@@ -222,7 +208,7 @@ class TrackioSource:
             yield from self._samples(id, key, table.get("_value"))
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
-        """Note the step of a row; tell whether it is stated or is trackio's own."""
+        """Note the step of a row; return False if the row states none and trackio's does not count."""
         try:
             step, *_ = stated(flat, step_fields(key for key in flat if "global_step" in key))
         except ValueError:
@@ -232,16 +218,20 @@ class TrackioSource:
         self._stated = self._stated or step is not None
         self._step = step if step is not None else integer(own)
         if time is not None:
-            self._modified = max(time, self._times[-1]) if self._times else time
-            if self._step is not None:
-                self._times.append(self._modified)
-                self._steps.append(self._step)
+            self._note_time(time)
         return True
+
+    def _note_time(self, time: float) -> None:
+        """Note when the current step was reached."""
+        self._modified = max(time, self._times[-1]) if self._times else time
+        if self._step is not None:
+            self._times.append(self._modified)
+            self._steps.append(self._step)
 
     def _figures_of(
         self, id: int, time: float | None, metrics: object
     ) -> Iterator[MetricRow | Record]:
-        """Yield figures of the machine, those of devices as W&B calls them."""
+        """Yield figures of the machine, those of devices under W&B's names."""
         found = _object(metrics)
         if found is None:
             yield Unreadable(id, "a row of system figures that is no JSON object", "")
@@ -258,7 +248,7 @@ class TrackioSource:
             yield MetricRow(step, keys, tuple(numbers.values()), time, mean=True, progress=False)
 
     def _samples(self, id: int, key: str, rows: object) -> Iterator[Sample | Unreadable]:
-        """Yield the samples of a table that the last one of its name did not hold."""
+        """Yield the samples of a table that the last one of its name did not have."""
         if not isinstance(rows, list):
             yield Unreadable(id, one_line(f"the table {key} is no list of rows"), "")
             return
@@ -280,6 +270,15 @@ class TrackioSource:
                 yield sample
 
 
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and value.get("_type") == _TABLE
+
+
+def _plain_value(value: object) -> object:
+    """Return the number that trackio wrote as a word, else the value."""
+    return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
 def _system(key: str, value: float) -> tuple[str, float]:
     found = _DEVICE.fullmatch(key)
     if found is None:
@@ -289,7 +288,7 @@ def _system(key: str, value: float) -> tuple[str, float]:
 
 
 def _object(text: object) -> dict[str, Any] | None:
-    """Return the JSON object that a cell holds, None where it holds none."""
+    """Return the JSON object in a cell, None if there is none."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if not isinstance(data, bytes):
         return None
@@ -301,7 +300,7 @@ def _object(text: object) -> dict[str, Any] | None:
 
 
 def _why(error: Exception) -> str:
-    """Return in a sentence why a database cannot be read."""
+    """Say why a database cannot be read."""
     text = one_line(str(error), 200)
     if "locked" in text or "busy" in text:
         return "locked by another program: read as soon as it lets go"

@@ -1,12 +1,10 @@
-"""What the records of a W&B log say: `Record` and its parts in wandb/proto/wandb_internal.proto, of
-wandb 0.31.
+"""Decodes the records of a W&B log (`Record` in wandb/proto/wandb_internal.proto, wandb 0.31).
 
-The step. W&B counts its own (`_step`), mostly the calls of `wandb.log`. verl hands it the trainer's
+The step. W&B counts its own (`_step`), mostly the calls of `wandb.log`. verl passes the trainer's
 step, others do not: TRL and Hugging Face log the trainer's as `train/global_step`, every ten steps
-or so. So the step of a record is the trainer's where the record holds it under one of the names of
-`_STEPS`; where it does not but records before it did, it is the last one of these; W&B's own count
-holds for runs that never log another. No value is changed by this, and `train/global_step` stays a
-metric.
+or so. So the step of a record is the trainer's if the record has it under one of the names of
+`_STEPS`, else the trainer's last one; runs that never log it keep W&B's own count. No value is
+changed by this, and `train/global_step` stays a metric.
 """
 
 from __future__ import annotations
@@ -70,9 +68,7 @@ _STEPS = (
 )
 """Names of the trainer's step: TRL and Hugging Face, OpenRLHF, Lightning, verl."""
 _TIMED = "profiling/"
-"""TRL's time of a function, logged as it returns: in the midst of a step, and at step 0 before it
-has resumed (trl/extras/profiling.py).
-"""
+"""TRL's time of a function, logged during a step, or at step 0 (trl/extras/profiling.py)."""
 _WORDS = {
     b"true": 1.0,
     b"false": 0.0,
@@ -81,13 +77,11 @@ _WORDS = {
     b'"Infinity"': math.inf,
     b'"-Infinity"': -math.inf,
 }
-"""Values that are no numbers in JSON; bare `NaN` and `Infinity` Python reads as they stand."""
+"""Values that are no numbers in JSON; Python parses bare `NaN` and `Infinity` itself."""
 _ITEM = (
     rb"%b([\x00-\x7f])%b([\x00-\x7f])([ -~]{1,100})\x82\x01([\x00-\x7f])([-+.\dEINaefinty]{1,100})"
 )
-"""An item of the usual form: tag, length, tag of the name, its length, name, tag of the value, its
-length, number.
-"""
+"""An item of the usual form: tag, length, name (tag, length, text), value (tag, length, number)."""
 _PLAIN = {
     field: (re.compile(b"(?:%b)+" % item), re.compile(item))
     for field, item in (
@@ -95,7 +89,7 @@ _PLAIN = {
         (_STATS_ITEM, _ITEM % (rb"\x1a", rb"\x0a")),
     )
 }
-"""Several items and one, by the field that holds them."""
+"""Patterns of several items and of one, by the field that holds them."""
 _DEEPEST = 40
 _MOST_SCHEMAS = 10_000
 
@@ -104,18 +98,16 @@ _Path = tuple[str, ...]
 
 
 class RecordDecoder:
-    """Decodes records in their order; remembers the step, since some records state none of the
-    trainer's.
-    """
+    """Decodes records in their order; remembers the trainer's step, which some do not state."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
         self._step: int | None = 0
-        """Step that the history has reached; None where a part of it was lost."""
+        """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
-        """Whether a record has stated the trainer's step."""
+        """True once a record has stated the trainer's step."""
         self._number = 0
-        """Of the record that is being read."""
+        """Number of the current record."""
         self._schemas: dict[frozenset[Any], tuple[tuple[Any, ...], tuple[str, ...]]] = {}
         self._read: dict[int, Callable[[bytes, _Span], Iterable[MetricRow | Record]]] = {
             _HISTORY: self._history,
@@ -126,11 +118,11 @@ class RecordDecoder:
         }
 
     def lose(self) -> None:
-        """A part of the log is lost: the step is unknown until a record states one."""
+        """Note that a part of the log is lost: the step is unknown until a record states one."""
         self._step = None
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return what one record says.
+        """Return the rows and other records of one message.
 
         Args:
             record: A message `Record`.
@@ -150,21 +142,24 @@ class RecordDecoder:
         return ()
 
     def _history(self, data: bytes, span: _Span) -> Iterator[MetricRow | Record]:
-        """Yield the numbers of one step, which come in any order."""
+        """Yield the metrics of one step, which come in any order."""
         numbers, parts, step = _history_items(data, span)
-        trainer = next(
-            (known for key in _STEPS if (known := integer(numbers.get(key))) is not None), None
-        )
-        if trainer is not None:
-            self._step, self._stated = trainer, True
-        elif not self._stated:
-            self._step = integer(numbers.get("_step") if step is None else step)
+        self._reach(numbers, step)
         time = numbers.get("_timestamp")
         kept = {key: value for key, value in numbers.items() if not key.startswith("_")}
         yield from (Unreadable(self._number, one_line(flaw.reason), "") for flaw in parts.flaws)
         if kept and self._step is not None:
-            yield self._row(kept, "", time, progress=_is_made(kept))
+            yield self._row(kept, "", time, progress=_is_step(kept))
             yield from histograms(parts.found, self._step)
+
+    def _reach(self, numbers: Mapping[str, float], own: int | None) -> None:
+        """Note the step of a record of the history: the trainer's, else W&B's own."""
+        steps = (integer(numbers.get(key)) for key in _STEPS)
+        trainer = next((step for step in steps if step is not None), None)
+        if trainer is not None:
+            self._step, self._stated = trainer, True
+        elif not self._stated:
+            self._step = integer(numbers.get("_step") if own is None else own)
 
     def _stats(self, data: bytes, span: _Span) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""
@@ -213,7 +208,7 @@ class RecordDecoder:
             yield Settings(values, self._origin)
 
     def _run(self, data: bytes, span: _Span) -> Iterator[Settings]:
-        """Yield who the run is, and its settings."""
+        """Yield the run's identity and settings."""
         values: dict[str, Any] = {}
         tags = []
         for field, _, part in fields(data, *span):
@@ -234,20 +229,20 @@ class RecordDecoder:
         yield Settings(flatten_settings({"wandb": values}), self._origin)
 
     def _environment(self, data: bytes, span: _Span) -> Iterator[Settings]:
-        """Yield where the run runs."""
+        """Yield the run's environment."""
         if values := _texts(data, span, _ENVIRONMENT_TEXTS):
             yield Settings(flatten_settings({"wandb": values}), self._origin)
 
 
-def _is_made(keys: Iterable[str]) -> bool:
-    """Tell whether a record of the history is of a step that was made, not of a part of one."""
-    return any(not key.startswith(_TIMED) and key not in _STEPS for key in keys) or not any(
-        key.startswith(_TIMED) for key in keys
-    )
+def _is_step(keys: Iterable[str]) -> bool:
+    """Return True if a record of the history is of a finished step, not only of a part of one."""
+    if any(not key.startswith(_TIMED) and key not in _STEPS for key in keys):
+        return True
+    return not any(key.startswith(_TIMED) for key in keys)
 
 
 def _exit(data: bytes, span: _Span, number: int) -> Event:
-    """Return the end of the run: W&B's word for it is the exit code."""
+    """Return the end of the run with its exit code."""
     code = next(
         (signed(v) for f, _, v in fields(data, *span) if f == _EXIT_CODE and isinstance(v, int)), 0
     )
@@ -256,11 +251,9 @@ def _exit(data: bytes, span: _Span, number: int) -> Event:
 
 
 def _plain(data: bytes, span: _Span, field: int) -> tuple[dict[str, float], tuple[_Span, ...]]:
-    """Return at once, by name, the items of the usual form that stand in a row, and the places that
-    are still to read.
+    """Return a row of items of the usual form by name, and the spans that are still to be read.
 
-    Nearly all are such: a short name of one part with a number. Read one by one they take four
-    times as long.
+    Nearly all items are such: a short name and a number. One by one they take four times as long.
     """
     several, one = _PLAIN[field]
     row = several.search(data, *span)
@@ -281,7 +274,7 @@ def _plain(data: bytes, span: _Span, field: int) -> tuple[dict[str, float], tupl
 
 
 def _spans(data: bytes, places: Iterable[_Span]) -> Iterator[tuple[int, _Span]]:
-    """Yield number and place of each field that holds bytes."""
+    """Yield number and span of each field that holds bytes."""
     for place in places:
         for field, _, part in fields(data, *place):
             if isinstance(part, tuple):
@@ -289,9 +282,7 @@ def _spans(data: bytes, places: Iterable[_Span]) -> Iterator[tuple[int, _Span]]:
 
 
 def _history_items(data: bytes, span: _Span) -> tuple[dict[str, float], FieldSplit, int | None]:
-    """Return the metrics of a history record by name, its distributions, and W&B's step where it is
-    stated.
-    """
+    """Return a history record's metrics by name, its distributions, and W&B's step if stated."""
     numbers, rest = _plain(data, span, _HISTORY_ITEM)
     others: dict[_Path, bytes] = {}
     step = None
@@ -325,9 +316,7 @@ def _item(data: bytes, span: _Span) -> tuple[_Path, bytes]:
 
 
 def _parts(values: Mapping[_Path, bytes]) -> tuple[dict[str, float], FieldSplit]:
-    """Return the metrics and the distributions of a record by name, as W&B shows them: `a.b` for
-    `b` within `a`.
-    """
+    """Return a record's metrics and distributions by W&B's names: `a.b` for `b` within `a`."""
     numbers: dict[str, float] = {}
     objects: dict[str, Any] = {}
     for path, value in values.items():
@@ -345,7 +334,7 @@ def _parts(values: Mapping[_Path, bytes]) -> tuple[dict[str, float], FieldSplit]
 
 
 def _put(objects: dict[str, Any], path: _Path, value: object) -> None:
-    """Put a value at its place in nested objects, which W&B writes value by value."""
+    """Put a value into nested objects, which W&B writes value by value."""
     for name in path[:-1]:
         inner = objects.get(name)
         if not isinstance(inner, dict):
@@ -355,9 +344,7 @@ def _put(objects: dict[str, Any], path: _Path, value: object) -> None:
 
 
 def _members(name: str, members: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield what is in an object. One with a `_type` is a picture, a table …: no metrics but for
-    histograms.
-    """
+    """Yield the members of an object, none if its `_type` is a picture, a table and the like."""
     if members.get("_type", "histogram") != "histogram" or depth > _DEEPEST:
         return
     for key, value in members.items():

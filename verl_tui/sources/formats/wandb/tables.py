@@ -2,17 +2,18 @@
 `{"columns", "data"}`.
 
 verl's `val/generations` has one row a validation, `step, input_1, output_1, score_1, input_2, …`,
-and is written anew with all rows at each (verl/utils/tracking.py, `ValidationGenerationsLogger`).
+and is rewritten with all rows at each (verl/utils/tracking.py, `ValidationGenerationsLogger`).
 Other trainers write one sample a row (TRL: `step, prompt, completion` and rewards), of one step or
-all so far. So of a table that begins with the rows of an earlier one of that name beside it only
-the further rows are news, and one logged twice counts once. Columns are known in any
-capitalisation. A row without a step is of W&B's step.
+all so far. So if a table begins with the rows of an earlier one of its name beside it, only the
+further rows are read, and a table logged twice is read once. Columns are recognised in any
+capitalisation. A row without a step has W&B's step.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from verl_tui.records import Record, Sample
+    from verl_tui.records import Record
 
 name = "W&B table"
 rank = 4
@@ -44,9 +45,7 @@ _VALIDATION = re.compile(r"val|eval|test", re.IGNORECASE)
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a table's columns are those of samples; where they stand behind the data,
-    reading will tell.
-    """
+    """Return True if a table's columns are those of samples, or come only behind the data."""
     if not path.name.endswith(".table.json") or not head.lstrip().startswith(b"{"):
         return False
     found = _COLUMNS.search(head)
@@ -75,11 +74,11 @@ class TableReader:
         self._data: list[bytes] = []
         self._size = 0
         self._done = False
-        """Whether the table has been read or given up."""
+        """True once the table has been read or given up."""
 
     @property
     def note(self) -> str | None:
-        """Return how rewards were added."""
+        """Say how rewards were summed."""
         return self._rewards.note
 
     def feed(self, data: bytes) -> tuple[Record, ...]:
@@ -101,44 +100,40 @@ class TableReader:
         return tuple(self._samples(table))
 
     def finish(self) -> tuple[Record, ...]:
-        """Tell that a table is not whole where nobody may look again."""
-        return (
-            () if self._done or not self._size else (Unreadable(1, "not complete, or no JSON", ""),)
-        )
+        """Return a complaint if the table is incomplete: no more bytes come."""
+        if self._done or not self._size:
+            return ()
+        return (Unreadable(1, "not complete, or no JSON", ""),)
 
     def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
+        """Forget everything: the file starts again."""
         self._data, self._size, self._done = [], 0, False
         return (Restart(reason),)
 
     def _samples(self, table: Any) -> Iterator[Record]:
         """Yield the samples of a table that no earlier one holds."""
-        columns, rows = (
-            (table.get("columns"), table.get("data")) if isinstance(table, dict) else (None, None)
-        )
+        table = table if isinstance(table, dict) else {}
+        columns, rows = table.get("columns"), table.get("data")
         if not isinstance(columns, list) or not isinstance(rows, list):
             yield Unreadable(1, 'no table: "columns" or "data" is missing', "")
             return
-        key, step = _told(self._path)
+        key, step = _name_and_step(self._path)
         validation = _VALIDATION.search(key) is not None
-        found = [
-            sample
-            for row in _news(self._path, key, step, rows)
+        records = (
+            (step if stated is None else stated, record)
+            for row in _new_rows(self._path, key, step, rows)
             if isinstance(row, list)
-            for at, record in _records(columns, row)
-            if (sample := self._sample(record, step if at is None else at, validation=validation))
-            is not None
-        ]
-        yield from found[:_SAMPLES_A_TABLE]
-
-    def _sample(
-        self, record: dict[str, Any], step: int | None, *, validation: bool
-    ) -> Sample | None:
-        return read_sample(self._rewards.complete(record), step, validation=validation)
+            for stated, record in _records(columns, row)
+        )
+        samples = (
+            read_sample(self._rewards.complete(record), at, validation=validation)
+            for at, record in records
+        )
+        yield from islice(filter(None, samples), _SAMPLES_A_TABLE)
 
 
 def _records(columns: list[Any], row: list[Any]) -> Iterator[tuple[int | None, dict[str, Any]]]:
-    """Yield the records of a row with their step: one, or as many as its columns are numbered."""
+    """Yield the records of a row with their step: one, or one for each number of its columns."""
     plain: dict[str, Any] = {}
     numbered: dict[str, dict[str, Any]] = {}
     for column, value in zip(map(plain_field, map(str, columns)), row, strict=False):
@@ -147,39 +142,35 @@ def _records(columns: list[Any], row: list[Any]) -> Iterator[tuple[int | None, d
             plain[column] = value
         else:
             numbered.setdefault(found["number"], {})[found["field"]] = value
-    step = next(
-        (known for name in _STEPS if (known := integer(plain.pop(name, None))) is not None), None
-    )
-    if read_sample(plain) is not None or not numbered:
-        numbered = {
-            "": {
-                f"{field}_{n}": value
-                for n, fields in numbered.items()
-                for field, value in fields.items()
-            }
-        }
-    for fields in numbered.values():
-        yield step, plain | fields
+    step = _pop_step(plain)
+    if numbered and read_sample(plain) is None:
+        for fields in numbered.values():
+            yield step, plain | fields
+        return
+    for n, fields in numbered.items():
+        plain |= {f"{field}_{n}": value for field, value in fields.items()}
+    yield step, plain
 
 
-def _told(path: Path) -> tuple[str, int | None]:
-    """Return name and step of a table, as its file's name and the folders below `media/table`
-    tell.
-    """
+def _pop_step(record: dict[str, Any]) -> int | None:
+    """Remove and return the first step that a record states."""
+    steps = (integer(record.pop(name, None)) for name in _STEPS)
+    return next((step for step in steps if step is not None), None)
+
+
+def _name_and_step(path: Path) -> tuple[str, int | None]:
+    """Return the name and step of a table, from its file's name and the folders below `table`."""
     found = _NAME.match(path.name)
-    name, step = (
-        (found["key"], integer(found["step"])) if found else (path.name.partition(".")[0], None)
-    )
+    name = found["key"] if found else path.name.partition(".")[0]
+    step = integer(found["step"]) if found else None
     parts = path.parent.parts
     if "table" in parts:
         name = "/".join((*parts[len(parts) - parts[::-1].index("table") :], name))
     return name, step
 
 
-def _news(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
-    """Return the rows of a table that no earlier one beside it holds: one that grows is written
-    anew as a whole.
-    """
+def _new_rows(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
+    """Return the rows that no earlier table beside it holds: a growing table is rewritten whole."""
     earlier = _earlier(path, key, step)
     if earlier is None:
         return rows
@@ -194,31 +185,28 @@ def _news(path: Path, key: str, step: int | None, rows: list[Any]) -> list[Any]:
 
 
 def _earlier(path: Path, key: str, step: int | None) -> Path | None:
-    """Return the last table before one, of the same name or the same content."""
+    """Return the last earlier table with the same content, else with the same name."""
     try:
-        others = [
-            (other, *_told(other))
-            for other in path.parent.iterdir()
-            if other.name.endswith(".table.json")
-        ]
+        tables = [other for other in path.parent.iterdir() if other.name.endswith(".table.json")]
     except OSError:
         return None
-    before = [
-        (at, other.name, other)
-        for other, name, at in others
-        if name == key and at is not None and step is not None and at < step
-    ]
+    steps = {other: _name_and_step(other) for other in tables}
+    content, place = _content(path), (step or 0, path.name)
     twins = [
-        (at or 0, other.name, other)
-        for other, _, at in others
-        if _content(other) == _content(path) and (at or 0, other.name) < (step or 0, path.name)
+        other
+        for other, (_, at) in steps.items()
+        if _content(other) == content and (at or 0, other.name) < place
     ]
-    found = max(twins or before, default=None, key=lambda entry: entry[:2])
-    return found[2] if found is not None else None
+    before = [
+        other
+        for other, (name, at) in steps.items()
+        if name == key and at is not None and at < (step or 0)
+    ]
+    return max(twins or before, default=None, key=lambda other: (steps[other][1] or 0, other.name))
 
 
 def _content(path: Path) -> str:
-    """Return what stands for a table's content: W&B ends its file's name with a hash of it."""
+    """Return the hash of a table's content, with which W&B ends the file's name."""
     found = _NAME.match(path.name)
     return found["hash"] if found else path.name
 
