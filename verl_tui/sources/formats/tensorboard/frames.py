@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 REACH = 256
 """Bytes for which there are tables."""
 LARGEST = 32 * 2**20
-"""Bytes of a record that are still held: what we read is far smaller, pictures and graphs may not
-be.
-"""
+"""Largest record that is kept, in bytes: those that are read are far smaller, pictures may not be."""
 _LARGEST_AFTER_LOSS = 4 * 2**20
-"""The same while the beginning of a record is sought among what may be anything."""
+"""The same while the beginning of a record is looked for in damaged data."""
 
 _POLYNOMIAL = 0x82F63B78
 _ALL = 0xFFFFFFFF
@@ -60,7 +58,7 @@ def tables() -> list[list[int]]:
 
 
 def crc32c(data: bytes) -> int:
-    """Return the checksum of bytes."""
+    """Return the CRC-32C of bytes."""
     by_distance, crc = tables(), _ALL
     for at in range(0, len(data), REACH):
         block = data[at : at + REACH][::-1]
@@ -73,25 +71,24 @@ def crc32c(data: bytes) -> int:
 
 
 def turned(crc: int) -> int:
-    """Return a checksum as it is written, but for `SHIFT`."""
+    """Return a checksum rotated as in the file, without `SHIFT`."""
     return crc >> 15 | crc << 17 & _ALL
 
 
 def sound(data: bytes) -> bool:
-    """Tell whether the checksum in the last four bytes is that of the bytes before."""
+    """Return True if the last four bytes are the checksum of those before."""
     return turned(crc32c(data[:-4])) + SHIFT & _ALL == int.from_bytes(data[-4:], "little")
 
 
 def length(header: bytes) -> int | None:
-    """Return how long the data behind a header are, None where its checksum is wrong."""
+    """Return the length of the data behind a header, None if its checksum is wrong."""
     return int.from_bytes(header[:8], "little") if len(header) == 12 and sound(header) else None
 
 
 class RecordSplitter:
-    """Cuts a growing file into records; half a record waits for its rest.
+    """Splits a growing file into records; half a record waits for its rest.
 
-    Where a checksum is wrong, that is told once, and the next place sought where a whole record
-    stands.
+    A wrong checksum is reported once; reading continues at the next complete record.
     """
 
     def __init__(self, hold: Callable[[bytes], bool], take: Callable[[bytes], bool]) -> None:
@@ -170,19 +167,22 @@ class RecordSplitter:
             if inside is None:
                 if at + 12 > size:
                     break
-                inside = self._length(header)
+                inside = self._length(header, at)
                 if inside is None:
-                    self._lose(at, "the checksum of a record's length is wrong")
                     at += 1
                     continue
             stop = at + 16 + inside
-            if stop > size and inside <= (_LARGEST_AFTER_LOSS if self._lost else LARGEST):
+            if stop > size and self._is_awaited(inside):
                 self._wanted = stop - at
                 break
             starts.append(at)
             held = not self._lost and hold(data[at + 12 : stop])
             at = stop if held else self._take_or_lose(data, at, stop)
         return at
+
+    def _is_awaited(self, inside: int) -> bool:
+        """Return True if a record of so many bytes is small enough to wait for its end."""
+        return inside <= (_LARGEST_AFTER_LOSS if self._lost else LARGEST)
 
     def _take_or_lose(self, data: bytes, at: int, stop: int) -> int:
         """Take a record that is not held; return where to go on."""
@@ -198,9 +198,12 @@ class RecordSplitter:
         self._lose(at, "the checksum of a record is wrong")
         return at + 1
 
-    def _length(self, header: bytes) -> int | None:
+    def _length(self, header: bytes, at: int) -> int | None:
+        """Return the length of the data behind a new header, None if its checksum is wrong."""
         found = length(header)
-        if found is not None:
+        if found is None:
+            self._lose(at, "the checksum of a record's length is wrong")
+        else:
             if len(self._lengths) > 4096:
                 self._lengths.clear()
             self._lengths[header] = found

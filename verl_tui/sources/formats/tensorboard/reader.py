@@ -1,5 +1,4 @@
-"""TensorBoard's event files (`events.out.tfevents.…`), as torch, tensorboardX and TensorFlow write
-them.
+"""TensorBoard's event files (`events.out.tfevents.…`) of torch, tensorboardX and TensorFlow.
 
 Scalars become metrics, histograms metrics of their quantiles (`tag/p05` … `tag/p95`), text becomes
 samples or settings. Pictures, sound and graphs are passed over.
@@ -43,7 +42,7 @@ anchor = True
 absolute = True  # its records state seconds since the epoch
 
 NAMED = "events.out.tfevents."
-"""What the name of every such file has in it."""
+"""A part of the name of every event file."""
 
 _VERSION = "brain.Event:"
 _HUNDRED = 100.0
@@ -81,7 +80,7 @@ class EventsReader:
         self._splitter = RecordSplitter(self._batcher.hold, self._take)
         self._scalars: dict[str, Scalars] = {}
         self._plugins: dict[str, str] = {}
-        """Plugin by tag, as the tag's first record names it: later ones need not."""
+        """Plugin by tag, which only the tag's first record has to name."""
         self._out: list[Record] = []
         self._wrong: list[Unreadable] = []
         self._replaced = 0
@@ -89,7 +88,7 @@ class EventsReader:
         """Step and value of each tag's last scalar."""
 
     def feed(self, data: bytes) -> Sequence[Record]:
-        """Return what the records say that these bytes complete."""
+        """Return the contents of the records that these bytes complete."""
         self._wrong.extend(self._splitter.feed(data))
         for record in self._batcher.flush():
             if not self._take(record):
@@ -102,16 +101,16 @@ class EventsReader:
         return (*wrong, *rows, *out)
 
     def finish(self) -> Sequence[Record]:
-        """Return nothing: a record that is not whole says nothing for certain."""
+        """Return nothing: an incomplete record cannot be trusted."""
         return ()
 
     def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything; return that the file starts anew."""
+        """Forget everything: the file starts again."""
         self._begin()
         return (Restart(reason),)
 
     def _take(self, record: bytes) -> bool:
-        """Take in a record with its checksum; false where that is wrong."""
+        """Take a record with its checksum; return False if that is wrong."""
         if not sound(record):
             return False
         try:
@@ -135,6 +134,10 @@ class EventsReader:
         if len(values) == 1 and self._batcher.learn(data, event, values[0], self._scalars_of):
             self._batcher.hold(record)
             return
+        self._add_all(data, event, values)
+
+    def _add_all(self, data: bytes, event: LoggedEvent, values: Sequence[SummaryValue]) -> None:
+        """Take all values of an event; one that cannot be read costs only itself."""
         for value in values:
             try:
                 self._add(data, event, value)
@@ -144,7 +147,7 @@ class EventsReader:
                 )
 
     def _add(self, record: bytes, event: LoggedEvent, value: SummaryValue) -> None:
-        """Take in one value of an event."""
+        """Take one value of an event."""
         if value.plugin:
             self._plugins.setdefault(value.tag, value.plugin)
         if value.simple is not None:
@@ -198,10 +201,10 @@ class EventsReader:
 
 
 def _rows(scalars: Scalars) -> Rows:
-    """Return what there is of a tag as rows, and begin anew.
+    """Return the scalars of a tag as rows, and clear them.
 
-    The hundredth of a second in which a row was written is its place among all rows of the run: a
-    run that is resumed writes a new file, and of two values for one step that written later holds.
+    Rows are ordered by the hundredth of a second in which they were written: a resumed run writes a
+    new file, and of two values for one step the later one wins.
     """
     try:
         orders = array("q", map(int, map(_HUNDRED.__mul__, scalars.times)))

@@ -1,4 +1,4 @@
-"""What the texts in event files are: samples in the ways that people write them, or settings.
+"""Reads the texts in event files: samples in the usual ways of writing them, or settings.
 
 Hugging Face's trainers write their arguments and the model's as texts (`args`, `model_config`),
 others a table of hyperparameters; verl's `ValidationGenerationsLogger` (verl/utils/tracking.py,
@@ -27,14 +27,14 @@ _SUFFIX = "/text_summary"
 _GENERATIONS = "val/generations"
 """Where verl writes samples of a validation."""
 _SAMPLE = re.compile(r"sample_?\d*$")
-"""Tags that say of a text what it is; any other is told with it."""
+"""Tags of samples that add nothing; any other is kept with the sample."""
 _VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")
 _SETTINGS = re.compile(
-    r"(?:.*/)?(?:args|arguments|training_args|model_config|config(?:uration)?|hparams?|hyper_?parameters|hyperparams"
-    r"|settings|command(?:_line)?|cmd|cli|git(?:_.*)?|description)",
+    r"(?:.*/)?(?:args|arguments|training_args|model_config|config(?:uration)?|hparams?"
+    r"|hyper_?parameters|hyperparams|settings|command(?:_line)?|cmd|cli|git(?:_.*)?|description)",
     re.IGNORECASE,
 )
-"""Tags of texts that say how a run was started."""
+"""Tags of texts that hold settings."""
 _ARGUMENTS = {"args", "training_args", "arguments"}
 """Tags whose settings are the run's own, not those of a part of it."""
 _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
@@ -62,6 +62,8 @@ _NUMBER = re.compile(
 )
 
 
+_TRAILING = ("score", "ground_truth", "step")
+"""Fields that may follow the response."""
 _SCORED = re.compile(rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})", re.IGNORECASE)
 """A score in a line before the prompt."""
 
@@ -69,12 +71,12 @@ _SCORED = re.compile(rf"\b(?:score|reward)\b[ \t:=*_]{{1,8}}({_NUMBER.pattern})"
 def read_texts(
     tag: str, step: int, texts: Iterable[str], origin: str
 ) -> Iterator[Sample | Settings]:
-    """Yield what texts say.
+    """Yield the samples or settings in texts.
 
     Args:
-        tag: What they were logged as.
-        step: When.
-        texts: As they were written.
+        tag: Tag of the texts.
+        step: Step of the texts.
+        texts: The texts as written.
         origin: The file, for settings.
     """
     tag = tag.removesuffix(_SUFFIX)
@@ -101,9 +103,7 @@ def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the samples in a text of verl; their numbers tell them from what a model may have
-    written.
-    """
+    """Yield the samples in a text of verl; a model's own headings break the numbering."""
     _, heading, rest = text.partition("### Sample 1\n")
     if not heading:
         yield text
@@ -121,32 +121,23 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
     try:
         loaded = loads(text.encode("utf-8", "surrogatepass"))
     except ValueError:
-        rows = _table(text) or []
+        rows = [tuple(row.values()) for row in _table(text) or ()]
         if rows and len(rows[0]) == 2:
-            values = {
-                name: value
-                for name, value, *_ in (tuple(row.values()) for row in rows if len(row) == 2)
-            }
+            values = dict(row for row in rows if len(row) == 2)
     else:
         values = loaded if isinstance(loaded, dict) else {}
     last = tag.rpartition("/")[2]
     if not values:
         return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
-    return Settings(
-        flatten_settings(
-            values, "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
-        ),
-        origin,
-    )
+    prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
+    return Settings(flatten_settings(values, prefix), origin)
 
 
 # -- samples ---------------------------------------------------------------------------------------
 
 
 def records(text: str) -> list[dict[str, Any]]:
-    """Return the samples that a text holds as records with the usual fields, none where it has no
-    known form.
-    """
+    """Return the samples in a text as records with the usual fields, [] for an unknown form."""
     text = _unfenced(text)
     if text.startswith(("{", "[")):
         found = _of_json(text)
@@ -162,7 +153,7 @@ def records(text: str) -> list[dict[str, Any]]:
 
 
 def _unfenced(text: str) -> str:
-    """Return a text without blanks and the fence of a block of code around it."""
+    """Return a text without the blanks and the code fence around it."""
     text = text.strip()
     fenced = _FENCE.match(text)
     return fenced[1].strip() if fenced else text
@@ -182,7 +173,7 @@ def _of_json(text: str) -> list[dict[str, Any]]:
 
 
 def _table(text: str) -> list[dict[str, str]] | None:
-    """Return the rows of a Markdown table by its header, None where a text is none."""
+    """Return the rows of a Markdown table by its header, None if a text is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) < 2 or not _RULE.fullmatch(lines[1]) or "|" not in lines[0]:
         return None
@@ -197,12 +188,10 @@ def _cells(line: str) -> list[str]:
 
 
 def _labelled(text: str) -> dict[str, Any] | None:
-    """Return the record in a text whose parts are labelled, None where prompt and response are not
-    both.
+    """Return the record in a text with labels, None if it lacks a prompt or a response.
 
     A model may write labels as well. So the first prompt and the first response behind it are the
-    sample's, and what comes behind the response is another field only where it is at the end: a
-    score that is a number, a ground truth.
+    sample's, and only the last labels behind the response begin fields: numbers, a ground truth.
     """
     for pattern in (_LINE, _HEADING, _INLINE):
         marks = [
@@ -215,6 +204,7 @@ def _labelled(text: str) -> dict[str, Any] | None:
 
 
 def _divided(text: str, marks: Sequence[tuple[str, int, int]]) -> dict[str, Any] | None:
+    """Return the record between labels: each the name of its field, its start and its end."""
     fields = [field for field, _, _ in marks]
     if "prompt" not in fields or "response" not in fields[fields.index("prompt") :]:
         return None
@@ -230,22 +220,20 @@ def _divided(text: str, marks: Sequence[tuple[str, int, int]]) -> dict[str, Any]
     record["prompt"] = text[marks[first][2] : marks[between][1]].strip()
     for at in range(between, second):
         record.setdefault(fields[at], text[marks[at][2] : ends[at]].strip())
-    stop = len(marks)
-    while stop > second + 1 and fields[stop - 1] in ("score", "ground_truth", "step"):
-        value = text[marks[stop - 1][2] : ends[stop - 1]].strip(" \t\n*_|,;")
-        if fields[stop - 1] != "ground_truth" and not _NUMBER.fullmatch(value):
+    end = len(text)
+    for field, start, stop in reversed(marks[second + 1 :]):
+        value = text[stop:end].strip(" \t\n*_|,;")
+        if field not in _TRAILING or (field != "ground_truth" and not _NUMBER.fullmatch(value)):
             break
-        record.setdefault(fields[stop - 1], value)
-        stop -= 1
-    record["response"] = text[
-        marks[second][2] : marks[stop][1] if stop < len(marks) else len(text)
-    ].strip()
-    record.pop("step", None)  # the event says it
+        record.setdefault(field, value)
+        end = start
+    record["response"] = text[marks[second][2] : end].strip()
+    record.pop("step", None)  # the event states it
     return _numbered(record)
 
 
 def _numbered(record: dict[str, Any]) -> dict[str, Any]:
-    """Make scores that stand as text numbers."""
+    """Turn scores written as text into numbers."""
     for field in ("score", "reward"):
         value = record.get(field)
         if isinstance(value, str):

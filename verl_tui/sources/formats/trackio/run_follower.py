@@ -192,8 +192,7 @@ class TrackioSource:
         if found is None:
             yield Unreadable(id, "a row of metrics that is no JSON object", "")
             return
-        tables = {key: value for key, value in found.items() if _is_table(value)}
-        flat = flatten({key: value for key, value in found.items() if key not in tables})
+        flat = flatten({key: value for key, value in found.items() if not _is_table(value)})
         measured = not self._reach(flat, own, time)
         if self._step is None:
             yield Unreadable(id, "a row of metrics without a step", "")
@@ -202,10 +201,10 @@ class TrackioSource:
         yield from histograms(parts.found, self._step, mean=measured)
         yield from (Unreadable(id, one_line(str(flaw)), "") for flaw in parts.flaws)
         if numbers := parts.numbers():
-            keys = tuple(safe(key, 300) for key in numbers)
-            yield MetricRow(self._step, keys, tuple(numbers.values()), time, mean=measured)
-        for key, table in tables.items():
-            yield from self._samples(id, key, table.get("_value"))
+            yield _row(self._step, numbers, time, mean=measured)
+        for key, table in found.items():
+            if _is_table(table):
+                yield from self._samples(id, key, table.get("_value"))
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
         """Note the step of a row; return False if the row states none and trackio's does not count."""
@@ -268,6 +267,11 @@ class TrackioSource:
             )
             if sample is not None:
                 yield sample
+
+
+def _row(step: int, numbers: Mapping[str, float], time: float | None, *, mean: bool) -> MetricRow:
+    keys = tuple([safe(key, 300) for key in numbers])
+    return MetricRow(step, keys, tuple(numbers.values()), time, mean=mean)
 
 
 def _is_table(value: object) -> bool:

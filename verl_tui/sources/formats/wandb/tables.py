@@ -197,12 +197,12 @@ def _earlier(path: Path, key: str, step: int | None) -> Path | None:
         for other, (_, at) in steps.items()
         if _content(other) == content and (at or 0, other.name) < place
     ]
-    before = [
-        other
-        for other, (name, at) in steps.items()
-        if name == key and at is not None and at < (step or 0)
-    ]
+    before = [other for other, (name, at) in steps.items() if name == key and _is_below(at, step)]
     return max(twins or before, default=None, key=lambda other: (steps[other][1] or 0, other.name))
+
+
+def _is_below(step: int | None, limit: int | None) -> bool:
+    return step is not None and limit is not None and step < limit
 
 
 def _content(path: Path) -> str:
