@@ -10,7 +10,7 @@ from hypothesis import settings
 # How long an example takes says how busy the machine is, not whether the code is right. And a build
 # must not fail by chance: there the same examples are tried each time, and not too many; elsewhere
 # new ones.
-settings.register_profile("here", deadline=None)
+settings.register_profile("here", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 

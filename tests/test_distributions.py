@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.distributions import (
@@ -108,7 +108,6 @@ def test_what_is_no_histogram(edges, counts, reason):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.lists(st.floats(-1e6, 1e6), min_size=1))
-@settings(max_examples=50)
 def test_two_histograms_as_one(one, other):
     found = added(of_values(one).bins, of_values(other).bins)
     assert (found.low, found.high) == (min(one + other), max(one + other))

@@ -131,9 +131,7 @@ def check(log: Log, data: bytes) -> None:
     assert start_of(log, len(firsts) + 1) == -1
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([b"a" * 15 + b"\n", b"b\n"])
 @example([b"a" * 16, b"\n", b"\n" * 16, b"c" * 100, b"d\n", b"e"])
 @given(st.lists(BYTES, min_size=1, max_size=4))
@@ -167,9 +165,7 @@ class Word:
         return self.word in line
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text("ab\n", max_size=400), st.integers(0, 400), st.sampled_from([1, -1]))
 def test_finds_the_next_line_either_way(
     small: None, tmp_path: Path, text: str, origin: int, way: int

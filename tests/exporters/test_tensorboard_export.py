@@ -7,7 +7,7 @@ import math
 import struct
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -257,7 +257,6 @@ def test_an_export_among_the_logs_is_no_run_of_its_own(tmp_path: Path) -> None:
 steps = st.lists(st.integers(0, 40), min_size=1, max_size=12)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(steps, min_size=1, max_size=4))
 def test_however_a_log_comes_the_directory_holds_what_the_run_says(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[int]]

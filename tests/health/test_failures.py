@@ -9,7 +9,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from planted import OTHER, TUTORIAL, VERL, batch, ids, judge, planted, reason, rows
 
@@ -91,7 +91,6 @@ def find(
     st.sampled_from([1, 5, 30, 150]),
     st.sampled_from([VERL, TUTORIAL, OTHER]),
 )
-@settings(max_examples=40, deadline=None)
 def test_nothing_fails_whatever_the_numbers_are(
     levels: dict[str, float], seed: int, count: int, beside: dict[str, float]
 ) -> None:

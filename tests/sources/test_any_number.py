@@ -104,9 +104,7 @@ def test_the_same_number_everywhere(tmp_path: Path, name: str, number: str) -> N
 
 
 @given(st.data())
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_number_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(DOCUMENTS)))
     text = DOCUMENTS[name]

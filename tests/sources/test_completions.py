@@ -216,9 +216,7 @@ def test_a_parquet_file_that_is_not_whole_is_said_once(tmp_path: Path) -> None:
     assert told.reason == "not complete: still being written, or cut off"
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, 4000), max_size=6))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     for name, format, data in (
@@ -235,9 +233,7 @@ def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
         )
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=60), at=st.integers(0, 900), lost=st.integers(0, 60))
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     for name, format, text in (

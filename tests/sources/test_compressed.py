@@ -137,9 +137,7 @@ def test_a_file_that_is_replaced_begins_anew(tmp_path: Path) -> None:
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_lies_before_damage_is_read(tmp_path: Path, at: int, byte: int, end: int) -> None:
     packed = bytearray(gzip.compress(PLAIN, mtime=0))
     cut = bytes(packed[: end % len(packed)])

@@ -116,18 +116,14 @@ def test_a_table_without_an_end_is_told_in_the_end(tmp_path: Path) -> None:
 LOG = (block("q", "[score] 0.5", "[acc] 1.0") + TABLE + f"{RAY}step:5 - a:1.0 - b:2.0\n").encode()
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, len(LOG)), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     _, records = feed_in_pieces(tmp_path / "a.log", console, LOG, cuts)
     assert [record.score for record in records if isinstance(record, Sample)] == [0.25, 1.0, 0.5]
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=60), at=st.integers(0, len(LOG)), lost=st.integers(0, 80))
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     path = tmp_path / "a.log"

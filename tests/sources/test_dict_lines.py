@@ -486,9 +486,7 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, name: str, cuts: list[int]) 
 
 @pytest.mark.parametrize("name", CONSOLES)
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255))
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_flipped_byte_is_survived(tmp_path: Path, name: str, at: int, byte: int) -> None:
     data = bytearray(CONSOLES[name].encode())
     data[at % len(data)] = byte

@@ -17,9 +17,7 @@ from verl_tui.text import safe
 if TYPE_CHECKING:
     from pathlib import Path
 
-EACH = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+EACH = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def row(**more: Any) -> dict[str, Any]:

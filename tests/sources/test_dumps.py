@@ -328,9 +328,7 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert source.status().note == status.note
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     scores=st.lists(
         st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=30
@@ -370,9 +368,7 @@ def test_any_cut_gives_the_figures_of_the_whole(
     }
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lines=st.lists(
         st.binary(max_size=200)

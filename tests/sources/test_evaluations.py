@@ -128,9 +128,7 @@ def test_a_document_that_is_not_whole_is_said(tmp_path: Path) -> None:
 DOCUMENT = json.dumps({"results": RECORDS}, indent=1).encode()
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, len(DOCUMENT)), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
     for name, data in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):
@@ -140,9 +138,7 @@ def test_any_cut_gives_the_same(tmp_path: Path, cuts: list[int]) -> None:
         ]
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=60), at=st.integers(0, len(DOCUMENT)), lost=st.integers(0, 80))
 def test_any_bytes_do_no_harm(tmp_path: Path, data: bytes, at: int, lost: int) -> None:
     for name, text in (("a.json", DOCUMENT), ("a.jsonl", LINES.encode())):

@@ -291,9 +291,7 @@ LINES = st.lists(
 
 @pytest.mark.parametrize("format_", [*FORMATS], ids=lambda f: f.name)
 @given(lines=LINES, cuts=st.lists(st.integers(0, 10**6), max_size=4))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_survived_and_made_safe(tmp_path, format_, lines, cuts):
     path = tmp_path / ("3.jsonl" if format_ is rollouts else "any.log")
     run, records = feed_in_pieces(path, format_, b"\n".join(lines) + b"\n", cuts)

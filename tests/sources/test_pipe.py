@@ -148,7 +148,6 @@ def test_what_tells_nothing_is_a_console_in_the_end() -> None:
 
 
 @given(st.lists(st.binary(max_size=200) | st.sampled_from(list(LOGS.values())), max_size=6))
-@settings(max_examples=40, deadline=None)
 def test_any_bytes_are_survived(pieces: list[bytes]) -> None:
     points(pieces)
 

@@ -261,9 +261,7 @@ def test_what_is_no_file_and_odd_names_are_no_obstacle(tmp_path, monkeypatch):
     assert said == f"{tmp_path}/a b\ufffd\ufffd.log: of no known format"
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.binary(max_size=400),
     st.sampled_from(["a.log", "b.md", "c", "d.jsonl", "e.log.gz", "f.log.1", "g.csv"]),

@@ -204,9 +204,7 @@ def test_a_directory_that_goes_is_said(home: Path) -> None:
     assert source.status().problem == "no such file or directory"
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=60), at=st.integers(0, 900), lost=st.integers(0, 60))
 def test_any_bytes_cost_one_table_at_most(home: Path, data: bytes, at: int, lost: int) -> None:
     write(home, 1)

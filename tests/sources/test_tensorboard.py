@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run, values
 
@@ -359,7 +359,6 @@ def counted(numbers: dict[str, list[tuple[str, ...]]]) -> set[tuple[str, ...]]:
     return {(key, *row) for key, rows in numbers.items() for row in rows}
 
 
-@settings(max_examples=100)
 @given(
     st.integers(0, len(WHOLE) - 1),
     st.integers(1, 255),
@@ -379,7 +378,6 @@ def test_a_changed_byte_costs_one_record_and_no_value_is_wrong(at, mask, cuts):
     assert counted(true) - counted(numbers) == counted(lost)
 
 
-@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 60), st.binary(max_size=40)),

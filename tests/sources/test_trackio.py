@@ -242,9 +242,7 @@ def test_a_database_of_another_program_is_no_log(tmp_path: Path) -> None:
     assert "is a binary file, not a log" in explain(discovery)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 20_000))
 @example(data=b"\x80", at=3579)
 def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
@@ -262,9 +260,7 @@ def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
     drained(TrackioSource(path / "tiny"))
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     cells=st.lists(
         st.one_of(

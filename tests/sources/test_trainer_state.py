@@ -272,9 +272,7 @@ def test_any_cut_gives_the_same_run(tmp_path: Path, cuts: list[int]) -> None:
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), end=st.integers(0, 10**6))
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_damage_is_survived(tmp_path: Path, at: int, byte: int, end: int) -> None:
     data = bytearray(text(8))
     data[at % len(data)] = byte

@@ -172,9 +172,7 @@ def test_durations(text: object, seconds: float | None) -> None:
 @pytest.mark.parametrize(
     ("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)]
 )
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, 1500), max_size=8))
 def test_any_cut_gives_the_same(tmp_path: Path, format, records, cuts: list[int]) -> None:
     whole, _ = feed_in_pieces(tmp_path / "a.jsonl", format, lines(records), [])
@@ -187,9 +185,7 @@ def test_any_cut_gives_the_same(tmp_path: Path, format, records, cuts: list[int]
 @pytest.mark.parametrize(
     ("format", "records"), [(swift, SWIFT + END + SUMMARY), (llama_factory, FACTORY)]
 )
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=200), at=st.integers(0, 900))
 def test_any_bytes_do_no_harm(tmp_path: Path, format, records, data: bytes, at: int) -> None:
     text = lines(records)

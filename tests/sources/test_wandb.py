@@ -284,9 +284,7 @@ def test_any_cut_says_the_same(tmp_path, cuts, damage):
 
 
 @given(stop=st.integers(0, len(MANY)))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_torn_log_says_what_came_before(tmp_path, stop):
     records = drain(source(tmp_path, MANY[:stop]))
     assert not [record for record in records if isinstance(record, Unreadable)]
@@ -345,9 +343,7 @@ def test_a_message_that_is_none_is_told_and_costs_nothing_else(tmp_path):
 
 
 @given(data=st.binary(max_size=300), headed=st.booleans())
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_survived(tmp_path, data, headed):
     drain(source(tmp_path, (wandb.HEADER if headed else b"") + data))
     drain(
@@ -620,9 +616,7 @@ def test_what_is_no_table_of_samples(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8), stop=st.integers(0, 10**6))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_is_read_when_it_is_whole(tmp_path, cuts, stop):
     rows = [[{"}": "}"}, "é}", f"out {n}", math.nan] for n in range(20)]
     path = table(tmp_path / "x_9_ab.table.json", ["a", "input", "output", "score"], rows)

@@ -112,7 +112,6 @@ def test_no_alarm_is_passed_over(text: str, start: str) -> None:
             assert Alarms().worth(line.encode("utf-8", "replace"))
 
 
-@settings(max_examples=100)
 @given(st.text(r"aAb1.\*+?()[]|{}^$ é", min_size=1, max_size=8), st.text("aAb1.* é", max_size=12))
 def test_no_hit_is_passed_over(expression: str, line: str) -> None:
     try:
@@ -269,9 +268,7 @@ class Reading:
         return [line.text for line in self.shown()]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text("abc 1\n训é", min_size=1, max_size=600),
     st.integers(1, 30),

@@ -7,7 +7,7 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -144,7 +144,6 @@ SAMPLES = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     SAMPLES, st.integers(1, 120), st.integers(0, 40), st.sets(st.sampled_from(PARTS)), st.booleans()
 )
@@ -163,7 +162,6 @@ def test_everything_fits(
         assert 0 <= document.row_of(hit) < len(document)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(1, 60))
 def test_spans_are_what_is_wrapped(text: str, width: int) -> None:
     rows = [text[start:end] for start, end in spans(text, width)]

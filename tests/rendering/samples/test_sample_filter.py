@@ -7,7 +7,7 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.records import SampleFacts
@@ -132,7 +132,6 @@ def test_what_is_given_up_is_told() -> None:
     assert search.search("a" * 40_000 + "\naaab")  # the other lines are searched
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text(alphabet="ab()[]{}|*+?.\\^$0123,:=!<P>i-# \n", max_size=12),
     st.text(alphabet="ab01 \n", max_size=200),
@@ -214,7 +213,6 @@ def test_what_cannot_be_understood_is_said() -> None:
     assert not SampleQuery().unknown([])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=40), st.none() | st.floats(), st.text(max_size=5))
 def test_any_filter_is_understood_or_refused(text: str, score: float | None, group: str) -> None:
     try:

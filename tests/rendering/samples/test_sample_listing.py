@@ -6,7 +6,7 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -302,7 +302,6 @@ def test_columns_come_as_there_is_room() -> None:
     assert rows_of(listing, 40, ascii=True)[0].startswith("#^ ")
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.tuples(st.none() | st.floats(), st.none() | st.text(max_size=3)), min_size=1, max_size=5

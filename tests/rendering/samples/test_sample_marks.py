@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.rendering.samples import marks
@@ -117,7 +117,6 @@ SPANS = st.lists(st.integers(0, 40), max_size=12).map(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(SPANS, SPANS)
 def test_marks_over_marks(lower: list[MarkedSpan], upper: list[MarkedSpan]) -> None:
     upper = [(a, b, "y") for a, b, _ in upper]
@@ -131,7 +130,6 @@ def test_marks_over_marks(lower: list[MarkedSpan], upper: list[MarkedSpan]) -> N
     assert at(result) == {**at(lower), **at(upper)}
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text(alphabet="ab <|>/s\n汉", max_size=60).map(safe), st.integers(0, 60), st.integers(0, 60)
 )

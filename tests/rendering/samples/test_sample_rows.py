@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -165,7 +165,6 @@ SAMPLES = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(SAMPLES, min_size=1, max_size=6),
     st.integers(1, 200),

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from watching import NOW, check_layout, loaded, press, settle, showing, text
@@ -203,7 +203,6 @@ NAMES = st.sampled_from(["timing_s/gen", "timing_s/step", "timing_s/数学", "ti
                          "trainer/idle_ratio", "perf/total_num_tokens", "timing_s/testing"])  # fmt: skip
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.dictionaries(NAMES, st.lists(st.floats(), min_size=6, max_size=6), min_size=1),
     st.integers(1, 130),

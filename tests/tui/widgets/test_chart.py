@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf, nan
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
@@ -148,7 +148,6 @@ async def test_every_size_on_a_screen(width, height):
     log_y=st.booleans(),
     smoothing=st.sampled_from([0.0, 0.9]),
 )
-@settings(max_examples=40)
 def test_any_number_can_be_drawn(values, gap, log_y, smoothing):
     points = Column(range(0, len(values) * gap, gap), values)
     data = replace(everything(points), log_y=log_y, smoothing=smoothing, band=(1e308, -1e308))
