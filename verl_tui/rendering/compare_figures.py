@@ -15,7 +15,8 @@ from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.alignment import Alignment, extreme, recent, seconds_per_step, stops, value
 from verl_tui.runs.views.best import is_better_low
-from verl_tui.runs.views.identity import identity, said
+from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.identity import identity
 from verl_tui.runs.views.measures import differing
 from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
 from verl_tui.runs.views.state import remaining, state
@@ -284,4 +285,4 @@ def _differing(configs: _Configs) -> list[tuple[str, tuple[Any, ...]]]:
 def _shown(setting: object) -> str:
     if setting is ABSENT:
         return UNKNOWN
-    return "null" if setting is None else said(setting)
+    return "null" if setting is None else short(setting)

@@ -12,7 +12,8 @@ from rich.cells import cell_len
 from verl_tui.rendering.text.printable import middle, printable, wrapped
 from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.settings import Layer, is_open, layer
-from verl_tui.runs.views.identity import identity, said
+from verl_tui.runs.views.facts import short
+from verl_tui.runs.views.identity import identity
 from verl_tui.runs.views.settings_diff import ABSENT, alike, difference
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _plain(value: object) -> str:
 def _shown(value: object) -> str:
     if value is ABSENT:
         return _NOT_STATED
-    return _plain(value) if isinstance(value, bool) or value is None else said(value)
+    return _plain(value) if isinstance(value, bool) or value is None else short(value)
 
 
 # -- rows ------------------------------------------------------------------------------------------

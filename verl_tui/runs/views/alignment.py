@@ -45,14 +45,25 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
     """
     steps = [run.step for run in runs]
     if alignment is Alignment.STEP:
-        common = min((step for step in steps if step is not None), default=None)
-        steps = [None if step is None else common for step in steps]
+        steps = _to_common_step(steps)
     elif alignment is Alignment.TIME:
-        lasted = [_elapsed(run, run.step) for run in runs]
-        common_time = min((seconds for seconds in lasted if seconds is not None), default=0.0)
-        steps = [_step_after(run, common_time) if known is not None else None
-                 for run, known in zip(runs, lasted, strict=True)]  # fmt: skip
+        steps = _to_common_time(runs)
     return [Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)]
+
+
+def _to_common_step(steps: Sequence[int | None]) -> list[int | None]:
+    common = min((step for step in steps if step is not None), default=None)
+    return [None if step is None else common for step in steps]
+
+
+def _to_common_time(runs: Sequence[Run]) -> list[int | None]:
+    """Return the step of each run after the time of the shortest."""
+    lasted = [_elapsed(run, run.step) for run in runs]
+    common = min((seconds for seconds in lasted if seconds is not None), default=0.0)
+    return [
+        _step_after(run, common) if seconds is not None else None
+        for run, seconds in zip(runs, lasted, strict=True)
+    ]
 
 
 def value(series: Series | None, stop: Stop) -> float | None:

@@ -67,13 +67,11 @@ def device_key(key: str) -> DeviceKey | None:
         return None
     for pattern, field in _FIGURES:
         if found := pattern.fullmatch(matched[2]):
-            unit = next(filter(None, found.groups()), None)
-            if field.startswith("memory") and unit is None and matched[2].lower() in _BARE_MEMORY:
+            unit = next(filter(None, found.groups()), "").lower()
+            amount = field.startswith("memory")
+            if amount and not unit and matched[2].lower() in _BARE_MEMORY:
                 return None
-            factor = (
-                _FACTORS.get(unit.lower()) if unit else None if field.startswith("memory") else 1
-            )
-            return DeviceKey(int(matched[1]), field, factor)
+            return DeviceKey(int(matched[1]), field, _FACTORS.get(unit) if amount else 1)
     return None
 
 

@@ -61,8 +61,7 @@ class State(Enum):
 
 
 def remaining(run: Run, now: float) -> float | None:
-    """Return the seconds until the last step, reckoned from the newest record on; None where it
-    cannot be told.
+    """Return the seconds from the newest record to the last step, None where unknown.
 
     Only a run that is going has an end to wait for, and only while records come.
     """
@@ -71,9 +70,7 @@ def remaining(run: Run, now: float) -> float | None:
 
 
 def goes_on(run: Run, now: float) -> bool:
-    """Tell whether a run makes steps: it is running, no error waits for what follows it, and no
-    step is overdue.
-    """
+    """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
     due, quiet = expected(run), waited(run, now)
     if state(run, now) is not State.RUNNING or run.outcome is not None:
         return False
@@ -114,32 +111,52 @@ def state(run: Run, now: float) -> State:
         run: The run.
         now: Seconds since the epoch.
     """
-    over = _over(run)
-    if over is not None:
-        return over
-    outcome, holder = run.outcome, writer(run)
-    written = last_write(run)
-    idle = max(0.0, now - written) if written is not None else silence(run, now)
-    if outcome is not None and (_let_go(run) or max(idle or 0.0, run.hushed) > _QUIET_CRASH):
-        return State.CRASHED
-    if is_evaluation(run):
-        gone = holder is not None and holder.gone
-        return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
+    found = (judge(run, now) for judge in _JUDGES)
+    return next((one for one in found if one is not None), State.UNKNOWN)
+
+
+def _crashed(run: Run, now: float) -> State | None:
+    """Return CRASHED if an error came and nothing went on after it."""
+    if run.outcome is None:
+        return None
+    quiet = max(_idle(run, now) or 0.0, run.hushed) > _QUIET_CRASH
+    return State.CRASHED if quiet or _let_go(run) else None
+
+
+def _evaluated(run: Run, now: float) -> State | None:
+    """Return the state of samples without a training."""
+    if not is_evaluation(run):
+        return None
+    holder, idle = writer(run), _idle(run, now)
+    gone = holder is not None and holder.gone
+    return State.FINISHED if gone or idle is None or idle > _FRESH_LOG else State.RUNNING
+
+
+def _by_process(run: Run, _now: float) -> State | None:
+    """Return the state if the process that wrote the log is gone or stopped."""
+    holder = writer(run)
     if holder is not None and holder.gone:
         return _gone(run)
-    if holder is not None and holder.stopped:
-        return State.STALLED
-    if run.step is None or starts(run.sources.values(), run.last_record or 0.0):
-        waits = idle is None or idle <= _ENDED_AFTER or holder is not None
-        return State.WAITING if waits else State.ENDED
-    quiet = waited(run, now)
-    if unattended(run):
-        return _gone(run)
-    return State.UNKNOWN if quiet is None else _by_silence(run, now, quiet)
+    return State.STALLED if holder is not None and holder.stopped else None
+
+
+def _before_first_step(run: Run, now: float) -> State | None:
+    """Return the state of a run that has not made a step since it began."""
+    if run.step is not None and not starts(run.sources.values(), run.last_record or 0.0):
+        return None
+    idle = _idle(run, now)
+    waits = idle is None or idle <= _ENDED_AFTER or writer(run) is not None
+    return State.WAITING if waits else State.ENDED
+
+
+def _idle(run: Run, now: float) -> float | None:
+    """Return the seconds since any of the run's files changed, else since its newest record."""
+    changed = last_write(run)
+    return max(0.0, now - changed) if changed is not None else silence(run, now)
 
 
 def _let_go(run: Run) -> bool:
-    """Tell whether no process holds the log with the run's last words any more."""
+    """Return whether no process holds the log with the run's ending any more."""
     if any(source.ending is not None and source.ending.bare for source in run.sources.values()):
         return True  # W&B tells of its exit with an error
     holder = writer(run)
@@ -148,7 +165,7 @@ def _let_go(run: Run) -> bool:
 
 
 def is_evaluation(run: Run) -> bool:
-    """Tell whether a run is no training but samples without a step, as evaluations write them."""
+    """Return whether a run is an evaluation: samples without a step."""
     formats = {source.status.format for source in run.sources.values() if source.status.records}
     return (
         run.step is None
@@ -158,31 +175,34 @@ def is_evaluation(run: Run) -> bool:
     )
 
 
-def _over(run: Run) -> State | None:
-    """Return how the run ended as it says itself, None where it does not."""
+def _stated(run: Run, _now: float) -> State | None:
+    """Return how the run ended by its own words, None where they do not say."""
     kind = run.outcome.kind if run.outcome is not None else None
-    step, total = run.step, run.total_steps
-    complete = step is not None and total is not None and step >= total > 0
-    complete = complete and not any(source.debugged for source in run.sources.values())
     if kind is EventKind.FINISHED:
         return State.FINISHED
     if kind is EventKind.FATAL:
         return State.CRASHED
-    if complete:
+    if _complete(run):
         return State.FINISHED
     if kind is EventKind.STOPPED:
         return State.ENDED if interrupted(run) else State.CRASHED
     if kind is EventKind.EXITED:
         # W&B ends so too where the trainer has crashed: without an error code, long before its last
         # step.
-        return State.FINISHED if total is None or _nearly(run) else State.ENDED
+        return State.FINISHED if run.total_steps is None or _nearly(run) else State.ENDED
     return None
 
 
+def _complete(run: Run) -> bool:
+    """Return whether the last step was made, and no debugger waits behind it."""
+    step, total = run.step, run.total_steps
+    if step is None or total is None or not step >= total > 0:
+        return False
+    return not any(source.debugged for source in run.sources.values())
+
+
 def _nearly(run: Run) -> bool:
-    """Tell whether the last step but one was made: some bars are not painted once more at their
-    end.
-    """
+    """Return whether the last step but one was made: some bars are not painted at their end."""
     return (
         run.step is not None and run.total_steps is not None and run.step >= run.total_steps - 1 > 0
     )
@@ -196,7 +216,7 @@ def _gone(run: Run) -> State:
 
 
 def interrupted(run: Run) -> bool:
-    """Tell whether the user stopped the run at its terminal."""
+    """Return whether the user stopped the run at its terminal."""
     outcome = run.outcome
     return (
         outcome is not None
@@ -205,7 +225,15 @@ def interrupted(run: Run) -> bool:
     )
 
 
-def _by_silence(run: Run, now: float, quiet: float) -> State:
+def _unattended(run: Run, _now: float) -> State | None:
+    return _gone(run) if unattended(run) else None
+
+
+def _by_silence(run: Run, now: float) -> State | None:
+    """Return the state by how long no step has come, None where no record has a time."""
+    quiet = waited(run, now)
+    if quiet is None:
+        return None
     if quiet <= patience(run) * (_DOUBT if doubt(run, now) else 1.0):
         return State.RUNNING
     # A file's time alone may be that of a copy.
@@ -217,6 +245,18 @@ def _by_silence(run: Run, now: float, quiet: float) -> State:
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
     return State.ENDED if max(0.0, now - sign.latest) > long else State.STALLED
+
+
+_JUDGES = (
+    _stated,
+    _crashed,
+    _evaluated,
+    _by_process,
+    _before_first_step,
+    _unattended,
+    _by_silence,
+)
+"""Each returns the state if its evidence decides it; the first that does holds."""
 
 
 def patience(run: Run) -> float:

@@ -1,0 +1,133 @@
+"""The algorithm that a run trains with, by its settings or by its metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verl_tui.runs.settings import is_open
+from verl_tui.runs.stated_sizes import stated
+from verl_tui.runs.views.facts import Fact, short
+from verl_tui.runs.views.hyperparameters import clips
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.settings import RunSettings
+
+_ESTIMATORS = {
+    # verl: `AdvantageEstimator` in `verl/trainer/ppo/core_algos.py`; others by their own arguments.
+    "gae": "PPO",
+    "ppo": "PPO",
+    "grpo": "GRPO",
+    "grpo_vectorized": "GRPO",
+    "grpo_passk": "GRPO pass@k",
+    "group_norm": "GRPO",
+    "dr_grpo": "Dr. GRPO",
+    "gspo": "GSPO",
+    "reinforce": "REINFORCE",
+    "reinforce_baseline": "REINFORCE with baseline",
+    "reinforce_plus_plus": "REINFORCE++",
+    "reinforce_plus_plus_baseline": "REINFORCE++ with baseline",
+    "remax": "ReMax",
+    "rloo": "RLOO",
+    "rloo_vectorized": "RLOO",
+    "opo": "OPO",
+    "gpg": "GPG",
+    "gdpo": "GDPO",
+}
+_LOSSES = {
+    # verl: `actor.policy_loss.loss_mode`, the names registered in `core_algos.py`.
+    "gspo": "GSPO",
+    "geo_mean": "GMPO",
+    "cispo": "CISPO",
+    "sapo": "SAPO",
+    "gpg": "GPG",
+}
+_ADDED = {"clip_cov": "Clip-Cov", "kl_cov": "KL-Cov"}
+
+
+def by_settings(settings: RunSettings) -> Fact | None:
+    """Return the algorithm that the settings state."""
+    for look in (_dapo, _by_estimator, _by_word, _by_arguments):
+        if (found := look(settings)) is not None:
+            return Fact("algorithm", *found)
+    return None
+
+
+def _dapo(settings: RunSettings) -> tuple[str, str] | None:
+    """DAPO is GRPO with dynamic sampling and its own reward manager (verl's recipe `dapo`)."""
+    filtered = stated(settings, ("algorithm.filter_groups.enable",))
+    if filtered is not None and filtered[1] is True:
+        return "DAPO", filtered[0]
+    manager = stated(settings, ("reward_model.reward_manager", "reward.reward_manager.name"))
+    return ("DAPO", manager[0]) if manager is not None and manager[1] == "dapo" else None
+
+
+def _by_estimator(settings: RunSettings) -> tuple[str, str] | None:
+    found = stated(settings, ("algorithm.adv_estimator", "adv_estimator", "advantage_estimator"))
+    if found is None:
+        return None
+    key, word = found[0], str(found[1]).lower()
+    name = _ESTIMATORS.get(word, short(found[1]))
+    mode = stated(settings, ("policy_loss.loss_mode",))
+    loss = str(mode[1]).lower() if mode is not None else ""
+    if mode is not None and _LOSSES.get(loss, name) != name:
+        return _LOSSES[loss], f"{mode[0]}, {key}"
+    if mode is not None and loss in _ADDED:
+        return f"{name} with {_ADDED[loss]}", f"{key}, {mode[0]}"
+    low, high = clips(settings)
+    if low is not None and high is not None and high[1] > low[1]:
+        return f"{name} with clip-higher", f"{key}, {high[0]}"
+    return name, key
+
+
+def _by_word(settings: RunSettings) -> tuple[str, str] | None:
+    """Where a setting simply names the algorithm, as the tutorials' do."""
+    for name in ("algorithm", "algorithm.name", "algo", "rl_algorithm"):
+        word = settings.values.get(name)
+        if isinstance(word, str) and word and not is_open(word):
+            return _ESTIMATORS.get(word.lower(), short(word)), name
+    return None
+
+
+def _by_arguments(settings: RunSettings) -> tuple[str, str] | None:
+    """By arguments that only one trainer has."""
+    if (
+        "num_generations" in settings.values
+    ):  # TRL: `GRPOConfig`, and `RLOOConfig`, which alone has the other
+        key = "normalize_advantages"
+        return (
+            ("RLOO", f"num_generations, {key}")
+            if key in settings.values
+            else ("GRPO", "num_generations")
+        )
+    if "model.partial_pretrain" in settings.values:
+        return "SFT", "model.partial_pretrain"
+    named = next((key for key in settings.values if key.startswith("grpo.")), None)  # NeMo-RL
+    return ("GRPO", named) if named is not None else None
+
+
+_TELLING_METRICS = (
+    # Metric -> algorithm, where only one writes it. TRL's GRPO and RLOO trainers log the same
+    # names.
+    ("critic/vf_loss", "PPO"),
+    ("ppo/policy_loss", "PPO"),
+    ("rewards/margins", "DPO"),
+    ("rewards/chosen", "DPO"),
+    ("completion_length", "GRPO"),
+    ("frac_reward_zero_std", "GRPO or RLOO"),
+)
+_SFT_METRICS = ("train/loss", "train/lr", "train/lr(1e-3)", "val/loss")
+"""verl's SFT trainer; two of them tell it."""
+
+
+def by_metrics(run: Run) -> Fact | None:
+    """Return the algorithm that alone writes some of the metrics."""
+    keys = set(run.keys)
+    for metric, words in _TELLING_METRICS:
+        for key in (metric, f"train/{metric}"):
+            if key in keys:
+                return Fact("algorithm", words, f"metric {key}")
+    tuned = [key for key in _SFT_METRICS if key in keys]
+    if len(tuned) > 1 and "reward" not in run.indicators:
+        return Fact("algorithm", "SFT", f"metric {tuned[0]}")
+    return None
