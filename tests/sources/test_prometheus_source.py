@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from prometheus_server import Sample
 
-pytestmark = [pytest.mark.prometheus, needs_prometheus]
+pytestmark = needs_prometheus
 PATIENCE = 30.0
 """Seconds that a server may take to scrape."""
 

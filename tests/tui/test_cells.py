@@ -61,7 +61,7 @@ class Pair:
 
     def show(self, update):
         """Write to both; return how many bytes each took."""
-        texts = [one.render_segments(CONSOLE) for one in (update, self.cells.thinned(update))]
+        texts = [one.render_segments(CONSOLE) for one in (update, self.cells.diffed(update))]
         for stream, text in zip(self.streams, texts, strict=True):
             stream.feed(text)
         return [len(text) for text in texts]
@@ -127,16 +127,16 @@ def test_of_a_row_whose_widths_terminals_disagree_on_all_is_written():
     one, other = (strip([("👍🏽 ok ", STYLES[3]), (sign, STYLES[3])]) for sign in "ab")
     written = Cells()
     for update in (frame([one] * HEIGHT), change([(0, 0, WIDTH)], [other] * HEIGHT)):
-        text = written.thinned(update).render_segments(CONSOLE)
+        text = written.diffed(update).render_segments(CONSOLE)
     assert "👍🏽 ok b" in text
 
 
 def test_another_size_begins_with_a_whole_frame():
     written = Cells()
     row = strip([("abc", STYLES[3])])
-    before = written.thinned(change([(2, 0, WIDTH)], [row] * HEIGHT)).render_segments(CONSOLE)
+    before = written.diffed(change([(2, 0, WIDTH)], [row] * HEIGHT)).render_segments(CONSOLE)
     assert "abc" in before, "nothing is known of the terminal yet"
-    assert written.thinned(None) is None
+    assert written.diffed(None) is None
 
 
 def test_a_wide_character_is_two_cells():
@@ -156,7 +156,7 @@ def test_what_joins_a_character_shares_its_cell():
     ]
     signs, inks = written.row([Strip([Segment(text, style) for text, style in pieces])])
     assert len(signs) == len(inks) == 4
-    text = written.thinned(frame([strip(pieces)])).render_segments(CONSOLE)
+    text = written.diffed(frame([strip(pieces)])).render_segments(CONSOLE)
     for whole in ("数\u0301", "e\u0301\u0302\u0303", "\U000f0001"):
         assert whole in text
 

@@ -21,8 +21,6 @@ from verl_tui.tui.terminal.driver import Parser
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.pty
-
 DEADLINE = 20.0
 APP = """
 import time
@@ -45,7 +43,7 @@ class Echo(App):
             self.exit(0)
 
 driver._PATIENCE = 0.2
-raise SystemExit(Echo(driver_class=driver.SteadyDriver).run())
+raise SystemExit(Echo(driver_class=driver.RobustDriver).run())
 """
 
 

@@ -21,8 +21,6 @@ import time
 import pyte
 import pytest
 
-pytestmark = pytest.mark.pty
-
 COMMAND = shutil.which("verl-tui", path=os.path.dirname(sys.executable)) or ""  # noqa: PTH120
 DEADLINE = 30.0
 

@@ -14,7 +14,7 @@ from watching import dashboard, settle, showing, until
 
 from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.terminal import key_queue
-from verl_tui.tui.terminal.key_queue import KeyByKey
+from verl_tui.tui.terminal.key_queue import KeyQueue
 
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
@@ -37,7 +37,7 @@ def type_in(app: App[int], *keys: str | Paste) -> None:
 async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
     """Have all keys come at once, and wait until each has done its work."""
     app = pilot.app
-    assert isinstance(app, KeyByKey)
+    assert isinstance(app, KeyQueue)
     type_in(app, *keys)
     await pilot.pause()
     await until(pilot, lambda: app._heard is None)
@@ -122,7 +122,7 @@ class Slow(Static, can_focus=True):
             await self.app.enough.wait()
 
 
-class OfOne(KeyByKey[int]):
+class OfOne(KeyQueue[int]):
     """An app of one widget."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("b,c,d", "count", "Count")]

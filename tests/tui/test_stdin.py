@@ -15,8 +15,6 @@ import time
 import pytest
 from test_installed import DEADLINE, Pty, line, restored
 
-pytestmark = pytest.mark.pty
-
 SIZE = (120, 40)
 
 

@@ -85,7 +85,7 @@ class Terminal:
     def _show(self, app: VerlApp, update: object) -> None:
         if update is not None:
             app.console._color_system = ColorSystem.TRUECOLOR
-            text = app._cells.thinned(update).render_segments(app.console)
+            text = app._cells.diffed(update).render_segments(app.console)
             self.bytes += len(text.encode())
             self._stream.feed(text)
 

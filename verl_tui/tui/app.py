@@ -341,8 +341,8 @@ class VerlApp(TerminalApp):
         finished = {name for name, run in monitor.runs.items() if state(run, now) is State.FINISHED}
         news = self._attention.news(found, finished, now)
         said = notices(news, self.config, os.environ, ascii_only=self.ascii_only)
-        if said and self._driver is not None:
-            self._driver.write(said)
+        if said:
+            self.write_sequence(said)
 
     def _awake(self, now: float) -> None:
         """Note that we look: a host that slept has made no steps."""

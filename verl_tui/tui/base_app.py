@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
-from textual.filter import Monochrome, NoColor
 
 from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.text import one_line
@@ -17,14 +16,11 @@ from verl_tui.tui.keys.keymap import keymap
 from verl_tui.tui.keys.palette import ByName
 from verl_tui.tui.screens import palette
 from verl_tui.tui.terminal import themes
-from verl_tui.tui.terminal.ascii_filter import AsciiOnly
-from verl_tui.tui.terminal.cell_diff import Cells
-from verl_tui.tui.terminal.key_queue import KeyByKey
+from verl_tui.tui.terminal.key_queue import KeyQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import RenderableType
     from textual import events
     from textual.driver import Driver
     from textual.screen import Screen
@@ -39,7 +35,7 @@ _SETTLED = 0.3
 """Seconds after a change before all is painted anew: who only passes by on alt-tab pays nothing."""
 
 
-class TerminalApp(KeyByKey[int]):
+class TerminalApp(KeyQueue[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
     COMMANDS = {ByName}  # noqa: RUF012 - as Textual declares it
@@ -58,34 +54,27 @@ class TerminalApp(KeyByKey[int]):
             ascii_only: Whether to keep to ASCII.
             state_file: What is remembered of the user; by default for this session only.
         """
-        super().__init__()
+        super().__init__(ascii_only=ascii_only)
         self.config = config
         self.state_file = state_file if state_file is not None else StateFile()
-        self.ascii_only = ascii_only
-        self._disable_tooltips = (
-            True  # there are none, and each screen would have a widget for them
-        )
-        # Without colours Textual draws in shades of grey; what asks for none means none at all
-        # (https://no-color.org).
-        self._filters = [NoColor() if isinstance(one, Monochrome) else one for one in self._filters]
-        if ascii_only:
-            self._filters.append(AsciiOnly())
+        self.user_keys: dict[str, str] = {}
+        """Keys that the user has given to actions, by their names."""
         for theme in themes.OURS:
             self.register_theme(theme)
         self._known_theme = ""
         self._repaint: Timer | None = None
-        self._cells = Cells()
+        self._has_screen = False
 
     def get_driver_class(self) -> type[Driver]:
-        """Return what gets on with the terminal: ours, but where there is another kind of terminal,
-        or a wish.
-        """
+        """Return our driver where Textual would take its own for Linux."""
         usual = super().get_driver_class()
         if usual.__name__ != "LinuxDriver":
             return usual
-        from verl_tui.tui.terminal.driver import SteadyDriver
-
-        return SteadyDriver
+        try:
+            from verl_tui.tui.terminal.driver import RobustDriver
+        except ImportError:  # another Textual has no parser of that name
+            return usual
+        return RobustDriver
 
     def on_mount(self) -> None:
         """Take the user's colours and keys."""
@@ -105,6 +94,7 @@ class TerminalApp(KeyByKey[int]):
         if self.config.keys:
             usual = {binding.id: binding.key for binding in bindings(type(self)) if binding.id}
             found = keymap(self.config.keys, names(), usual)
+            self.user_keys = found.keys
             self.set_keymap(found.keys)
             for sentence in found.refused:
                 self.notify(sentence, severity="warning", timeout=15, markup=False)
@@ -136,14 +126,13 @@ class TerminalApp(KeyByKey[int]):
 
     # -- the terminal ------------------------------------------------------------------------------
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Write the cells that have changed, and nothing else."""
-        super()._display(screen, self._cells.thinned(renderable))
+    def on_ready(self) -> None:
+        """Note that there is a screen."""
+        self._has_screen = True
 
     def action_redraw(self) -> None:
         """Write the whole screen again, for terminals that have lost some of it."""
-        self._cells.forget()
-        self.refresh(repaint=True, layout=True)
+        self.write_all_cells()
 
     def on_app_blur(self, event: events.AppBlur) -> None:
         """Leave everything as it is: Textual would take the focus away, which paints half of the
@@ -164,7 +153,7 @@ class TerminalApp(KeyByKey[int]):
 
         The terminal has lost what stood beyond the least of its sizes; Textual sees no change.
         """
-        if self._dom_ready and event.size == self.screen.outer_size:
+        if self._has_screen and event.size == self.screen.outer_size:
             self._repaint_soon()
 
     def _repaint_soon(self) -> None:

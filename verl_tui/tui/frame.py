@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from verl_tui.tui.terminal.output import screen_rows
+
 if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
@@ -35,8 +37,7 @@ async def settled(pilot: Pilot[Any], browser: SampleBrowser) -> None:
 
 def screen_text(app: App[Any]) -> str:
     """Return the rows of the screen without colours, trailing blanks cut."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
+    return "\n".join(row.rstrip() for row in screen_rows(app)) + "\n"
 
 
 def screen_svg(app: App[Any], title: str) -> str:

@@ -134,7 +134,7 @@ def count_paints(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     otherwise than before.
     """
     counts: Counter[str] = Counter()
-    refresh, render = rows.Rows.refresh, rows.Rows._paint
+    refresh, render = rows.Rows.refresh, rows.Rows.render_line
 
     def counted_refresh(self: rows.Rows, *regions: Any, **options: Any) -> rows.Rows:
         counts["refresh"] += 1
@@ -145,5 +145,5 @@ def count_paints(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return render(self, *row)
 
     monkeypatch.setattr(rows.Rows, "refresh", counted_refresh)
-    monkeypatch.setattr(rows.Rows, "_paint", counted_render)
+    monkeypatch.setattr(rows.Rows, "render_line", counted_render)
     return counts

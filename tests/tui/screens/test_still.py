@@ -9,7 +9,7 @@ import pytest
 from textual.screen import Screen
 from watching import dashboard, lines, loaded, press, settle, showing, write_run
 
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ async def test_a_screen_opens_as_it_would_be_drawn_again(
         for key in KEYS:
             await press(pilot, key)
             screen, opened = app.screen, lines(app)
-            assert isinstance(screen, StillScreen), key
+            assert isinstance(screen, BufferedScreen), key
             screen.fit(app.size)
             screen.redraw()
             await settle(pilot)

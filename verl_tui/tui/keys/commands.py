@@ -45,7 +45,7 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
     every other panel.
     """
     known: set[str] = set()
-    chain = [node for node, _ in screen._modal_binding_chain]
+    chain = _binding_chain(screen)
     for node in (*chain, *(() if app in chain else (app,))):
         panel = next((one.TITLE for one in node.ancestors_with_self if isinstance(one, Panel)), "")
         yield from _new(_commands(app, node, panel), known)
@@ -53,6 +53,16 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[Command]:
         plots = [node for node in panel_.query("Plot") if isinstance(node, Plot)]
         for node in (panel_, *plots[:1]):
             yield from _new(_commands(app, node, panel_.TITLE, panel_.id or ""), known)
+
+
+def _binding_chain(screen: Screen[Any]) -> list[DOMNode]:
+    """Return the nodes whose keys count now: from the focus up to the app, or to a modal screen."""
+    chain: list[DOMNode] = []
+    for node in (screen.focused or screen).ancestors_with_self:
+        chain.append(node)
+        if node.is_modal:
+            break
+    return chain
 
 
 def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
@@ -90,7 +100,8 @@ def _kinds(kind: type[DOMNode]) -> Iterator[type[DOMNode]]:
 
 def keys_given(app: App[Any], binding: Binding) -> list[str]:
     """Return the keys of a binding, those that the user has given it."""
-    return (app._keymap.get(binding.id, binding.key) if binding.id else binding.key).split(",")
+    given: dict[str, str] = getattr(app, "user_keys", {})
+    return given.get(binding.id or "", binding.key).split(",")
 
 
 def keys_of(app: App[Any], binding: Binding) -> str:

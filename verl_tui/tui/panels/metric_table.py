@@ -13,7 +13,6 @@ from verl_tui.rendering.metrics.table import ROLES, heading, layout, row
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.terminal.styles import Inked
-from verl_tui.tui.widgets.cell_rows import CellRows
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class MetricTable(Container, Inked):
         super().__init__(id=id)
         self._head = Rows(id="metrics-head")
         self._head.can_focus = False
-        self._rows = CellRows(choosing=True, id="metrics-rows")
+        self._rows = Rows(choosing=True, id="metrics-rows")
         self._shown: ListedMetrics | None = None
         self._keys: tuple[str, ...] = ()
         self._until = 0.0

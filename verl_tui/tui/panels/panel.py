@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.control import strip_control_codes
 from rich.segment import Segment
 from rich.style import Style
+from textual.containers import Container
 from textual.content import Content
-from textual.geometry import Region
 from textual.strip import Strip
 
-from verl_tui.tui.terminal.framed import Framed
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from typing_extensions import Self
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
@@ -28,7 +25,7 @@ _KEPT = 500
 """Rows that are remembered: more than a few screenfuls."""
 
 
-class Panel(Framed):
+class Panel(Container):
     """A titled part of the screen."""
 
     TITLE = ""
@@ -48,9 +45,6 @@ class Panel(Framed):
         &:nocolor.-focused { border-title-style: bold reverse; }
     }
     """
-
-    _below = False
-    """Whether of the frame only the lower edge looks different."""
 
     def on_mount(self) -> None:
         """Write the title."""
@@ -74,23 +68,6 @@ class Panel(Framed):
 
     on_descendant_blur = on_descendant_focus
 
-    def refresh(
-        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
-    ) -> Self:
-        """Paint anew; what is in the frame paints itself, so the frame is all there is to paint."""
-        if repaint and not (regions or layout or recompose):
-            # Not `content_size`, which has all of the screen laid out where it is not known yet
-            # where the panel is.
-            whole = self.outer_size.region.translate(-self.content_offset)
-            content = self.outer_size.region.shrink(self.styles.gutter).size.region
-            regions = (
-                Region.from_corners(whole.x, whole.y, whole.right, content.y),
-                Region.from_corners(whole.x, content.y, content.x, content.bottom),
-                Region.from_corners(content.right, content.y, whole.right, content.bottom),
-                Region.from_corners(whole.x, content.bottom, whole.right, whole.bottom),
-            )[-1 if self._below else 0 :]
-        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
-
     def show(self, view: View) -> None:
         """Draw the newest state; refreshes nothing that has not changed."""
         raise NotImplementedError
@@ -99,9 +76,7 @@ class Panel(Framed):
         """Write a few words into the lower edge of the frame; foreign text is no markup here."""
         content = Content(text)
         if self.border_subtitle != content.markup:
-            self._below = True
             self.border_subtitle = content
-            self._below = False
 
 
 class TextPanel(Panel, Inked):

@@ -16,7 +16,7 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.hint import Hint
 from verl_tui.tui.widgets.input_line import Box
@@ -45,7 +45,7 @@ all of it.
 """
 
 
-class Arranged(StillScreen[None]):
+class Arranged(BufferedScreen[None]):
     """The panels of one run, arranged by the space there is: which are in sight is decided by the
     stylesheet alone.
     """
@@ -218,7 +218,7 @@ class Arranged(StillScreen[None]):
         """
         self.call_after_refresh(self.redraw)
 
-    def come_back(self) -> None:
+    def on_reveal(self) -> None:
         """Be seen as it was left, unless with another run; what else is new is drawn when it is
         there, see the app.
         """
@@ -288,15 +288,17 @@ class Arranged(StillScreen[None]):
         # Rules, since each property would have its widget painted anew, and that of the layout all
         # there is.
         self.styles.set_rule("layout", None if panel is None else VerticalLayout())
+        front = panel or self.zoomed
         for other in self.query(Panel):
             alone = other is panel
             other.set_class(alone, "-zoomed", update=False)
-            other.styles.set_rule(
-                "display", None if panel is None else "block" if alone else "none"
-            )
+            display = None if panel is None else "block" if alone else "none"
+            if other is front:
+                other.styles.display = display  # has Textual look anew which panels are displayed
+            else:
+                other.styles.set_rule("display", display)
             other.styles.set_rule("height", _LEFT if alone else None)
             other.styles.set_rule("max_width", _WHOLE if alone else None)
-        self._nodes.updated()
         self.refresh(layout=True, repaint=False)
         if self.has_class("-line"):
             self.app.stylesheet.apply(self.query_one("#status"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding
+from textual.containers import Container
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.strip import Strip
@@ -38,8 +39,7 @@ from verl_tui.tui.screens.samples import SamplesScreen
 from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.terminal.buffered_screen import StillScreen
-from verl_tui.tui.terminal.framed import Framed
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.lazy_strips import LazyStrips
 from verl_tui.tui.widgets.plot import Plot
 from verl_tui.tui.widgets.rows import Rows
@@ -100,7 +100,7 @@ _MAIN = (Arranged, Dashboard)
 """What the main screen is made of: the arrangement of its panels has keys of its own."""
 
 
-class HelpScreen(StillScreen[None], ModalScreen[None]):
+class HelpScreen(BufferedScreen[None], ModalScreen[None]):
     """A list of all keys: of the screen in front, everywhere, then place by place."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -112,7 +112,7 @@ class HelpScreen(StillScreen[None], ModalScreen[None]):
         /* What shines through would be blended row by row: half of the work. */
         background: $background;
         &:ansi { background: ansi_default; }
-        & > Framed {
+        & > Container {
             width: 84;
             max-width: 100%;
             height: 90%;
@@ -121,14 +121,14 @@ class HelpScreen(StillScreen[None], ModalScreen[None]):
             background: $surface;
             padding: 0 1;
         }
-        &.-narrow > Framed { height: 100%; }
-        &.-line > Framed, &.-pair > Framed { border: none; height: 100%; }
+        &.-narrow > Container { height: 100%; }
+        &.-line > Container, &.-pair > Container { border: none; height: 100%; }
     }
     """
 
     def compose(self) -> ComposeResult:
         """A frame with scrolling rows."""
-        with Framed() as frame:
+        with Container() as frame:
             frame.border_title = "keys"
             yield Rows(id="help")
 
@@ -143,7 +143,7 @@ class HelpScreen(StillScreen[None], ModalScreen[None]):
         names = (
             " · the names are for [keys] in the configuration" if rows.size.width > _ROOMY else ""
         )
-        self.query_one(Framed).border_subtitle = Content(f"esc closes{names}")
+        self.query_one(Container).border_subtitle = Content(f"esc closes{names}")
         # One cell is the scroll bar's, which there always is but on the tallest of screens.
         lines = _rows(self.app, max(1, rows.size.width - 1))
         if rows.virtual_size.height:

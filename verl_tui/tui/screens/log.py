@@ -26,7 +26,7 @@ from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.log_line import LineScreen
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.styles import Inked
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line as StatusLine
@@ -65,7 +65,7 @@ _KEYS = (
 """Those that there is no room for are in the help."""
 
 
-class LogScreen(StillScreen[None], Inked):
+class LogScreen(BufferedScreen[None], Inked):
     """The text of one of the run's files."""
 
     AUTO_FOCUS = "#rows"
@@ -171,7 +171,7 @@ class LogScreen(StillScreen[None], Inked):
         self.redraw()
 
     def _look(self) -> None:
-        if (log := self._log) is not None and not self._view.paused:
+        if (log := self._shown_log) is not None and not self._view.paused:
             log.look()
 
     # -- what is shown -----------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class LogScreen(StillScreen[None], Inked):
         )
 
     @property
-    def _log(self) -> Log | None:
+    def _shown_log(self) -> Log | None:
         source, view = self._source, self._view
         if source is None:
             return None
@@ -196,7 +196,7 @@ class LogScreen(StillScreen[None], Inked):
 
     @property
     def _pager(self) -> Pager | None:
-        log = self._log
+        log = self._shown_log
         if log is None:
             return None
         path = str(log.path)
@@ -412,7 +412,7 @@ class LogScreen(StillScreen[None], Inked):
         """Undo the last of: what is typed, a search that goes on, what was searched for; then
         close.
         """
-        log, seeker = self._log, self._seeker
+        log, seeker = self._shown_log, self._seeker
         if self.has_class("-searching"):
             self._close_search()
         elif seeker.search is not None and log is not None:

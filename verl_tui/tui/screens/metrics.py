@@ -29,7 +29,7 @@ from verl_tui.tui.panels.metric_grid import MetricGrid
 from verl_tui.tui.panels.metric_table import MetricTable
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.input_line import Box
@@ -58,7 +58,7 @@ _WITH_FOOTER = (80, 18)
 """Columns and rows from which on the keys are named."""
 
 
-class MetricsScreen(StillScreen[None]):
+class MetricsScreen(BufferedScreen[None]):
     """All metrics of the shown run."""
 
     AUTO_FOCUS = ""

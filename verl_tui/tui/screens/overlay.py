@@ -14,7 +14,7 @@ from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys.commands import first_keys
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ it.
 """
 
 
-class Overlay(StillScreen[ScreenResultType], ModalScreen[ScreenResultType]):
+class Overlay(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]):
     """A screen over the dashboard that shows something of one run."""
 
     EDGE: ClassVar[tuple[tuple[str, str], ...]] = ()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.segment import Segment
 from textual import on
 from textual.binding import Binding
+from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widgets import Input
 
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
-from verl_tui.tui.terminal.buffered_screen import StillScreen
-from verl_tui.tui.terminal.framed import Framed
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.rows import Rows
 
@@ -35,7 +35,7 @@ def matching(plans: Sequence[Plan], text: str) -> list[Plan]:
     ]
 
 
-class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
+class PickMetric(BufferedScreen["Plan | None"], ModalScreen["Plan | None"]):
     """A filter and what it leaves; gives the metric that was chosen, None where nobody chose."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,7 +46,7 @@ class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
     DEFAULT_CSS = """
     PickMetric {
         align: center middle;
-        & > Framed {
+        & > Container {
             width: 72;
             max-width: 100%;
             height: 60%;
@@ -70,7 +70,7 @@ class PickMetric(StillScreen["Plan | None"], ModalScreen["Plan | None"]):
 
     def compose(self) -> ComposeResult:
         """A line to write in, and the metrics."""
-        with Framed(classes="-ascii" if self._ascii else "") as frame:
+        with Container(classes="-ascii" if self._ascii else "") as frame:
             frame.border_title = "second metric, axis at the right"
             yield Box("a few letters · enter takes")
             rows = Rows(choosing=True)

@@ -16,7 +16,7 @@ from verl_tui.rendering.samples.query import SampleQuery
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import copy_text, folder
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.input_line import Box
 from verl_tui.tui.widgets.line import Line
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-class SamplesScreen(StillScreen["SampleChoice | None"]):
+class SamplesScreen(BufferedScreen["SampleChoice | None"]):
     """A list of a step's samples, and one of them; ends with where the user was."""
 
     AUTO_FOCUS = "#text"

@@ -21,7 +21,7 @@ from verl_tui.tui.export import take_table
 from verl_tui.tui.keys.chart_keys import KEYS, TABLE, changed, following, step_at
 from verl_tui.tui.messages import CursorMoved
 from verl_tui.tui.screens.pick_metric import PickMetric
-from verl_tui.tui.terminal.buffered_screen import StillScreen
+from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.footer import Keys
 from verl_tui.tui.widgets.histogram import Histogram
 from verl_tui.tui.widgets.line import Line
@@ -52,7 +52,7 @@ _LEAST_NAME = 8
 """Cells that a run's name may take however narrow the screen."""
 
 
-class ZoomScreen(StillScreen[ChartLook]):
+class ZoomScreen(BufferedScreen[ChartLook]):
     """A chart as large as the terminal; gives back how it was looked at."""
 
     FOOTER = (

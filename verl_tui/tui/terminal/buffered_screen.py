@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.await_complete import AwaitComplete
 from textual.geometry import Region
@@ -11,7 +11,6 @@ from textual.screen import Screen, ScreenResultType
 
 if TYPE_CHECKING:
     from textual import events
-    from textual._compositor import CompositorMap
     from textual.app import App
     from textual.await_remove import AwaitRemove
     from textual.geometry import Size
@@ -20,158 +19,141 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class StillScreen(Screen[ScreenResultType]):
-    """A screen that shows nothing but its widgets, which paint their own focus.
+class BufferedScreen(Screen[ScreenResultType]):
+    """A screen that is laid out and filled before anything of it is painted.
 
-    Textual lays out and paints a screen again and again while it opens: empty, at its size, styled
-    for that, filled. Here all of that comes first, and what is seen first is the whole of it. What
-    is said of Textual is so in 8.2.
+    Textual paints a screen several times while it opens: empty, at its size, styled, filled.
     """
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-    """As of every screen; Textual writes all of it whenever this changes."""
+    """As in `Screen`, but without a repaint of everything: widgets paint their own focus."""
 
-    _laid_out: CompositorMap | None = None
-    """Where everything was at the last layout."""
     _seen = False
-    """Whether there has been something to see."""
+    """True once there has been something to see."""
+    _fitted_to: Size | None = None
+    """The size that `fit` was called with last."""
     _drawn_at: Size | None = None
-    """The size it was drawn for last."""
-    _row: Strip | None = None
-    """A row of what there is behind the widgets."""
+    """The size at which the screen was drawn last."""
+    _previous_map: Any = None
+    """Textual's map of all widgets after the last layout."""
 
-    # -- what a screen says of itself --------------------------------------------------------------
+    # -- hooks for subclasses ----------------------------------------------------------------------
 
     def fit(self, size: Size) -> None:
-        """Take on what depends on the size; called before anything is styled and composed, and with
-        each new size.
-        """
+        """Prepare for a size; called before styling and composing, and for each new size."""
 
     def redraw(self) -> None:
-        """Draw at the size there is; called before anything is seen, and whenever all of it may
-        look different.
-        """
+        """Draw at the current size; called before the first paint and when all may have changed."""
 
-    def come_back(self) -> None:
-        """Draw what has to be seen first when the screen in front of it closes, at the size it was
-        left at.
-        """
+    def on_reveal(self) -> None:
+        """Draw what must be up to date when the screen in front closes; the size is unchanged."""
         self.redraw()
 
-    # -- opening, coming back, another size, other colours -----------------------------------------
+    # -- opening, returning, new sizes and themes --------------------------------------------------
 
     def _post_register(self, app: App[object]) -> None:
         super()._post_register(app)
-        self._take_size(app.size)  # the stylesheet is applied next
+        self._fit_to(app.size)  # Textual applies the stylesheet next
 
-    def _take_size(self, size: Size) -> None:
-        """Take on all that the size decides, but for the styles."""
-        across = (
-            self.app.HORIZONTAL_BREAKPOINTS
-            if self.HORIZONTAL_BREAKPOINTS is None
-            else self.HORIZONTAL_BREAKPOINTS
-        )
-        down = (
-            self.app.VERTICAL_BREAKPOINTS
-            if self.VERTICAL_BREAKPOINTS is None
-            else self.VERTICAL_BREAKPOINTS
-        )
-        for length, breakpoints in ((size.width, across or []), (size.height, down or [])):
-            held = self._get_breakpoint_classes(length, breakpoints)
-            for _, name in breakpoints:
-                self.set_class(name in held, name, update=False)
+    def _fit_to(self, size: Size) -> None:
+        """Set the classes of the breakpoints before Textual does, then call `fit`."""
+        self._fitted_to = size
+        app = self.app
+        across, down = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        self._set_breakpoint(size.width, app.HORIZONTAL_BREAKPOINTS if across is None else across)
+        self._set_breakpoint(size.height, app.VERTICAL_BREAKPOINTS if down is None else down)
         self.fit(size)
 
+    def _set_breakpoint(self, length: int, breakpoints: list[tuple[int, str]] | None) -> None:
+        reached = [one for one in breakpoints or () if one[0] <= length]
+        for one in breakpoints or ():
+            self.set_class(one == max(reached, default=None), one[1], update=False)
+
     def on_mount(self) -> None:
-        """Take the colours of another theme."""
+        """Redraw when the theme changes."""
         self.app.theme_changed_signal.subscribe(
             self, lambda _: self.call_after_refresh(self.redraw)
         )
 
-    def _on_screen_resume(self, event: events.ScreenResume) -> None:
-        event.prevent_default()
-        event.refresh_styles = (
-            event.refresh_styles and self._seen
-        )  # until then they are those it was composed with
-        as_left = self._seen and self.app.size == self._drawn_at
-        if self._seen and not as_left:  # of a resize far behind the screen in front nobody tells it
-            self._take_size(self.app.size)
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Draw once Textual has laid out the screen, before it is painted."""
+        size = self.app.size
+        unchanged = self._seen and size == self._drawn_at
+        # A new screen has the styles that it was composed with.
+        event.refresh_styles = self._seen and event.refresh_styles
+        if size != self._fitted_to:  # Textual sends no resize to a screen far behind the front one
+            self._fit_to(size)
             self.app.stylesheet.update(self)
-        super()._on_screen_resume(event)
+        self.call_next(self._reveal, unchanged)
+
+    def _reveal(self, unchanged: bool) -> None:
         self._drawn_at = self.size
-        if as_left:
-            self.come_back()
+        if unchanged:
+            self.on_reveal()
         else:
             self.redraw()
         self._seen = True
-        self._on_timer_update()  # now, not at the next beat
+        paint_now = getattr(self, "_on_timer_update", None)
+        if paint_now is not None:  # else with the next beat of Textual's timer
+            paint_now()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw for another size, once the stylesheet has been applied."""
+        """Draw for a new size, once the stylesheet has been applied."""
         if event.size != self._drawn_at:
-            self._drawn_at = event.size
+            self._drawn_at = self._fitted_to = event.size
             self.fit(event.size)
             self.call_after_refresh(self.redraw)
 
     def _screen_resized(self, size: Size) -> None:
-        """Lay out anew; not for being told what has just been done."""
-        if size != self._size:
+        """Lay out, unless that has just been done for this size."""
+        if size != self.outer_size:
             super()._screen_resized(size)
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Close, unless that has been done: keys may come faster than a screen goes."""
+        """Close, unless the screen is closing already: keys may come faster than it goes."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def remove(self) -> AwaitRemove:
-        """End; Textual has the screen below laid out and painted once more for that."""
-        return self.app._prune(self)
+        """Remove, without another layout of the screen below."""
+        prune = getattr(self.app, "_prune", None)
+        return super().remove() if prune is None else cast("AwaitRemove", prune(self))
 
     # -- layout and painting -----------------------------------------------------------------------
 
     def refresh(
         self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
     ) -> Self:
-        """Paint anew; regions are of a screen below that shines through.
+        """Repaint all, also where regions are given: those of a screen below that shines through.
 
-        For those Textual forgets what the widgets of this screen wait to have painted, and never
-        paints it.
+        For such regions Textual drops the pending repaints of widgets on this screen.
         """
-        if not regions or layout or recompose:
-            return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
-        self._compositor._dirty_regions.update(regions)
-        self._dirty_widgets.add(self)
-        self.check_idle()
-        return self
+        return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Lay out anew, and paint what is elsewhere than at the last layout.
+        """Lay out, and repaint widgets that have moved since the last layout.
 
-        Textual compares with where it has last looked for a widget, be it before the layout. Where
-        it looked for one that was just shown it finds nothing new, and paints nothing.
+        Textual's layout diff uses the last widget lookup as its baseline, so a widget just shown
+        is missed: restore the map of the last layout.
         """
-        if self._laid_out is not None:
-            self._compositor._full_map = self._laid_out
+        compositor: Any = getattr(self, "_compositor", None)
+        if self._previous_map is not None and hasattr(compositor, "_full_map"):
+            compositor._full_map = self._previous_map
         super()._refresh_layout(size, scroll)
-        self._laid_out = self._compositor._full_map
+        self._previous_map = getattr(compositor, "_full_map", None)
         if self.app.screen is not self and self._seen:
-            self.app.screen.refresh()  # through which it may shine
+            self.app.screen.refresh()  # this one may shine through
 
     def _compositor_refresh(self) -> None:
-        """Paint; where all of it is to be painted, once, and not before and after a layout."""
+        """Paint nothing before the screen is filled; a full repaint only once, after the layout."""
         if not self._seen:
             return
-        if self._repaint_required and self.is_current:
+        if self.is_current and getattr(self, "_repaint_required", False):
             self._repaint_required = False
             self._compositor.update_widgets({self})
         super()._compositor_refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return what there is behind the widgets: Textual makes and cuts each row of it by
-        itself.
-        """
+        """Return the background; all its rows are alike, so one is rendered."""
         if self.styles.background.a < 1 or not crop.height:
             return super().render_lines(crop)
-        (row,) = super().render_lines(Region(crop.x, crop.y, crop.width, 1))
-        if self._row != row:
-            self._row = row
-        return [self._row] * crop.height
+        return super().render_lines(Region(crop.x, crop.y, crop.width, 1)) * crop.height

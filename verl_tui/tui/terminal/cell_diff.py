@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
-from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from rich.console import COLOR_SYSTEMS
 from textual.strip import Strip
+
+try:
+    from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+except ImportError:  # another Textual: it writes its frames as it likes
+    CompositorUpdate = type("CompositorUpdate", (), {})  # type: ignore[misc, assignment]
+    ChopsUpdate = LayoutUpdate = CompositorUpdate  # type: ignore[misc, assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from rich.style import Style
 
 Row = tuple[str, str]
-"""Letters of what stands in cells side by side, and of their colours."""
+"""Interner of what stands in cells side by side, and of their colours."""
 _Piece = tuple[str, int, int, str]
 """The letter of colours, row, column, letters of what stands there."""
 _PLANES = chr(0x1F000)
@@ -41,7 +47,7 @@ _JOINED = "\U000f0000"
 use.
 """
 _MOST = 60_000
-"""Letters for those, and for colours, before all begin anew: a screen has a few dozen."""
+"""Interner for those, and for colours, before all begin anew: a screen has a few dozen."""
 _CHANGED = b"\x01"
 _STRETCH = re.compile(rb"\x01+(?:\x00{1,4}\x01+)*")
 """Cells that have changed, and up to four between them that have not: to pass over those takes as
@@ -50,7 +56,7 @@ many bytes.
 _OF_ONE_COLOUR = re.compile(r"(.)\1*", re.DOTALL)
 
 
-class Letters:
+class Interner:
     """An alphabet: one letter for each text that has been asked for."""
 
     def __init__(self, first: str) -> None:
@@ -82,11 +88,11 @@ class Cells:
         self._rows: list[Row] = []
         self._inks: dict[Style | None, str] = {}
         """The letters of styles that have been met."""
-        self._colours = Letters("\0")
-        self._joined = Letters(_JOINED)
+        self._colours = Interner("\0")
+        self._joined = Interner(_JOINED)
         self._system = ColorSystem.TRUECOLOR
 
-    def thinned(self, update: Any) -> Any:
+    def diffed(self, update: Any) -> Any:
         """Return an update that does the same with fewer bytes, where one is known."""
         if isinstance(update, LayoutUpdate):
             return _Frame(update, self)
@@ -122,7 +128,7 @@ class Cells:
         """Begin a new alphabet where the old one does not do."""
         if system is not self._system or len(self._joined) > _MOST or len(self._inks) > _MOST:
             self._system = system
-            self._inks, self._colours, self._joined = {}, Letters("\0"), Letters(_JOINED)
+            self._inks, self._colours, self._joined = {}, Interner("\0"), Interner(_JOINED)
             self.forget()
 
     def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:
@@ -247,7 +253,7 @@ class _Changes(CompositorUpdate):
 
 
 def _system(console: Console) -> ColorSystem:
-    return console._color_system or ColorSystem.TRUECOLOR
+    return COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
 
 
 @lru_cache(maxsize=4096)

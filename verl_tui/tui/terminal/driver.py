@@ -43,7 +43,12 @@ with it.
 """
 
 
-class SteadyDriver(LinuxDriver):
+_NEEDED = ("_sigcont_application", "_disable_mouse_support")
+if not all(hasattr(LinuxDriver, name) for name in _NEEDED):
+    raise ImportError("Textual's driver is not the one that ours extends")
+
+
+class RobustDriver(LinuxDriver):
     """Ends with its terminal, or when it is told to, whatever waits for what."""
 
     def __init__(
@@ -58,10 +63,10 @@ class SteadyDriver(LinuxDriver):
         mouse reports on.
         """
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        self._file = cast("Any", _Outlet(cast("TextIO", self._file)))
+        self._file = cast("Any", SafeFile(cast("TextIO", self._file)))
         self._ending = False
         for number in _ENDS:
-            signal.signal(number, self._hear)
+            signal.signal(number, self._on_signal)
         # Such a handler waits for the main thread, and that may wait to write; this pipe hears of
         # signals at once.
         heard, told = os.pipe()
@@ -117,7 +122,7 @@ class SteadyDriver(LinuxDriver):
             self._must_signal_resume = True
         super()._sigcont_application()
 
-    def _hear(self, number: int, _: object) -> None:
+    def _on_signal(self, number: int, _: object) -> None:
         """Note in the main thread that the end is near: what is next there may be to go on."""
         self._ending = True
         if self._must_signal_resume:  # suspended: the terminal is somebody else's
@@ -172,7 +177,7 @@ class Parser(XTermParser):
             return super().parse_mouse_code(code)
 
 
-class _Outlet:
+class SafeFile:
     """A file that takes everything, also when nobody reads it any more.
 
     Textual's writer ends with the first error; whoever writes then waits for ever, and the process
@@ -183,9 +188,11 @@ class _Outlet:
         self._file = file
 
     def write(self, text: str) -> None:
+        """Write, if anybody still reads."""
         with suppress(OSError):
             self._file.write(text)
 
     def flush(self) -> None:
+        """Flush, if anybody still reads."""
         with suppress(OSError):
             self._file.flush()

@@ -13,9 +13,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import App, ReturnType
+from textual.app import ReturnType
 from textual.events import Key, Paste
 from textual.message import Message
+
+from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
@@ -30,7 +32,7 @@ never rest.
 """
 
 
-class KeyByKey(App[ReturnType]):
+class KeyQueue(TerminalOutput[ReturnType]):
     """An app that hears keys and pasted texts one by one."""
 
     class Heard(Message):
@@ -43,10 +45,9 @@ class KeyByKey(App[ReturnType]):
             super().__init__()
             self.event, self.at, self.since = event, at, since
 
-    def __init__(self) -> None:
-        """Make the app."""
-        super().__init__()
-        self._heard: KeyByKey.Heard | None = None
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        super().__init__(ascii_only=ascii_only)
+        self._heard: KeyQueue.Heard | None = None
         """What goes behind the key that has not done its work yet."""
         self._typed: deque[Event] = deque()
         """The keys behind it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
@@ -23,6 +23,10 @@ _KNOWN: WeakKeyDictionary[Stylesheet, dict[_Ink, Style]] = WeakKeyDictionary()
 """The styles that have been worked out: each takes about 0.3 ms, and a chart draws with six."""
 
 
+_CAN_ATTACH = hasattr(DOMNode, "_attach")
+"""False where Textual gives no node a parent in this way: all component classes are declared then."""
+
+
 class Inked(Widget):
     """A widget that colours what it draws by roles, for which the stylesheet has component classes.
 
@@ -41,6 +45,11 @@ class Inked(Widget):
     """The roles there are."""
 
     _inks: dict[str, Style] | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        if not _CAN_ATTACH:
+            cls.COMPONENT_CLASSES = {f"{cls.PREFIX}--{role}" for role in cls.INKS}
+        super().__init_subclass__(**options)
 
     def ink(self, role: str) -> Style:
         """Return the style of a role; of none that of the widget itself.
@@ -64,10 +73,14 @@ class Inked(Widget):
         known = _KNOWN.setdefault(app.stylesheet, {})
         ink = (type(self), role, app.theme, base)
         if ink not in known:
-            component = DOMNode(classes=f"{self.PREFIX}--{role}")
-            component._attach(self)
-            app.stylesheet.apply(component)
-            known[ink] = component.rich_style
+            name = f"{self.PREFIX}--{role}"
+            if _CAN_ATTACH:
+                component = DOMNode(classes=name)
+                component._attach(self)
+                app.stylesheet.apply(component)
+                known[ink] = component.rich_style
+            else:
+                known[ink] = self.get_component_rich_style(name)
         return known[ink]
 
     @property

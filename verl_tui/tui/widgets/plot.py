@@ -19,7 +19,6 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.run_colours import RUNS, rules
-from verl_tui.tui.terminal.fast_rows import Bare
 from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ READING = (
 """Keys that move the cursor."""
 
 
-class Plot(Inked, Bare, can_focus=True):
+class Plot(Inked, can_focus=True):
     """A widget that turns `ChartData` into rows of text, repaints the rows that differ, and has a
     cursor.
 
@@ -210,7 +209,7 @@ class Plot(Inked, Bare, can_focus=True):
         strip = Strip(
             [Segment(text, self.ink(role if role in ROLES else "")) for text, role in row if text]
         )
-        return self.written(strip.adjust_cell_length(self._drawn_size.width, self.ink("")))
+        return strip.adjust_cell_length(self._drawn_size.width, self.ink(""))
 
     def notify_style_update(self) -> None:
         """Forget the styles: the theme has changed."""

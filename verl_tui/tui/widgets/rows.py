@@ -10,10 +10,9 @@ from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from verl_tui.tui.terminal.fast_rows import Bar, Bare
+from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.terminal.styles import Inked
 
 if TYPE_CHECKING:
@@ -21,17 +20,12 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.binding import BindingType
-    from textual.scrollbar import ScrollBar
 
-_KEPT = 500
-"""Painted rows that are kept: more than a screenful by far."""
 _EMPTY = Strip([])
 """What stands behind the last row."""
-_NOTHING = None, None, _EMPTY
-"""What a row was painted as that was not."""
 
 
-class Rows(ScrollView, Bare, Inked, can_focus=True):
+class Rows(ScrollingRows, Inked, can_focus=True):
     """Rows of text, each already as wide as it may be; a row may be chosen with the keyboard or the
     mouse.
 
@@ -84,14 +78,6 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         """Whether moving chooses rows; otherwise it scrolls."""
         self.show_horizontal_scrollbar = False
         self._strips: Sequence[Strip] = []
-        self._painted_for: tuple[int, Style] = (0, Style.null())
-        """Cells of a row, and its colours."""
-        self._painted: dict[int, tuple[Strip, Style | None, Strip]] = {}
-        """Rows as they were painted for that: what they were made of, on what ground, and what came
-        of it.
-        """
-        self._top = 0
-        """The first row in sight."""
 
     @property
     def width(self) -> int:
@@ -105,7 +91,7 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         old, self._strips = self._strips, strips
         width = self.width
         if len(old) != len(strips) or self.virtual_size.width != width:
-            self._take_size(Size(width, len(strips)))
+            self.scroll_over(Size(width, len(strips)))
         top, (shown, height) = self.scroll_offset.y, self.size
         before = [*old[top : top + height], *[None] * height]
         after = [*strips[top : top + height], *[None] * height]
@@ -113,58 +99,17 @@ class Rows(ScrollView, Bare, Inked, can_focus=True):
         if changed:
             self.refresh(*(Region(0, y, shown, 1) for y in changed))
 
-    def _take_size(self, size: Size) -> None:
-        """Scroll over so many rows from now on; the layout of the screen depends on them only where
-        the height does.
-        """
-        if self.styles.auto_dimensions:
-            self.virtual_size = size
-        else:
-            self.set_reactive(Rows.virtual_size, size)
-        self._scroll_update(size)  # Textual forgets a scroll bar that is no longer needed
-        if self.width != size.width:  # it has come or gone; at the next drawing that would be news
-            self.set_reactive(Rows.virtual_size, Size(self.width, size.height))
-
-    @property
-    def vertical_scrollbar(self) -> ScrollBar:
-        """The scroll bar."""
-        if self._vertical_scrollbar is None:
-            self._vertical_scrollbar = Bar(name="vertical", thickness=self.scrollbar_size_vertical)
-            self._vertical_scrollbar.display = False
-            self.app._start_widget(self, self._vertical_scrollbar)
-        return self._vertical_scrollbar
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Return rows of the screen."""
-        painted_for = (
-            self.size.width,
-            self.ink(""),
-        )  # looked for once, which is too much for each row
-        if self._painted_for != painted_for or len(self._painted) > _KEPT:
-            self._painted_for = painted_for
-            self._painted.clear()
-        self._top = self.scroll_offset.y
-        return super().render_lines(crop)
-
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
-        at = self._top + y
+        at, width = self.scroll_offset.y + y, self.size.width
         strip = self._strips[at] if 0 <= at < len(self._strips) else _EMPTY
-        ground = self.ground(at)
-        before, on, painted = self._painted.get(at, _NOTHING)
-        if before is not strip or on != ground:
-            painted = self._paint(strip, ground)
-            self._painted[at] = strip, ground, painted
-        return painted
-
-    def _paint(self, strip: Strip, ground: Style | None) -> Strip:
-        width, base = self._painted_for
         strip = strip.crop(0, width).extend_cell_length(width)
+        ground = self.ground(at)
         if ground is not None:
             strip = Strip(
                 [Segment(text, (style or Style()) + ground) for text, style, _ in strip], width
             )
-        return self.written(strip.apply_style(base))
+        return strip.apply_style(self.ink(""))
 
     def ground(self, at: int) -> Style | None:
         """Return what is laid under a row that is chosen.

@@ -154,7 +154,7 @@ class _Sketch:
         self._scales = scales
         """The y axes at the left and at the right."""
         self._symbols = symbols
-        self._size = (width, height)
+        self._plot_size = (width, height)
         ticks = max(2, (height - _BELOW) // 4)
         self._labels, self._right = (_labels(scale, ticks) for scale in scales)
         gutter = max(len(_MARKS), *(len(text) for text in self._labels.values()))
@@ -165,7 +165,7 @@ class _Sketch:
         )
         self.window = window_of(data, shown, self._cells * 2)
         self._traces: list[_Trace] = []
-        self._odd: set[int] = set()
+        self._odd_columns: set[int] = set()
         self.below: list[Text] = []
         """Rows below the plot: of what is no number, and of marks; only those that say
         something.
@@ -185,7 +185,7 @@ class _Sketch:
         ends: list[_Trace] = []
         for line, sign in layered(data, self._symbols):
             columns = cache.columns(line.points, self.window)
-            self._odd.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
+            self._odd_columns.update(x // 2 for x, odd in enumerate(columns.odds) if odd)
             scale = self._scales[line.right]
             if scale is None:
                 continue
@@ -212,7 +212,7 @@ class _Sketch:
             )
         self._traces += ends + arrows
         self.below = [row for row in (self._broken_row(), self._marks_row()) if row]
-        self._size = (self._size[0], self._size[1] - len(self.below))
+        self._plot_size = (self._plot_size[0], self._plot_size[1] - len(self.below))
 
     def _spread(self, quantiles: tuple[Points, ...], cache: ChartCache) -> None:
         """Shade what lies between the quantiles of a distribution, and draw the median where the
@@ -229,7 +229,7 @@ class _Sketch:
 
     def _shade(self, role: str, low: DotColumns, high: DotColumns, apart: int) -> None:
         """Fill a band with dots so far apart."""
-        dots, fraction = self._size[1] * 4, self._scale.fraction
+        dots, fraction = self._plot_size[1] * 4, self._scale.fraction
         runs: list[Run | None] = [
             None
             if one is None or other is None
@@ -288,7 +288,7 @@ class _Sketch:
             self._right,
             self._scales,
             self.window,
-            self._size,
+            self._plot_size,
             told,
         )
 
@@ -305,7 +305,7 @@ class _Sketch:
         figure = plotext.figure
         figure.clear.data()
         figure.clear.settings()
-        figure.plot_size(*self._size)
+        figure.plot_size(*self._plot_size)
         figure.canvas("default")
         self._frame(plotext)
         self._lines(plotext)
@@ -319,7 +319,7 @@ class _Sketch:
                 for start in trace.starts:
                     signal.line(start, active=False)
             figure.draw(signal)
-        rows = [_split(line) for line in figure.build().string().split("\n")[: self._size[1]]]
+        rows = [_split(line) for line in figure.build().string().split("\n")[: self._plot_size[1]]]
         figure.clear.data()
         target, scale = self._data.target, self._scale
         if target is not None and not scale.lo <= target <= scale.hi:
@@ -367,7 +367,9 @@ class _Sketch:
             ("dotted", "key", [*self._labels]),
         ):
             free = [
-                h for h in heights if all(abs(h - other) * self._size[1] > 1 for other in nearer)
+                h
+                for h in heights
+                if all(abs(h - other) * self._plot_size[1] > 1 for other in nearer)
             ]
             for height in free:
                 line(height, orientation=0, style=style, pixel=_pixel(plotext, role))
@@ -393,7 +395,9 @@ class _Sketch:
 
     def _broken_row(self) -> Text:
         """Return the row that says where values were no numbers; empty while all are."""
-        return self._row(_BROKEN, dict.fromkeys(self._odd, Glyph(self._symbols.broken, "odd")))
+        return self._row(
+            _BROKEN, dict.fromkeys(self._odd_columns, Glyph(self._symbols.broken, "odd"))
+        )
 
     def _marks_row(self) -> Text:
         """Return the row of breaches, restarts and checkpoints; empty where there are none."""

@@ -1,0 +1,79 @@
+"""What an app writes to its terminal, and the frame that it shows."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+from textual.app import App, ReturnType
+from textual.filter import Monochrome, NoColor
+
+from verl_tui.tui.terminal.ascii_filter import AsciiOnly
+from verl_tui.tui.terminal.cell_diff import Cells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from textual.filter import LineFilter
+    from textual.screen import Screen
+
+_SVG_TEXT = re.compile(r'<text class="[^"]*-r\d+" x="([\d.]+)"[^>]*-line-(\d+)\)">([^<]*)</text>')
+_SVG_CELL = 12.2
+"""Width of a cell in Rich's SVG pictures."""
+
+
+class TerminalOutput(App[ReturnType]):
+    """Writes only the cells that have changed, in ASCII or without colours where that is wanted."""
+
+    def __init__(self, *, ascii_only: bool = False) -> None:
+        super().__init__()
+        self.ascii_only = ascii_only
+        self._cells = Cells()
+        self._no_colour, self._ascii = NoColor(), AsciiOnly()
+        self._disable_tooltips = True  # we have none; each screen would hold a widget for them
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what changes rows on their way to the terminal.
+
+        Without colours Textual draws in shades of grey; NO_COLOR means none (https://no-color.org).
+        """
+        filters = [
+            self._no_colour if isinstance(one, Monochrome) else one
+            for one in super().get_line_filters()
+        ]
+        return [*filters, self._ascii] if self.ascii_only else filters
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        super()._display(screen, self._cells.diffed(renderable))
+
+    def write_all_cells(self) -> None:
+        """Write the whole screen again: the terminal may have lost some of it."""
+        self._cells.forget()
+        self.refresh(repaint=True, layout=True)
+
+    def write_sequence(self, sequence: str) -> None:
+        """Write an escape sequence that moves no cursor and draws nothing."""
+        driver = getattr(self, "_driver", None)
+        if driver is not None:
+            driver.write(sequence)
+
+
+def screen_rows(app: App[Any]) -> list[str]:
+    """Return the rows of the screen without colours."""
+    compositor: Any = getattr(app.screen, "_compositor", None)
+    if hasattr(compositor, "render_strips"):
+        return [strip.text for strip in compositor.render_strips()]
+    return _rows_of_picture(app.export_screenshot(), app.size.height)
+
+
+def _rows_of_picture(svg: str, height: int) -> list[str]:
+    """Return the rows that an SVG picture of Rich's shows."""
+    rows = [""] * height
+    for x, y, text in _SVG_TEXT.findall(svg):
+        column, row = round(float(x) / _SVG_CELL), int(y)
+        shown = unescape(text).replace("\xa0", " ")
+        rows[row] += " " * (column - cell_len(rows[row])) + shown
+    return rows
