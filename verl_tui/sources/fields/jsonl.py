@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 _DEEPEST_VALUE = 200
-"""Nesting of a value after which it is no JSON for us: orjson writes 254 levels, `repr` some 300."""
+"""Nesting from which on JSON is refused: orjson writes 254 levels, `repr` some 300."""
 _TOO_DEEP = "nested too deeply"
 
 

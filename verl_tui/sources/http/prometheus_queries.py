@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names
 from verl_tui.sources.formats.prometheus_text.machine_exporters import DEVICES
-from verl_tui.sources.formats.prometheus_text.scrapes import spelled
+from verl_tui.sources.formats.prometheus_text.series_names import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

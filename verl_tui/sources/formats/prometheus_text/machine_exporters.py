@@ -1,4 +1,4 @@
-"""What exporters of machines say, under keys like those of W&B's system figures.
+"""Figures of machines' exporters, under keys like those of W&B's system figures.
 
 Names and units: DCGM's `default-counters.csv` (memory in MiB), Ray's `reporter_agent.py` (memory in
 MiB, though its text says bytes), MindCluster's "Prometheus Metrics" for Ascend's npu-exporter
@@ -84,21 +84,31 @@ def device_figures(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> d
     best = len(_DEVICES)
     for name, labels, value in samples:
         figure = _DEVICES.get(name)
-        index = _index(labels) if figure is not None else None
-        if figure is None or index is None or not abs(value) < _MOST or figure.rank > best:
+        if figure is None or figure.rank > best or not abs(value) < _MOST:
+            continue
+        index = _index(labels)
+        if index is None:
             continue
         if figure.rank < best:
             best = figure.rank
             found.clear()
         node = node_of(labels)
         found.setdefault((node, index), {})[figure.field] = value * figure.factor
-    several = len({node for node, _ in found}) > 1 or best != _OWN
-    whose = "system" if best == _OWN else _CLUSTER
-    return {
-        f"{whose}/gpu.{index}.{field}" + (f"/l:{node}" if node and several else ""): value
-        for (node, index), fields in sorted(found.items())
-        for field, value in _complete(fields)
-    }
+    return _by_key(found, cluster=best != _OWN)
+
+
+def _by_key(
+    found: Mapping[tuple[str, str], Mapping[str, float]], *, cluster: bool
+) -> dict[str, float]:
+    """Return figures of devices, given by node and index, by key."""
+    with_node = cluster or len({node for node, _ in found}) > 1
+    group = _CLUSTER if cluster else "system"
+    out: dict[str, float] = {}
+    for (node, index), fields in sorted(found.items()):
+        suffix = f"/l:{node}" if node and with_node else ""
+        for field, value in _complete(fields):
+            out[f"{group}/gpu.{index}.{field}{suffix}"] = value
+    return out
 
 
 def _index(labels: Mapping[str, str]) -> str | None:

@@ -19,12 +19,8 @@ from verl_tui.records import Unreadable
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined
 from verl_tui.sources.files.paths import is_file
 from verl_tui.sources.formats.prometheus_text.scraped_rows import ScrapedRows, runs_in
-from verl_tui.sources.formats.prometheus_text.scrapes import (
-    PrometheusSample,
-    Scrape,
-    Scrapes,
-    spelled,
-)
+from verl_tui.sources.formats.prometheus_text.scrapes import PrometheusSample, Scrape, Scrapes
+from verl_tui.sources.formats.prometheus_text.series_names import spelled
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -47,7 +43,8 @@ NOBODYS = "-"
 _MOST_TOLD = 100
 """Lines of a page that are told one by one where they cannot be read."""
 _TYPE = re.compile(
-    rb"# TYPE [A-Za-z_:][\w:.]{0,300} (?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?"
+    rb"# TYPE [A-Za-z_:][\w:.]{0,300} "
+    rb"(?:counter|gauge|histogram|summary|untyped|unknown|info)[ \t]*\r?"
 )
 _SAMPLE = re.compile(
     rb"[A-Za-z_:][\w:]{0,300}(?:\{[^\n]{0,4000}\})?[ \t]+[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf)"
@@ -81,19 +78,16 @@ def is_readable() -> bool:
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Tell whether a file begins as a page of metrics: the type of a metric, and one of its
-    samples.
-    """
+    """Return True if a file begins like a page of metrics: with a metric's type and sample."""
     lines = [line for line in head.split(b"\n", 60)[:60] if line.strip()]
-    if not lines or not lines[0].startswith(b"#"):
-        return (
-            path.suffix.lower() == ".prom"
-            and bool(lines)
-            and _SAMPLE.fullmatch(lines[0]) is not None
-        )
-    others = [line for line in lines if not line.startswith(b"#")]
-    typed = any(_TYPE.fullmatch(line) for line in lines)
-    return typed and (not others or _SAMPLE.match(others[0]) is not None)
+    if not lines:
+        return False
+    if not lines[0].startswith(b"#"):
+        return path.suffix.lower() == ".prom" and _SAMPLE.fullmatch(lines[0]) is not None
+    if not any(map(_TYPE.fullmatch, lines)):
+        return False
+    sample = next((line for line in lines if not line.startswith(b"#")), None)
+    return sample is None or _SAMPLE.match(sample) is not None
 
 
 def read_page(data: bytes) -> MetricsPage:

@@ -60,10 +60,7 @@ class ScrapedRows:
         if figures.total is not None and figures.total != self._total:
             self._total = figures.total
             yield Progress(total=figures.total)
-        if figures.step is not None and figures.step != self._step:
-            if self._step is not None and figures.step < self._step:
-                self._held.clear()
-            self._step, self._since = figures.step, time
+        self._reach(figures.step, time)
         number, self._number = self._number, self._number + 1
         stated = self._step is not None
         step = self._step if self._step is not None else number
@@ -85,6 +82,14 @@ class ScrapedRows:
             yield MetricRow(
                 step, keys, values, time, mean=True, progress=False, estimated=not stated
             )
+
+    def _reach(self, step: int | None, time: float | None) -> None:
+        """Note the step that a page states, None for none."""
+        if step is None or step == self._step:
+            return
+        if self._step is not None and step < self._step:
+            self._held.clear()
+        self._step, self._since = step, time
 
     def _logged(self, figures: ScrapeFigures) -> dict[str, float]:
         """Return metrics without the values of validations long past."""

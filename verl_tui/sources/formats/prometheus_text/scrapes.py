@@ -1,27 +1,30 @@
-"""From scrapes of one run's workers to figures: counters as rates, histograms as quantiles, gauges
-as they stand.
+"""Turns scrapes of a run's workers into figures: counters into rates, histograms into quantiles.
 
-A series is a name with labels. Labels that say who tells (the engine, the replica, the process) do
-not tell metrics apart: counts of all of them are added, levels averaged. Labels that say of what
-stay in the key, behind a `/`. Which is which goes by their names, a heuristic.
+A series is a name with labels. Labels that name the process (engine, replica, …) do not tell
+metrics apart: counts are summed over them, levels averaged. Other labels stay in the key, behind a
+`/`. The labels' names decide which is which, a heuristic.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
-from verl_tui.prometheus_names import named
-from verl_tui.sources.formats.prometheus_text.machine_exporters import (
-    DEVICES,
-    HOSTS,
-    HostFigures,
-    device_figures,
+from verl_tui.sources.formats.prometheus_text.machine_exporters import HostFigures, device_figures
+from verl_tui.sources.formats.prometheus_text.series_names import (
+    ADDED,
+    BY_CLOCK,
+    KEPT_TOTALS,
+    MACHINES,
+    NO_METRIC,
+    STEPS,
+    SUMMARIES,
+    WHO,
+    key_of,
 )
 from verl_tui.text import one_line, safe
 
@@ -69,59 +72,13 @@ class ScrapeFigures(NamedTuple):
     """The step of the newest validation, as our exporter says it."""
 
 
-STEPS = re.compile(
-    r"(?!.*(?:total|max|num|per|planned)_(?:train|global|optim))(?:.+[_:])?(?:train(?:ing|er)?_(?:global_)?|global_|optimi[sz]er_)steps?(?:_total)?"
-)
-"""Names of counts of steps: verl's tutorials and RL-Insight's `…training_global_step` among
-them.
-"""
-_NO_METRIC = re.compile(
-    r"(?:process|python|go|promhttp|scrape|net_conntrack)_.*|up|.*_(?:created|info)|target_info"
-    r"|verl_(?:source|exporter|run|finding|metric)_.*|verl_indicator(?:_band)?"
-)
-"""What processes say of themselves, and what our own exporter says of runs besides their
-metrics.
-"""
-_WHO = frozenset({
-    "run", "project", "experiment_name", "experiment", "job", "instance", "namespace", "pod", "container", "endpoint",
-    "service", "node", "ip", "host", "hostname", "Hostname", "replica", "engine", "engine_index", "engine_type", "pid",
-    "rank", "dp_rank", "tp_rank", "pp_rank", "local_rank", "worker", "worker_id", "WorkerId", "model_name", "model",
-    "process_id", "SessionName", "Version", "NodeAddress", "IsHeadNode", "RayNodeType", "moe_ep_rank", "priority",
-    "partition_id", "component", "exported_job", "exported_instance", "device", "Component", "Pid"
-})  # fmt: skip
-_ADDED = re.compile(
-    r".*(?:[_:]num_.*|[_:](?:running|waiting|swapped)|_reqs|_requests|_throughput|_bytes|_count|_total|_tokens|_keys)"
-)
-"""Gauges that are amounts: those of several workers are added."""
-_KEPT_TOTALS = re.compile(r".*(?:corrupted|preempt|error|fail|abort|retract).*")
-"""Counters of which the sum tells more than the rate."""
-_BY_CLOCK = re.compile(r"(?:vllm|sglang|lmdeploy|trtllm|tq|ray|npu|node|DCGM)[_:].*")
-"""What engines, queues and machines say: their figures go on whether training does or not."""
-_SUMMARIES = {prometheus_names.REWARD, prometheus_names.GENERATION}
-"""What our exporter says once more under the tutorials' names."""
-_PROGRESS = {
-    prometheus_names.LAST_STEP,
-    prometheus_names.LAST_VALIDATION,
-    prometheus_names.TOTAL_STEPS,
-}
 _MOST_PARTS = 32
 _MOST_KEYS = 2000
 _MOST_READINGS = 20_000
 """A thousand nodes of eight devices have more figures than anybody looks at."""
 _QUANTILES = {"p50": 0.5, "p95": 0.95}
 
-_UNDERSCORED = re.compile(r"(vllm|sglang)_")
-
 _Labels = tuple[tuple[str, str], ...]
-
-
-def spelled(name: str) -> str:
-    """Return the name that an engine gave a metric: in OpenMetrics prometheus-client writes `_` for
-    its `:`.
-    """
-    return (
-        _UNDERSCORED.sub(r"\1:", name, count=1) if name.startswith(("vllm_", "sglang_")) else name
-    )
 
 
 class Scrapes:
@@ -165,7 +122,7 @@ class Scrapes:
         rest = []
         for worker, scrape in scrapes.items():
             for sample in scrape.samples:
-                if sample.name in _MACHINES:
+                if sample.name in MACHINES:
                     rest.append((sample.name, {**_at(worker), **dict(sample.labels)}, sample.value))
                 else:
                     told.add(worker, sample, scrape.kinds, times.get(worker, sample.time))
@@ -177,9 +134,6 @@ class Scrapes:
         self._since_start = self._totals and told.whole
         metrics, readings = _cut(metrics, _MOST_KEYS), _cut(readings, _MOST_READINGS)
         return ScrapeFigures(told.step, told.total, told.stepped, metrics, readings, told.validated)
-
-
-_MACHINES = frozenset((*DEVICES, *HOSTS))
 
 
 def place_of(worker: str) -> str:
@@ -201,40 +155,6 @@ def _keys(scrapes: Iterable[Scrape]) -> dict[str, str]:
         if sample.name == prometheus_names.INFO
     )
     return {labels.get("name", ""): labels.get("key", "") for labels in tables}
-
-
-def key_of(name: str, keys: Mapping[str, str]) -> tuple[str, float]:
-    """Return the log's own key of a name in Prometheus, and what its value there is to be
-    multiplied with.
-
-    Args:
-        name: As a series has it.
-        keys: Names of which our exporter has said the key.
-    """
-    key = keys.get(name)
-    if key:
-        return key, 1.0 / named(key).factor
-    plain = name.removeprefix(prometheus_names.PREFIX)
-    own = slashed(plain)
-    return (own if own != plain else slashed(name)), 1.0
-
-
-def is_metric(name: str, *, known: bool) -> bool:
-    """Tell whether a gauge is a metric of training.
-
-    Args:
-        name: Of its series.
-        known: Whether our exporter says the log's own keys, beside which the tutorials' names say
-            nothing new.
-    """
-    if (
-        _NO_METRIC.fullmatch(name)
-        or name in _MACHINES
-        or name in _PROGRESS
-        or _BY_CLOCK.fullmatch(name)
-    ):
-        return False
-    return not (name.endswith(("_bucket", "_sum", "_count")) or (known and name in _SUMMARIES))
 
 
 class _FigureBuilder:
@@ -268,7 +188,7 @@ class _FigureBuilder:
     ) -> None:
         """Take a sample."""
         name = sample.name
-        if self._progress(name, sample.value) or _NO_METRIC.fullmatch(name):
+        if self._progress(name, sample.value) or NO_METRIC.fullmatch(name):
             return
         family, part = _family(name, kinds)
         kind, what = kinds.get(family, ""), _what(sample.labels)
@@ -329,7 +249,7 @@ class _FigureBuilder:
         grown, seconds = self._grown(worker, sample, time)
         if seconds is not None:
             self._rates[name.removesuffix("_total"), what] += grown / seconds
-        if (self._all and seconds is None) or _KEPT_TOTALS.fullmatch(name):
+        if (self._all and seconds is None) or KEPT_TOTALS.fullmatch(name):
             self._totals[name, what] += sample.value
             self.whole = True
 
@@ -362,17 +282,13 @@ class _FigureBuilder:
         parts: dict[str, int] = defaultdict(int)
         for (name, what), values in self._levels.items():
             parts[name] += 1
-            if parts[name] > _MOST_PARTS or (keys and name in _SUMMARIES):
+            if parts[name] > _MOST_PARTS or (keys and name in SUMMARIES):
                 continue
             own, factor = key_of(name, keys)
             level = (
-                math.fsum(values)
-                if _ADDED.fullmatch(name) and not keys.get(name)
-                else _mean(values)
+                math.fsum(values) if ADDED.fullmatch(name) and not keys.get(name) else _mean(values)
             )
-            (readings if _BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = (
-                level * factor
-            )
+            (readings if BY_CLOCK.fullmatch(name) else metrics)[_joined(own, what)] = level * factor
         readings |= self._counted(keys)
         return metrics, readings
 
@@ -384,19 +300,24 @@ class _FigureBuilder:
         }
         out |= {_joined(slashed(name), what): total for (name, what), total in self._totals.items()}
         out |= {key: _mean(values) for key, values in self._quantiles.items()}
+        repeated = SUMMARIES if keys else frozenset()
         for (name, what), sums in self._sums.items():
-            if sums["count"] > 0 and not (keys and name in _SUMMARIES):
+            if sums["count"] > 0 and name not in repeated:
                 out[_joined(slashed(name), what)] = sums["sum"] / sums["count"]
         for (name, what), buckets in self._buckets.items():
-            for part, share in () if keys and name in _SUMMARIES else _QUANTILES.items():
-                if (value := quantile(buckets, share)) is not None:
-                    out[f"{_joined(slashed(name), what)}/{part}"] = value
+            if name not in repeated:
+                out |= _quantiles(_joined(slashed(name), what), buckets)
         return out
 
 
+def _quantiles(key: str, buckets: Mapping[float, float]) -> dict[str, float]:
+    """Return the quantiles of a histogram by key."""
+    found = {f"{key}/{part}": quantile(buckets, share) for part, share in _QUANTILES.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def quantile(buckets: Mapping[float, float], share: float) -> float | None:
-    """Return a quantile of a histogram as Prometheus's `histogram_quantile` reckons it, None where
-    nothing is in it.
+    """Return a quantile of a histogram as Prometheus's `histogram_quantile`, None if it is empty.
 
     Args:
         buckets: Upper bound -> how many values lie up to it; the greatest bound is infinite.
@@ -434,7 +355,7 @@ def _what(labels: _Labels) -> str:
     return "/".join(
         value
         for label, value in labels
-        if label not in _WHO and label not in ("le", "quantile") and value
+        if label not in WHO and label not in ("le", "quantile") and value
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 REACH = 256
 """Bytes for which there are tables."""
 LARGEST = 32 * 2**20
-"""Largest record that is kept, in bytes: those that are read are far smaller, pictures may not be."""
+"""Largest record that is kept, in bytes: pictures may be larger, what is read is far smaller."""
 _LARGEST_AFTER_LOSS = 4 * 2**20
 """The same while the beginning of a record is looked for in damaged data."""
 

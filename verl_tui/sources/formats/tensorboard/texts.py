@@ -31,7 +31,8 @@ _SAMPLE = re.compile(r"sample_?\d*$")
 _VALIDATION = re.compile(r"val(?:idation)?(?![a-z])")
 _SETTINGS = re.compile(
     r"(?:.*/)?(?:args|arguments|training_args|model_config|config(?:uration)?|hparams?"
-    r"|hyper_?parameters|hyperparams|settings|command(?:_line)?|cmd|cli|git(?:_.*)?|description)",
+    r"|hyper_?parameters|hyperparams|settings"
+    r"|command(?:_line)?|cmd|cli|git(?:_.*)?|description)",
     re.IGNORECASE,
 )
 """Tags of texts that hold settings."""
@@ -50,7 +51,8 @@ _LABELS = (
 )
 _LABEL = "|".join(f"(?P<{field}>{words})" for field, words in _LABELS)
 _LINE = re.compile(
-    rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:[*_]{{1,3}})?(?:{_LABEL})[ \t]*(?::[*_]{{1,3}}|[*_]{{1,3}}:?|:)",
+    rf"^[ \t]*(?:#{{1,6}}[ \t]*)?(?:[*_]{{1,3}})?(?:{_LABEL})"
+    r"[ \t]*(?::[*_]{1,3}|[*_]{1,3}:?|:)",
     re.I | re.M,
 )
 _HEADING = re.compile(rf"^#{{1,6}}[ \t]*(?:{_LABEL})[ \t]*$", re.I | re.M)
@@ -121,9 +123,7 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
     try:
         loaded = loads(text.encode("utf-8", "surrogatepass"))
     except ValueError:
-        rows = [tuple(row.values()) for row in _table(text) or ()]
-        if rows and len(rows[0]) == 2:
-            values = dict(row for row in rows if len(row) == 2)
+        values = _pairs(text)
     else:
         values = loaded if isinstance(loaded, dict) else {}
     last = tag.rpartition("/")[2]
@@ -131,6 +131,14 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
         return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
     prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
     return Settings(flatten_settings(values, prefix), origin)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return the rows of a table of names and values, {} for another text."""
+    rows = [tuple(row.values()) for row in _table(text) or ()]
+    if not rows or len(rows[0]) != 2:
+        return {}
+    return dict(row for row in rows if len(row) == 2)
 
 
 # -- samples ---------------------------------------------------------------------------------------
@@ -214,22 +222,32 @@ def _divided(text: str, marks: Sequence[tuple[str, int, int]]) -> dict[str, Any]
     record: dict[str, Any] = {}
     if before := _SCORED.search(text[: marks[first][1]]):
         record["score"] = before[1]
-    between = next(
-        (at for at in range(first + 1, second) if fields[at] in ("ground_truth", "score")), second
-    )
+    between = _first_of(("ground_truth", "score"), fields, first + 1, second)
     record["prompt"] = text[marks[first][2] : marks[between][1]].strip()
     for at in range(between, second):
         record.setdefault(fields[at], text[marks[at][2] : ends[at]].strip())
     end = len(text)
     for field, start, stop in reversed(marks[second + 1 :]):
         value = text[stop:end].strip(" \t\n*_|,;")
-        if field not in _TRAILING or (field != "ground_truth" and not _NUMBER.fullmatch(value)):
+        if not _is_trailing(field, value):
             break
         record.setdefault(field, value)
         end = start
     record["response"] = text[marks[second][2] : end].strip()
     record.pop("step", None)  # the event states it
     return _numbered(record)
+
+
+def _first_of(names: tuple[str, ...], fields: list[str], start: int, stop: int) -> int:
+    """Return the first index between two at which one of the names is, `stop` if there is none."""
+    return next((at for at in range(start, stop) if fields[at] in names), stop)
+
+
+def _is_trailing(field: str, value: str) -> bool:
+    """Return True if a label behind the response begins a field: a number, or a ground truth."""
+    if field == "ground_truth":
+        return True
+    return field in _TRAILING and _NUMBER.fullmatch(value) is not None
 
 
 def _numbered(record: dict[str, Any]) -> dict[str, Any]:

@@ -207,7 +207,7 @@ class TrackioSource:
                 yield from self._samples(id, key, table.get("_value"))
 
     def _reach(self, flat: Mapping[str, Any], own: object, time: float | None) -> bool:
-        """Note the step of a row; return False if the row states none and trackio's does not count."""
+        """Note the step of a row; return False if it lacks the trainer's, which others state."""
         try:
             step, *_ = stated(flat, step_fields(key for key in flat if "global_step" in key))
         except ValueError:

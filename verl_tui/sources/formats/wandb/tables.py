@@ -25,7 +25,7 @@ from verl_tui.sources.fields.sample import plain_field, read_sample
 from verl_tui.sources.files.tail import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from verl_tui.records import Record
@@ -192,17 +192,21 @@ def _earlier(path: Path, key: str, step: int | None) -> Path | None:
         return None
     steps = {other: _name_and_step(other) for other in tables}
     content, place = _content(path), (step or 0, path.name)
-    twins = [
-        other
-        for other, (_, at) in steps.items()
-        if _content(other) == content and (at or 0, other.name) < place
+    order = {other: (at or 0, other.name) for other, (_, at) in steps.items()}
+    twins = [other for other in tables if _content(other) == content and order[other] < place]
+    before = [] if twins else _named_before(steps, key, step)
+    return max(twins or before, default=None, key=order.__getitem__)
+
+
+def _named_before(
+    tables: Mapping[Path, tuple[str, int | None]], key: str, step: int | None
+) -> list[Path]:
+    """Return the tables of a name at earlier steps."""
+    if step is None:
+        return []
+    return [
+        path for path, (name, at) in tables.items() if name == key and at is not None and at < step
     ]
-    before = [other for other, (name, at) in steps.items() if name == key and _is_below(at, step)]
-    return max(twins or before, default=None, key=lambda other: (steps[other][1] or 0, other.name))
-
-
-def _is_below(step: int | None, limit: int | None) -> bool:
-    return step is not None and limit is not None and step < limit
 
 
 def _content(path: Path) -> str:
