@@ -72,43 +72,65 @@ class DeadCause(NamedTuple):
     """Whether it is no fault: solved, or so early that a hard task looks the same."""
 
 
-_HARDER = "Take harder prompts, or stop here and keep the best checkpoint; DAPO's dynamic sampling leaves such groups out."
-_EASIER = "Take easier prompts, or look at the scorer: score by hand one answer that is right; does it read its format?"
-_SCORER = "Score by hand a good and a bad answer: where both get the same, the scorer is broken or asks for too little."
-_WARMER = "Raise the sampling temperature of the rollouts (1.0 is usual for training); validation may stay cold."
-_VARIETY = "Go back to a checkpoint before answers became alike; raise the temperature, add an entropy or a KL term."
+_HARDER = (
+    "Take harder prompts, or stop here and keep the best checkpoint; "
+    "DAPO's dynamic sampling leaves such groups out."
+)
+_EASIER = (
+    "Take easier prompts, or look at the scorer: "
+    "score by hand one answer that is right; does it read its format?"
+)
+_SCORER = (
+    "Score by hand a good and a bad answer: "
+    "where both get the same, the scorer is broken or asks for too little."
+)
+_WARMER = (
+    "Raise the sampling temperature of the rollouts (1.0 is usual for training); "
+    "validation may stay cold."
+)
+_VARIETY = (
+    "Go back to a checkpoint before answers became alike; "
+    "raise the temperature, add an entropy or a KL term."
+)
+_SOLVED = DeadCause(
+    "the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True
+)
 
 
 def dead_cause(context: RuleContext, step: int) -> DeadCause | None:
-    """Return why groups are dead, by what was known at a step; None where nothing tells."""
+    """Return why groups are dead, by what was known at a step; None where that is unknown."""
     reward = _known(context.run.present(context.indicators.get("reward")), step)
-    constant = reward and max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward))
-    if constant and (reward[-1] != 1 or _always_dead(context, step)):
+    if _is_constant(reward) and (reward[-1] != 1 or _always_dead(context, step)):
         return _constant(reward[-1])
-    right, wrong = (
-        _share(context, f"samples/groups_all_{kind}", step) for kind in ("right", "wrong")
-    )
-    solved = DeadCause(
-        "the task is solved: nothing is left to learn from these prompts", _HARDER, calm=True
-    )
     if _at_its_top(reward):
-        return solved
+        return _SOLVED
     if (cold := _temperature(context)) is not None:
         return DeadCause(f"sampling is too cold: {cold[0]} is {number(cold[1])}", _WARMER)
-    if right >= _MOSTLY:
-        return solved
+    if _share(context, "samples/groups_all_right", step) >= _MOSTLY:
+        return _SOLVED
     alike = _variety(context, step)
     if alike is not None and alike.advice == _VARIETY:
         return alike
-    if wrong >= _MOSTLY or (
-        reward and min(reward) >= 0 and max(reward) <= 1 and fmean(reward[-_LATELY:]) <= _BOTTOM
-    ):
+    if _share(context, "samples/groups_all_wrong", step) >= _MOSTLY or _at_its_bottom(reward):
         return DeadCause(
             "the task is hopeless so far: nearly all answers score nothing",
             _EASIER,
             calm=max(reward, default=0.0) < _LEARNT and _is_early(context, reward, step),
         )
     return alike
+
+
+def _is_constant(reward: Sequence[float]) -> bool:
+    if not reward:
+        return False
+    return max(reward) - min(reward) <= _ROUNDING * max(map(abs, reward))
+
+
+def _at_its_bottom(reward: Sequence[float]) -> bool:
+    """Return whether the reward is next to 0 on a scale from 0 to 1."""
+    if not reward or min(reward) < 0 or max(reward) > 1:
+        return False
+    return fmean(reward[-_LATELY:]) <= _BOTTOM
 
 
 def _always_dead(context: RuleContext, step: int) -> bool:
@@ -163,7 +185,8 @@ def _at_its_top(reward: Sequence[float]) -> bool:
 def _constant(score: float) -> DeadCause:
     if score == 0:
         return DeadCause(
-            "every answer so far has scored 0: the task is hopeless, or the scorer reads none of them",
+            "every answer so far has scored 0: "
+            "the task is hopeless, or the scorer reads none of them",
             _EASIER,
         )
     return DeadCause(
@@ -190,7 +213,7 @@ def _variety(context: RuleContext, step: int) -> DeadCause | None:
 
 
 def _temperature(context: RuleContext) -> tuple[str, float] | None:
-    """Return the setting that makes sampling cold, None where it is warm or nothing tells."""
+    """Return the setting that makes sampling cold, None where it is warm or unknown."""
     stated = setting(context.run, ["rollout.temperature"]) or setting(context.run, ["temperature"])
     if stated is None or "val" in stated[0]:
         return None  # validation may be as cold as it likes

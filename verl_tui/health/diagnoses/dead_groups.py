@@ -18,6 +18,7 @@ from verl_tui.health.finding import Finding, NotJudged, Severity
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
+    from verl_tui.health.conditions.condition import Report
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -67,24 +68,32 @@ class DeadGroups(Diagnosis):
         self.breaches = stays.breaches
         if stays.seen < stays.needs:
             return NotJudged(rule.id, f"needs {stays.needs} points, has {stays.seen}")
-        if (seen := seen_by(context)) != self._seen:
-            self._seen, self._causes = seen, {}
-        for breach in stays.breaches.all:
-            if breach.raised not in self._causes:
-                self._causes[breach.raised] = dead_cause(context, breach.raised)
+        self._note_causes(context)
         title = f"{rule.title} ({share.words})" if share.words else rule.title
         report = stays.report(Wording(title, context.duration))
         if report is None or step is None:
             return None
-        cause = dead_cause(context, step)
+        return self._finding(context, key, report, step)
+
+    def _note_causes(self, context: RuleContext) -> None:
+        """Find the cause of each breach, by what was known when it was raised."""
+        if (seen := seen_by(context)) != self._seen:
+            self._seen, self._causes = seen, {}
+        for breach in self.breaches.all:
+            if breach.raised not in self._causes:
+                self._causes[breach.raised] = dead_cause(context, breach.raised)
+
+    def _finding(self, context: RuleContext, key: str, report: Report, step: int) -> Finding:
+        rule, cause = self.rule, dead_cause(context, step)
+        words, advice = (f"; {cause.words}", cause.advice) if cause is not None else ("", "")
         return Finding(
             rule.id,
             self._severity(cause),
-            report.message + _figures(context) + (f"; {cause.words}" if cause is not None else ""),
+            report.message + _figures(context) + words,
             step=step,
             since_step=report.since,
             evidence=tuple(f"{key}: {words}" for words in report.evidence),
-            advice=(cause.advice if cause is not None else "") or rule.advice or None,
+            advice=advice or rule.advice or None,
             source=rule.source,
             key=key,
         )

@@ -1,6 +1,4 @@
-"""Where a log tells the share of dead groups: samples, the trainer's own key, what a filter threw
-out, or the mean.
-"""
+"""The share of dead groups: by samples, the trainer's own key, a filter's count, or the mean."""
 
 from __future__ import annotations
 
@@ -114,7 +112,8 @@ def _bound(context: RuleContext, batch: float | None) -> DeadShare | str:
         reward.key,
         (n,),
         lambda p: min(1.0, max(0.0, p)) ** n + (1 - min(1.0, max(0.0, p))) ** n,
-        f"at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: p^{n:g} + (1−p)^{n:g}",
+        f"at least, by the mean of 0/1 rewards p and {number(n)} samples a prompt: "
+        f"p^{n:g} + (1−p)^{n:g}",
     )
 
 

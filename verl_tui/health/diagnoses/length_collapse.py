@@ -67,13 +67,13 @@ class _Course(NamedTuple):
 
     @property
     def has_gained(self) -> bool:
-        """Tell whether it lies above its beginning, be it that it rose before responses shrank."""
+        """Return whether it lies above its beginning."""
         gain, size = self.now - self.first, max(abs(self.first), abs(self.now))
         return gain > 0 and gain >= max(_GAIN * size, _SURE_GAIN * self.error)
 
     @property
     def has_fallen(self) -> bool:
-        """Tell whether it lost much as responses shrank."""
+        """Return whether it lost much as responses shrank."""
         loss, size = self.before - self.now, max(abs(self.before), abs(self.now))
         return loss > 0 and loss >= max(_LOSS * size, _SURE_LOSS * self.error)
 
@@ -109,15 +109,12 @@ class LengthCollapse(BlockDiagnosis):
     def judge_blocks(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
         """Compare the newest blocks with the run's beginning."""
         opening = max(column(blocks[:_OPENING], _LENGTH), default=0.0)
-        for i in range(self._looked, len(blocks)):
-            self._long = i if blocks[i].levels[_LENGTH] >= _NEAR * opening else self._long
-        self._looked = len(blocks)
+        self._find_last_long(blocks, opening)
         newest = column(blocks[-_LASTS:], _LENGTH)
         most = _BACK if self._newest is not None else _LEFT
         if opening < _TINY or len(newest) < _LASTS or max(newest) > most * opening:
             return None
-        scores = (_REWARD, *range(_SCORES, len(inputs.keys)))
-        courses = [one for i in scores if (one := _course(blocks, i, self._long)) is not None]
+        courses = self._courses(blocks, inputs)
         fallen = next((one for one in courses if one.has_fallen), None)
         if self._is_explained(courses, fallen, inputs):
             return None
@@ -126,6 +123,17 @@ class LengthCollapse(BlockDiagnosis):
         return self._tell(
             blocks, self.began(blocks[self._long].last), (opening, newest[-1]), fallen, inputs
         )
+
+    def _find_last_long(self, blocks: Sequence[Block], opening: float) -> None:
+        for i in range(self._looked, len(blocks)):
+            if blocks[i].levels[_LENGTH] >= _NEAR * opening:
+                self._long = i
+        self._looked = len(blocks)
+
+    def _courses(self, blocks: Sequence[Block], inputs: BlockInputs) -> list[_Course]:
+        scores = (_REWARD, *range(_SCORES, len(inputs.keys)))
+        courses = (_course(blocks, i, self._long) for i in scores)
+        return [one for one in courses if one is not None]
 
     def _forget(self) -> None:
         super()._forget()
@@ -139,15 +147,16 @@ class LengthCollapse(BlockDiagnosis):
         """
         assert isinstance(inputs.depends_on, int)
         validations = range(_SCORES, _SCORES + inputs.depends_on)
-        if any(
-            one.has_gained and not one.has_fallen for one in courses if one.column in validations
-        ):
+        validated = [one for one in courses if one.column in validations]
+        if any(one.has_gained and not one.has_fallen for one in validated):
             return True
+        return fallen is None and (self._is_solved(courses) or any(c.has_gained for c in courses))
+
+    def _is_solved(self, courses: Sequence[_Course]) -> bool:
         low, high = self.reach(_REWARD)
-        solved = 0.0 <= low <= high <= 1.0 and any(
-            one.now >= _SOLVED for one in courses if one.column == _REWARD
-        )
-        return fallen is None and (solved or any(one.has_gained for one in courses))
+        if not 0.0 <= low <= high <= 1.0:
+            return False
+        return any(one.column == _REWARD and one.now >= _SOLVED for one in courses)
 
     def _tell(
         self,
@@ -169,10 +178,11 @@ class LengthCollapse(BlockDiagnosis):
         return BlockFinding(
             since,
             f"shrank from {number(opening)} to {number(now)} tokens, and {fell}",
-            f"responses shrank from {number(opening)} tokens to {number(now)} ({now / opening:.0%}) from step {since} "
-            f"on, and {fell}",
+            f"responses shrank from {number(opening)} tokens to {number(now)} "
+            f"({now / opening:.0%}) from step {since} on, and {fell}",
             (
-                f"{length}: {number(opening)} at the beginning, {number(now)} at step {last} (means of points)",
+                f"{length}: {number(opening)} at the beginning, {number(now)} at step {last} "
+                "(means of points)",
                 *beside,
             ),
             length,

@@ -60,12 +60,12 @@ _REPETITION = 0.3
 below.
 """
 _GENERAL = (
-    "Stop the run and go back to the last good checkpoint. Then a higher KL coefficient (the guide's band is 0.01 to "
-    "0.1), a lower learning rate or a narrower clip."
+    "Stop the run and go back to the last good checkpoint. Then a higher KL coefficient "
+    "(the guide's band is 0.01 to 0.1), a lower learning rate or a narrower clip."
 )
 _TUTORIAL = (
-    "Stop the run and go back to the last good checkpoint. Then kl_coef 0.02 with the adaptive controller "
-    "(target_kl 0.05), kl_coef kept within [0.01, 0.1]."
+    "Stop the run and go back to the last good checkpoint. Then kl_coef 0.02 with the adaptive "
+    "controller (target_kl 0.05), kl_coef kept within [0.01, 0.1]."
 )
 
 
@@ -88,8 +88,9 @@ class _Departure(NamedTuple):
     def words(self) -> str:
         """Say how far, beside which limit, since when."""
         return (
-            f"{self.title} ({self.key}) is up to {number(self.top / self.threshold)} × its threshold of "
-            f"{number(self.threshold)} from step {self.step} (highest {number(self.top)})"
+            f"{self.title} ({self.key}) is up to {number(self.top / self.threshold)} × "
+            f"its threshold of {number(self.threshold)} from step {self.step} "
+            f"(highest {number(self.top)})"
         )
 
 
@@ -131,9 +132,7 @@ class PolicyCollapse(Diagnosis):
         reward = context.series(key) if key else None
         if key is None or reward is None:
             return NotJudged(self.rule.id, "the log has no reward")
-        if not any(
-            context.indicators.get(id) for id in ("policy_kl", "reference_kl")
-        ) and not _loops_key(context):
+        if not _has_signs(context):
             return NotJudged(self.rule.id, "the log has neither a KL nor samples")
         if key != self._key:
             self._key = key
@@ -145,13 +144,8 @@ class PolicyCollapse(Diagnosis):
         assert isinstance(few, Cliff)
         if few.seen < few.needs:
             return NotJudged(self.rule.id, f"needs {few.needs} points, has {few.seen}")
-        shown = {
-            breach.since: _shown(context, reward, breach.since) for breach in cliff.breaches.all
-        }
-        strong = {
-            breach.since: _shown(context, reward, breach.since, few=True)
-            for breach in few.breaches.all
-        }
+        shown = _signs_of(cliff, context, reward, few=False)
+        strong = _signs_of(few, context, reward, few=True)
         self._note([*_seen(cliff, shown), *_seen(few, strong)])
         for one, signs in ((cliff, shown), (few, strong)):
             if (fall := one.fall) is not None and signs.get(fall[0]) is not None:
@@ -192,8 +186,9 @@ class PolicyCollapse(Diagnosis):
         evidence += [one.words for one in out]
         if loops is not None:
             evidence.append(
-                f"samples repetitive from step {loops.step}: {loops.top:.0%} of their text repeats itself, "
-                f"{loops.usual:.0%} before ({loops.key})"
+                f"samples repetitive from step {loops.step}: "
+                f"{loops.top:.0%} of their text repeats itself, {loops.usual:.0%} before "
+                f"({loops.key})"
             )
         evidence += [cause.words for cause in causes]
         names = {cause.name for cause in causes}
@@ -205,8 +200,8 @@ class PolicyCollapse(Diagnosis):
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"the policy collapsed: reward cliff at step {edge}, from {number(level)} to {number(foot)}; "
-            + ", ".join(beside),
+            f"the policy collapsed: reward cliff at step {edge}, "
+            f"from {number(level)} to {number(foot)}; " + ", ".join(beside),
             step=step,
             since_step=edge,
             evidence=tuple(evidence),
@@ -214,6 +209,19 @@ class PolicyCollapse(Diagnosis):
             source=self.rule.source,
             key=reward.key,
         )
+
+
+def _has_signs(context: RuleContext) -> bool:
+    has_kl = "policy_kl" in context.indicators or "reference_kl" in context.indicators
+    return has_kl or _loops_key(context) is not None
+
+
+def _signs_of(
+    cliff: Cliff, context: RuleContext, reward: Series, *, few: bool
+) -> dict[int, int | None]:
+    """Return for each fall, by its first step, the step of the first sign; None without one."""
+    starts = (breach.since for breach in cliff.breaches.all)
+    return {since: _shown(context, reward, since, few=few) for since in starts}
 
 
 def _seen(cliff: Cliff, signs: Mapping[int, int | None]) -> Iterator[tuple[Breach, int]]:
@@ -281,10 +289,8 @@ def _departure(
         first -= 1
     if first == earliest > 0:
         return None
-    top = max(value for value in series.values[first:stop] if math.isfinite(value))
-    past = [
-        value for value in series.values[max(0, first - _BEFORE) : first] if math.isfinite(value)
-    ]
+    top = max(_finite(series.values[first:stop]))
+    past = _finite(series.values[max(0, first - _BEFORE) : first])
     return _Departure(
         series.key,
         series.steps[first],
@@ -294,6 +300,10 @@ def _departure(
         median(past) if past else 0.0,
         raised,
     )
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]
 
 
 def _stretch(values: Sequence[float], limit: float) -> int | None:
@@ -313,14 +323,9 @@ def _limits(
     if indicator == "policy_kl":
         return _POLICY_KL, _POLICY_KL
     if context.run.dialect == "tutorial":
-        return kl_band(context.run, context.guide).value, target_kl(
-            context.run, context.guide
-        ).value
-    past = [
-        value
-        for value in series.values[max(0, start - _BEFORE) : start + 5]
-        if math.isfinite(value)
-    ]
+        band, target = (find(context.run, context.guide) for find in (kl_band, target_kl))
+        return band.value, target.value
+    past = _finite(series.values[max(0, start - _BEFORE) : start + 5])
     limit = max(_POLICY_KL, _OWN_PAST * median(past)) if past else math.inf
     return limit, limit
 
@@ -344,16 +349,15 @@ def _loops(context: RuleContext, stretch: tuple[int, int]) -> _Loops | None:
     earlier = series.values[max(0, start - _BEFORE) : start]
     if earlier and median(earlier) > _REPETITION:
         return None  # they did so long before
-    before = [
-        value for value in series.values[max(0, start - _BEFORE) : stop] if value <= _REPETITION
-    ]
-    usual = median(before) if before else 0.0
-    first = next(
-        (i for i in range(start, stop) if series.values[i] > max(_REPETITION, 2 * usual)), None
-    )
+    usual = _usual_repetition(series.values[max(0, start - _BEFORE) : stop])
+    least = max(_REPETITION, 2 * usual)
+    first = next((i for i in range(start, stop) if series.values[i] > least), None)
     if first is None:
         return None
     found = series.values[first:stop]
-    return _Loops(
-        key, series.steps[first], max(found), usual, median(found) > max(_REPETITION, 2 * usual)
-    )
+    return _Loops(key, series.steps[first], max(found), usual, median(found) > least)
+
+
+def _usual_repetition(values: Sequence[float]) -> float:
+    healthy = [value for value in values if value <= _REPETITION]
+    return median(healthy) if healthy else 0.0

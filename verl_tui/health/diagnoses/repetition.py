@@ -74,14 +74,7 @@ class Repetition(Diagnosis):
 
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Look at the figures that the samples give."""
-        looked: list[tuple[str, str, Condition, int | None]] = []
-        for figure in _FIGURES:
-            key = context.names.get(figure.name)
-            series = context.series(key) if key else None
-            if key is None or series is None:
-                continue
-            watch = self._watches.setdefault(key, ConditionFeed(_make(figure.way)))
-            looked.append((key, figure.title, *watch.update([series], context.end)))
+        looked = list(self._update(context))
         if not looked:
             return NotJudged(self.rule.id, "the log has no samples")
         known = [one for one in looked if one[2].seen >= one[2].needs]
@@ -90,17 +83,30 @@ class Repetition(Diagnosis):
             return NotJudged(
                 self.rule.id, f"needs {_LEAST + _RECENT} steps with samples, has {most}"
             )
-        # The figures of one kind tell the same story: the first that left its past tells it.
+        # The figures of one kind go together: the first one in breach stands for all of them.
         breached = [one for one in known if one[2].breaches.open is not None]
         self.breaches = next(
             (one[2].breaches for one in (*breached, *known) if one[2].breaches.all), Breaches(0)
         )
+        self._note_learning(context)
+        return self._finding(context, breached) if breached else None
+
+    def _update(self, context: RuleContext) -> Iterator[tuple[str, str, Condition, int | None]]:
+        """Feed the figures that the log has; yield key, title, condition and newest step of each."""
+        for figure in _FIGURES:
+            key = context.names.get(figure.name)
+            series = context.series(key) if key else None
+            if key is not None and series is not None:
+                feed = self._watches.setdefault(key, ConditionFeed(_make(figure.way)))
+                yield key, figure.title, *feed.update([series], context.end)
+
+    def _note_learning(self, context: RuleContext) -> None:
+        """Note for each breach whether answers had become better by then."""
         if (seen := _seen_by(context)) != self._seen:
             self._seen, self._calm = seen, {}
         for breach in self.breaches.all:
             if breach.raised not in self._calm:
                 self._calm[breach.raised] = _better(context.at(breach.raised))
-        return self._finding(context, breached) if breached else None
 
     def _finding(
         self, context: RuleContext, breached: list[tuple[str, str, Condition, int | None]]

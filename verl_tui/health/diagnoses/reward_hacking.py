@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.blocks import Block
+    from verl_tui.health.conditions.trend import Trend
     from verl_tui.health.rule_context import RuleContext
 
 _LAGS = (10, 20, 40)
@@ -124,60 +125,64 @@ class RewardHacking(BlockDiagnosis):
             columns = range(3, len(inputs.keys) - len(_SCORED))
             found = (trade_off(blocks, i, self.reach(i)) for i in columns)
             self._cost = next((one for one in found if one is not None), None)
-        return _told_cost(blocks, self._cost, inputs) if self._cost is not None else None
+        return _cost_finding(blocks, self._cost, inputs) if self._cost is not None else None
 
     def _compare(self, blocks: Sequence[Block], inputs: BlockInputs) -> BlockFinding | None:
-        low, high = self.reach(0)
-        shared = low >= 0.0 and high <= 1.0
-        assert isinstance(inputs.depends_on, _Columns)
-        validations = range(3, 3 + inputs.depends_on.validations)
         for lag in _LAGS:
             stretch = blocks[-lag:]
-            line = course(stretch, 0)
-            least = _RISE * max(high - low, abs(high + low) / 2)
-            if len(stretch) < lag or line.t < _RISE_T or line.change < least:
-                continue
-            # Where any validation follows, the reward stands for something.
-            if any(_follows(stretch, i) for i in validations):
-                continue
-            gain = line.change if shared else None
-            signs = [_validation(stretch, i, gain, inputs.keys[i]) for i in validations]
-            sign = next((one for one in signs if one is not None), None) or _samples(
-                stretch, inputs.keys[1:3]
-            )
+            sign = self._sign(stretch, inputs) if len(stretch) == lag else None
             if sign is not None:
                 return self._tell(stretch, sign, inputs)
         return None
 
+    def _sign(self, stretch: Sequence[Block], inputs: BlockInputs) -> _Sign | None:
+        """Return the first sign that a rising reward stands for nothing, None without one."""
+        low, high = self.reach(0)
+        line = course(stretch, 0)
+        if line.t < _RISE_T or line.change < _RISE * max(high - low, abs(high + low) / 2):
+            return None
+        assert isinstance(inputs.depends_on, _Columns)
+        validations = range(3, 3 + inputs.depends_on.validations)
+        # Where any validation follows, the reward stands for something.
+        if any(_follows(stretch, i) for i in validations):
+            return None
+        gain = line.change if low >= 0.0 and high <= 1.0 else None
+        for i in validations:
+            if (sign := _validation(stretch, i, gain, inputs.keys[i])) is not None:
+                return sign
+        return _samples(stretch, inputs.keys[1:3])
+
     def _tell(self, stretch: Sequence[Block], sign: _Sign, inputs: BlockInputs) -> BlockFinding:
         first, last = column(stretch, 0)[0], column(stretch, 0)[-1]
-        evidence = [
-            f"{inputs.keys[0]}: {number(first)} at step {stretch[0].last}, {number(last)} at {stretch[-1].last}"
-        ]
-        evidence.append(f"{sign.key}: {sign.words}")
+        begin, end = stretch[0].last, stretch[-1].last
         return BlockFinding(
             sign.since,
             f"rose to {number(last)} while {sign.words}",
-            f"the reward rose from {number(first)} to {number(last)} over steps {stretch[0].last}–{stretch[-1].last}, "
+            f"the reward rose from {number(first)} to {number(last)} over steps {begin}–{end}, "
             f"but {sign.words}",
-            (*evidence, "an audit after the fact: read samples with high scores"),
+            (
+                f"{inputs.keys[0]}: {number(first)} at step {begin}, {number(last)} at {end}",
+                f"{sign.key}: {sign.words}",
+                "an audit after the fact: read samples with high scores",
+            ),
             sign.key,
         )
 
 
-def _told_cost(blocks: Sequence[Block], cost: TradeOff, inputs: BlockInputs) -> BlockFinding:
+def _cost_finding(blocks: Sequence[Block], cost: TradeOff, inputs: BlockInputs) -> BlockFinding:
     assert isinstance(inputs.depends_on, _Columns)
     key, reward = inputs.keys[cost.column] or "", inputs.keys[0]
     part = cost.column - 3 - inputs.depends_on.validations
     held_out = part >= 0 and inputs.depends_on.weights[part] == 0
     now, last = blocks[-1].levels[cost.column], blocks[-1].last
-    fell = f"from {number(cost.best)} at step {cost.best_step} to {number(now if math.isfinite(now) else cost.now)}"
+    newest = now if math.isfinite(now) else cost.now
+    fell = f"from {number(cost.best)} at step {cost.best_step} to {number(newest)}"
     rose = f"from {number(cost.reward_then)} to {number(blocks[-1].levels[0])}"
     return BlockFinding(
         cost.since,
         f"rose at the cost of {key}, which fell from {number(cost.best)} to {number(cost.now)}",
-        f"the reward rises at the cost of {key}{' (weight 0)' if held_out else ''}: that fell {fell}, while the reward "
-        f"rose {rose}",
+        f"the reward rises at the cost of {key}{' (weight 0)' if held_out else ''}: "
+        f"that fell {fell}, while the reward rose {rose}",
         (
             f"{key}: {fell} at step {last} (means of points)",
             f"{reward}: {rose} at step {last}",
@@ -211,7 +216,7 @@ def _validation(
         return None
     values = [value for _, value in points]
     line = course(stretch, i)
-    size = max(abs(max(values)), abs(min(values)))
+    size = max(map(abs, values))
     best = max(points, key=lambda point: point[1])
     if line.t <= _FALL_T and -line.change >= _FALL * size:
         return _Sign(
@@ -219,16 +224,17 @@ def _validation(
             key,
             best[0],
         )
-    error = abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
     # On another scale than the reward's it can only be said to stand still by itself.
     least = _SHARE * gain if gain is not None and size <= 1.0 else _FALL * size
-    if line.change + _SURE * error < least:
-        return _Sign(
-            f"validation stood still ({number(values[0])} at step {points[0][0]}, {number(values[-1])} now)",
-            key,
-            stretch[0].last,
-        )
+    if line.change + _SURE * _error(line) < least:
+        course_of = f"{number(values[0])} at step {points[0][0]}, {number(values[-1])} now"
+        return _Sign(f"validation stood still ({course_of})", key, stretch[0].last)
     return None
+
+
+def _error(line: Trend) -> float:
+    """Return the standard error of a trend's change."""
+    return abs(line.change / line.t) if line.t and math.isfinite(line.t) else 0.0
 
 
 def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | None:
@@ -236,21 +242,17 @@ def _samples(stretch: Sequence[Block], keys: Sequence[str | None]) -> _Sign | No
     scores, spreads = ([block.levels[i] for block in stretch] for i in (-2, -1))
     if right_or_wrong(scores, spreads) and has_learnt(scores):
         return None
-    for i, (key, grows, what) in enumerate(
-        (
-            (keys[0], True, "samples repeat themselves more"),
-            (keys[1], False, "samples have become more alike"),
-        ),
-        1,
-    ):
+    for i, key in enumerate(keys, 1):
         values, line = column(stretch, i), course(stretch, i)
         if key is None or len(values) < _VALIDATIONS:
             continue
-        enough = line.change >= _REPEATS if grows else -line.change >= _POORER * abs(values[0])
-        if enough and (line.t >= _RISE_T if grows else line.t <= -_RISE_T):
-            return _Sign(
-                f"{what}: {number(values[0])} before, {number(values[-1])} now",
-                key,
-                stretch[0].last,
-            )
+        if i == 1:
+            what = "samples repeat themselves more"
+            shows = line.change >= _REPEATS and line.t >= _RISE_T
+        else:
+            what = "samples have become more alike"
+            shows = -line.change >= _POORER * abs(values[0]) and line.t <= -_RISE_T
+        if shows:
+            change = f"{number(values[0])} before, {number(values[-1])} now"
+            return _Sign(f"{what}: {change}", key, stretch[0].last)
     return None
