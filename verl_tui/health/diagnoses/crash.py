@@ -138,9 +138,10 @@ class Crash(Diagnosis):
         path = next((path for path, state in run.sources.items() if state.ending is event), "")
         worker = blamed(run, event)
         headline = one_line(event.text) if worker is None else worker.words
-        evidence = [*(worker.lines if worker is not None else ()), _line(path, event)]
         same = [one for one in run.events if _is_like(one, event)]
-        evidence += [_line(path, one) for one in same[-3:] if worker is None]
+        evidence = [_line(path, one) for one in (event, *same[-3:])]
+        if worker is not None:
+            evidence = [*worker.lines, _line(path, event)]
         evidence.append("no step came after it")
         severity, verb, help = _said(
             context, event, advice(headline, *(one.text for one in (event, *same)))

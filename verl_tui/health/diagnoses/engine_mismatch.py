@@ -76,16 +76,9 @@ class EngineMismatch(BlockDiagnosis):
             return None
         if self.breaches.open is not None and self._newest is not None:
             return self._tell(since(blocks, self._newest.since), beyond, inputs)
-        for lag in _LAGS:
-            stretch = blocks[-lag:]
-            norm = column(stretch, 0)
-            if (
-                len(norm) == lag
-                and norm[-1] >= _CLIMB * norm[0] > 0
-                and course(stretch, 0).t >= _TREND_T
-            ):
-                return self._tell(stretch, beyond, inputs)
-        return None
+        climbing = (blocks[-lag:] for lag in _LAGS if _norm_climbs(blocks, lag))
+        stretch = next(climbing, None)
+        return None if stretch is None else self._tell(stretch, beyond, inputs)
 
     def _tell(
         self,
@@ -97,7 +90,8 @@ class EngineMismatch(BlockDiagnosis):
         i, key, limit, _ = beyond[0]
         climb = f"gradient norm from {number(norm[0])} to {number(norm[-1])}"
         evidence = [
-            f"{key}: {number(stretch[-1].levels[i])} (mean of {self.size} points), beyond {number(limit)} ({where})"
+            f"{key}: {number(stretch[-1].levels[i])} (mean of {self.size} points), "
+            f"beyond {number(limit)} ({where})"
             for i, key, limit, where in beyond
         ]
         evidence.append(
@@ -106,11 +100,19 @@ class EngineMismatch(BlockDiagnosis):
         return BlockFinding(
             first,
             f"{key} beyond {number(limit)}, {climb}",
-            f"inference engine and trainer disagree: {key} is {number(stretch[-1].levels[i])} (limit {number(limit)}), "
-            f"and over steps {first}–{last} the {climb}",
+            f"inference engine and trainer disagree: "
+            f"{key} is {number(stretch[-1].levels[i])} (limit {number(limit)}), and over steps {first}–{last} the {climb}",
             tuple(evidence),
             key,
         )
+
+
+def _norm_climbs(blocks: Sequence[Block], lag: int) -> bool:
+    stretch = blocks[-lag:]
+    norm = column(stretch, 0)
+    if len(norm) != lag or not norm[-1] >= _CLIMB * norm[0] > 0:
+        return False
+    return course(stretch, 0).t >= _TREND_T
 
 
 def _limits(inputs: BlockInputs) -> Sequence[tuple[str, float, str]]:

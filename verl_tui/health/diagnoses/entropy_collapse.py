@@ -92,18 +92,15 @@ class EntropyCollapse(BlockDiagnosis):
         return early if early is not None else found
 
     def _early(self, context: RuleContext) -> Finding | None:
-        keys = (context.indicators["entropy"], context.indicators["reward"])
-        entropy, reward = (context.series(key) for key in keys)
+        key = context.indicators["entropy"]
+        entropy, reward = context.series(key), context.series(context.indicators["reward"])
         if entropy is None or reward is None:
             return None
-        if keys[0] != self._of:
-            self._of, self._vanish = keys[0], _vanish()
+        if key != self._of:
+            self._of, self._vanish = key, _vanish()
         gone, step = self._vanish.update([entropy], context.end)
         assert isinstance(gone, Vanish)
-        # Judged by what was known when it could be told: what comes later changes no history.
-        known = [breach for breach in gone.breaches.all if not _has_learnt(reward, breach.raised)]
-        self._first_steps = Breaches(cooldown=0)
-        self._first_steps.all.extend(known)
+        self._note_first_steps(gone, reward)
         if gone.since is None or self._first_steps.open is None:
             return None
         report = gone.report(Wording(self.rule.title, context.duration))
@@ -114,11 +111,18 @@ class EntropyCollapse(BlockDiagnosis):
             f"{report.message}, and the reward did not rise: the policy says one thing only",
             step=step,
             since_step=report.since,
-            evidence=tuple(f"{keys[0]}: {words}" for words in report.evidence),
+            evidence=tuple(f"{key}: {words}" for words in report.evidence),
             advice=_EARLY_ADVICE,
             source=self.rule.source,
-            key=keys[0],
+            key=key,
         )
+
+    def _note_first_steps(self, gone: Vanish, reward: Series) -> None:
+        # Judged by what was known when it was raised: what comes later changes no history.
+        self._first_steps = Breaches(cooldown=0)
+        for breach in gone.breaches.all:
+            if not _has_learnt(reward, breach.raised):
+                self._first_steps.all.append(breach)
 
     def inputs(self, context: RuleContext) -> BlockInputs | NotJudged:
         """Look at entropy and reward."""
@@ -134,11 +138,10 @@ class EntropyCollapse(BlockDiagnosis):
             return None
         if self.breaches.open is not None and not _risen(blocks[-10:]):
             return self._newest and self._tell(blocks, self._newest.since, opening, inputs)
-        for lag in _LAGS:
-            stretch = blocks[-lag - 1 :]
-            if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
-                return self._tell(blocks, self.began(_brink(stretch)), opening, inputs)
-        return None
+        stretch = _fall(blocks)
+        if stretch is None:
+            return None
+        return self._tell(blocks, self.began(_brink(stretch)), opening, inputs)
 
     def _converged(self, blocks: Sequence[Block]) -> bool:
         """Return whether the task is solved: the reward is next to 1, the end of its scale, or came
@@ -162,12 +165,16 @@ class EntropyCollapse(BlockDiagnosis):
         return BlockFinding(
             start,
             f"fell to {number(entropy[-1])} with a flat reward",
-            f"entropy fell from {number(entropy[0])} at step {start} to {number(now.levels[0])} at step {now.last} "
-            f"({now.levels[0] / opening:.0%} of the run's beginning) while the reward did not rise ({change:+.2g})",
+            f"entropy fell from {number(entropy[0])} at step {start} "
+            f"to {number(now.levels[0])} at step {now.last} "
+            f"({now.levels[0] / opening:.0%} of the run's beginning) "
+            f"while the reward did not rise ({change:+.2g})",
             (
-                f"{inputs.keys[0]}: {number(opening)} at the beginning, {number(entropy[0])} at step {start}, "
+                f"{inputs.keys[0]}: {number(opening)} at the beginning, "
+                f"{number(entropy[0])} at step {start}, "
                 f"{number(now.levels[0])} at step {now.last} (means of {self.size} points)",
-                f"{inputs.keys[1]}: {number(reward[0])} at step {start}, {number(reward[-1])} at step {now.last}: "
+                f"{inputs.keys[1]}: {number(reward[0])} at step {start}, "
+                f"{number(reward[-1])} at step {now.last}: "
                 f"slope {course(stretch, 1).t:+.1f} standard errors from level",
             ),
             inputs.keys[0],
@@ -175,8 +182,8 @@ class EntropyCollapse(BlockDiagnosis):
 
 
 _EARLY_ADVICE = (
-    "Begin anew: a lower learning rate, gradient clipping on, a KL term; look at the first samples and at the gradient "
-    "norm of the steps before."
+    "Begin anew: a lower learning rate, gradient clipping on, a KL term; "
+    "look at the first samples and at the gradient norm of the steps before."
 )
 
 
@@ -204,6 +211,15 @@ def _has_learnt(reward: Series, step: int) -> bool:
     return now - begun >= max(
         _WELL * max(abs(begun), abs(now)), _MOST_OF_IT * (best - begun)
     ) and now > max(first)
+
+
+def _fall(blocks: Sequence[Block]) -> Sequence[Block] | None:
+    """Return the shortest stretch over which entropy fell while the reward did not rise."""
+    for lag in _LAGS:
+        stretch = blocks[-lag - 1 :]
+        if len(stretch) > lag and _fallen(stretch) and not _risen(stretch):
+            return stretch
+    return None
 
 
 def _brink(stretch: Sequence[Block]) -> int:

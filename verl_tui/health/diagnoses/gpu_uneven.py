@@ -80,21 +80,16 @@ class GpuUneven(BlockDiagnosis):
         levels = {key: level * scale for key, level in zip(inputs.keys, last.levels, strict=True)}
         names = ", ".join(_device(inputs.keys[i]) for i in idle)
         shares = ", ".join(f"{number(levels[inputs.keys[i]])} %" for i in idle)
-        others = fmean(
-            level
-            for i, level in enumerate(levels.values())
-            if i not in idle and not math.isnan(level)
-        )
-        since = (
-            self._newest.since
-            if self._newest is not None and self.breaches.open is not None
-            else newest[0].first
-        )
+        working = [level for i, level in enumerate(levels.values()) if i not in idle]
+        others = fmean(level for level in working if not math.isnan(level))
+        since = newest[0].first
+        if self._newest is not None and self.breaches.open is not None:
+            since = self._newest.since
         return BlockFinding(
             since,
             f"{names} idle beside others that work",
-            f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} while the others of {len(levels)} work at "
-            f"{number(others)} %, since step {since}",
+            f"{names} {'work' if len(idle) > 1 else 'works'} at {shares} "
+            f"while the others of {len(levels)} work at {number(others)} %, since step {since}",
             tuple(
                 f"{key}: {number(level)} % up to step {last.last}" for key, level in levels.items()
             ),

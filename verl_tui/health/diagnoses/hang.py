@@ -30,15 +30,19 @@ done: heuristic.
 """
 _GENERATES = ("validation generation", "test_gen_batch", "***** Running", "all initialize finished")
 """What the stages of generating and validating begin with."""
-_STOPPED = "Let it go on: `kill -CONT` with its number, or `fg` in its shell. Whoever waits for it may give up meanwhile."
+_STOPPED = (
+    "Let it go on: `kill -CONT` with its number, or `fg` in its shell. "
+    "Whoever waits for it may give up meanwhile."
+)
 _START_ADVICE = (
-    "Look at the processes' stacks (py-spy dump) and at what the log says last: a download, a lock or a rank that "
-    "never came are the usual causes."
+    "Look at the processes' stacks (py-spy dump) and at what the log says last: "
+    "a download, a lock or a rank that never came are the usual causes."
 )
 _ELSEWHERE = {
     State.FINISHED: "the run has finished",
     State.CRASHED: "the run has crashed",
-    State.ENDED: "no end marker and long silent, or only a file's time to go by: an old log or a copy, not a hang",
+    State.ENDED: "no end marker and long silent, or only a file's time to go by: "
+    "an old log or a copy, not a hang",
     State.UNKNOWN: "no record tells when it was written",
 }
 
@@ -62,8 +66,6 @@ class Hang(Diagnosis):
     def _judge(self, context: RuleContext) -> Finding | NotJudged | None:
         run, quiet = context.run, waited(context.run, context.now) or 0.0
         holder = writer(run)
-        if context.state is State.STALLED and holder is not None and holder.stopped:
-            return self._stopped(context, holder.words)
         if context.state is State.WAITING:
             return self._before_the_first(context)
         if context.state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
@@ -73,29 +75,33 @@ class Hang(Diagnosis):
         if context.state is not State.STALLED:
             reason = _elsewhere(context)
             return NotJudged(self.rule.id, reason) if reason else None
+        if holder is not None and holder.stopped:
+            return self._stopped(context, holder.words)
+        return self._stalled(context, quiet)
+
+    def _stalled(self, context: RuleContext, quiet: float) -> Finding:
+        run = context.run
         log_silent, log_words = _log(context)
         gpus_idle, gpu_words = _gpus(context)
         due = expected(run)
         if due is None:
             beside, usual = "the usual gap is not known", []
         else:
-            beside = f"{quiet / due.seconds:,.0f} times the usual {minutes(due.seconds)} of {due.kind.words}"
+            times = f"{quiet / due.seconds:,.0f} times the usual"
+            beside = f"{times} {minutes(due.seconds)} of {due.kind.words}"
             usual = [f"{due.kind.words} is due; the longest so far took {minutes(due.longest)}"]
         sign, at = evidence(run, context.now), phase(run)
         lived = "" if sign is None else f"alive: {sign.words}"
-        held = [
-            "no step",
-            *(["the log is silent"] if log_silent else []),
-            *(["GPUs are idle"] if gpus_idle else []),
-        ]
-        said = f"{len(held)} of 3 signs held: {', '.join(held)}"
+        signs = {"no step": True, "the log is silent": log_silent, "GPUs are idle": gpus_idle}
+        held = [words for words, holds in signs.items() if holds]
+        count = f"{len(held)} of 3 signs held: {', '.join(held)}"
         return Finding(
             self.rule.id,
             self.rule.severity,
             f"no step for {minutes(quiet)} since step {run.step}: {beside}",
             step=run.step,
             since_step=run.step,
-            evidence=tuple(filter(None, (said, lived, at, *usual, log_words, gpu_words))),
+            evidence=tuple(filter(None, (count, lived, at, *usual, log_words, gpu_words))),
             advice=self.rule.advice,
             source=self.rule.source,
         )
@@ -112,7 +118,8 @@ class Hang(Diagnosis):
             step=step,
             since_step=step,
             evidence=(
-                "it stands still until a signal lets it go on: somebody sent SIGSTOP, or pressed Ctrl+Z",
+                "it stands still until a signal lets it go on: "
+                "somebody sent SIGSTOP, or pressed Ctrl+Z",
             ),
             advice=_STOPPED,
             source=self.rule.source,
@@ -126,29 +133,33 @@ class Hang(Diagnosis):
         quiet = _unchanged(context)
         stages = [one.stage.text for one in run.sources.values() if one.stage is not None]
         long = _LONG_START if any(text.startswith(_GENERATES) for text in stages) else _START
-        alive = sign is not None and (
-            sign.latest is None or context.now - sign.latest <= _FRESH_LOG
-        )
+        alive = sign is not None and _is_recent(sign.latest, context.now)
         if not alive or quiet <= long or doubt(run, context.now):
             return NotJudged(self.rule.id, _waiting(context))
-        said = (
-            f"{minutes(long)} are allowed: PyTorch's own wait at a start" if long == _START else ""
-        )
-        generates = (
-            f"{minutes(long)} are allowed where it generates or validates (heuristic)"
-            if not said
-            else ""
-        )
+        allowed = "are allowed: PyTorch's own wait at a start"
+        if long != _START:
+            allowed = "are allowed where it generates or validates (heuristic)"
         return Finding(
             self.rule.id,
             Severity.WARNING,
             f"no first step yet, and nothing new of it for {minutes(quiet)}",
             evidence=tuple(
-                filter(None, (f"alive: {sign.words}" if sign else "", phase(run), said, generates))
+                filter(
+                    None,
+                    (
+                        f"alive: {sign.words}" if sign else "",
+                        phase(run),
+                        f"{minutes(long)} {allowed}",
+                    ),
+                )
             ),
             advice=_START_ADVICE,
             source=self.rule.source,
         )
+
+
+def _is_recent(latest: float | None, now: float) -> bool:
+    return latest is None or now - latest <= _FRESH_LOG
 
 
 def _unchanged(context: RuleContext) -> float:
@@ -168,7 +179,10 @@ def _unchanged(context: RuleContext) -> float:
 def _elsewhere(context: RuleContext) -> str | None:
     """Say why a run that is in another state is no hang."""
     if context.state is State.ENDED and unattended(context.run):
-        return "no process of this host writes the log: it ended without a word, or this is a copy of a run elsewhere"
+        return (
+            "no process of this host writes the log: "
+            "it ended without a word, or this is a copy of a run elsewhere"
+        )
     return _ELSEWHERE.get(context.state)
 
 
@@ -213,7 +227,8 @@ def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     if work is None or reading is None:
         return None, "GPU activity was not looked at; held memory proves nothing"
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
+    busy = f"{min(known):.0f}–{max(known):.0f} %"
     return not work, (
-        f"this machine's GPUs {'work' if work else 'are idle'}: {min(known):.0f}–{max(known):.0f} % "
+        f"this machine's GPUs {'work' if work else 'are idle'}: {busy} "
         "(if the run is on this machine)"
     )

@@ -110,9 +110,10 @@ class HostMemory(Diagnosis):
         )
 
     def _filling(self, context: RuleContext, growth: _Growth) -> Finding | None:
+        unit = growth.unit
         rise = (
-            f"the host's memory grows steadily, from {number(growth.first)} {growth.unit} at step {growth.since} to "
-            f"{number(growth.now)} {growth.unit}"
+            f"the host's memory grows steadily, from {number(growth.first)} {unit} "
+            f"at step {growth.since} to {number(growth.now)} {unit}"
         )
         severity = self.rule.severity
         if growth.full is None:
@@ -122,25 +123,19 @@ class HostMemory(Diagnosis):
         else:
             left = max(0.0, growth.full - growth.now) / growth.each
             seconds = left * context.pace.seconds if context.pace is not None else None
-            total = context.run.total_steps
-            if total is not None and growth.step + left > total:
+            if _too_far(context, growth.step + left, seconds):
                 return None
-            if seconds is not None and seconds > _AHEAD:
-                return None
-            when = f" (≈ {minutes(seconds)})" if seconds is not None else ""
-            words = f"{rise}: in {math.ceil(left):,} steps{when} it reaches {number(growth.full)} {growth.unit}"
-            words += ", 95 % of the node, where Ray kills workers"
-            going = context.state in (State.RUNNING, State.STALLED)
-            if going and seconds is not None and seconds < _SOON:
+            words = f"{rise}: {_when_full(left, seconds, growth.full, unit)}"
+            if _is_near(context, seconds):
                 severity = Severity.CRITICAL
-        pace = (
-            f", {number(growth.each * 3600 / context.pace.seconds)} {growth.unit} an hour"
-            if context.pace
-            else ""
+        evidence = (
+            f"{growth.key}: {number(growth.each)} {unit} a step "
+            f"over steps {growth.since}–{growth.step}"
         )
-        evidence = f"{growth.key}: {number(growth.each)} {growth.unit} a step over steps {growth.since}–{growth.step}"
+        if context.pace:
+            evidence += f", {number(growth.each * 3600 / context.pace.seconds)} {unit} an hour"
         return self._growth_finding(
-            words, severity, growth.step, growth.since, (evidence + pace,), growth.key
+            words, severity, growth.step, growth.since, (evidence,), growth.key
         )
 
     def _killed(self, context: RuleContext, events: Sequence[Event]) -> Finding:
@@ -171,6 +166,25 @@ class HostMemory(Diagnosis):
         return Finding(
             rule.id, severity, words, step, since, evidence, rule.advice, rule.source, key
         )
+
+
+def _too_far(context: RuleContext, step: float, seconds: float | None) -> bool:
+    """Return whether the run ends before the node is full, or that is too far ahead."""
+    total = context.run.total_steps
+    return (total is not None and step > total) or (seconds is not None and seconds > _AHEAD)
+
+
+def _is_near(context: RuleContext, seconds: float | None) -> bool:
+    going = context.state in (State.RUNNING, State.STALLED)
+    return going and seconds is not None and seconds < _SOON
+
+
+def _when_full(steps: float, seconds: float | None, full: float, unit: str) -> str:
+    when = f" (≈ {minutes(seconds)})" if seconds is not None else ""
+    return (
+        f"in {math.ceil(steps):,} steps{when} it reaches {number(full)} {unit}, "
+        "95 % of the node, where Ray kills workers"
+    )
 
 
 def _climb(values: Sequence[float], least: int) -> int:

@@ -89,25 +89,7 @@ class LengthExplosion(BlockDiagnosis):
         length = column(stretch, 0)
         if len(length) < 4 or length[-1] < _CLIMB * length[0] or course(stretch, 0).t < _TREND_T:
             return False
-        reward, cut = column(stretch, 1), column(stretch, 2)
-        if len(reward) < 4:
-            return False
-        limit = inputs.depends_on
-        near = isinstance(limit, float) and length[-1] >= _NEAR * limit
-        more = (
-            len(cut) >= 4
-            and cut[-1] >= max(_CUT, cut[0] + _CUT)
-            and course(stretch, 2).t >= _TREND_T
-        )
-        # Where both are known, both must say so.
-        if not (more if len(cut) >= 4 else near):
-            return False
-        size, line = max(abs(max(reward)), abs(min(reward))), course(stretch, 1)
-        fall = max(reward) - reward[-1]
-        return (line.t <= _FALL_T and -line.change >= _FALL * size) or (
-            fall >= 2 * _FALL * size
-            and course(stretch[reward.index(max(reward)) :], 1).t <= _FALL_T
-        )
+        return _reaches_limit(stretch, inputs.depends_on) and _reward_falls(stretch)
 
     def _stays(self, block: Block, inputs: BlockInputs) -> bool:
         length, _, cut = block.levels
@@ -129,11 +111,32 @@ class LengthExplosion(BlockDiagnosis):
         return BlockFinding(
             first,
             f"grew to {number(length[-1])}{limit} while the reward fell",
-            f"responses grew from {number(length[0])} to {number(length[-1])}{limit} tokens over steps {first}–{last}"
-            f"{shares}, and the reward fell from {number(max(reward))} to {number(reward[-1])}",
+            f"responses grew from {number(length[0])} to {number(length[-1])}{limit} tokens "
+            f"over steps {first}–{last}{shares}, and the reward fell from {number(max(reward))} to {number(reward[-1])}",
             evidence,
             inputs.keys[0],
         )
+
+
+def _reaches_limit(stretch: Sequence[Block], limit: object) -> bool:
+    """Return whether more responses are cut or, where that is unknown, they are near the limit."""
+    cut = column(stretch, 2)
+    if len(cut) >= 4:
+        return cut[-1] >= max(_CUT, cut[0] + _CUT) and course(stretch, 2).t >= _TREND_T
+    return isinstance(limit, float) and column(stretch, 0)[-1] >= _NEAR * limit
+
+
+def _reward_falls(stretch: Sequence[Block]) -> bool:
+    """Return whether the reward falls over the stretch, or since its highest level in it."""
+    reward = column(stretch, 1)
+    if len(reward) < 4:
+        return False
+    size, line = max(map(abs, reward)), course(stretch, 1)
+    if line.t <= _FALL_T and -line.change >= _FALL * size:
+        return True
+    highest = max(reward)
+    since_highest = stretch[reward.index(highest) :]
+    return highest - reward[-1] >= 2 * _FALL * size and course(since_highest, 1).t <= _FALL_T
 
 
 def _climb(stretch: Sequence[Block]) -> Sequence[Block]:

@@ -86,19 +86,26 @@ class _BrokenPoints:
         """Take in what is new; the newest point may still change and is kept apart."""
         if not self.count and length > 1:
             self.optional = not self.needed and not math.isfinite(series.values[0])
-        for i in range(self.count, length - 1):
+        self._read_settled(series, length - 1)
+        self.count = max(0, length - 1)
+        if length:
+            self.last = (series.steps[length - 1], series.values[length - 1])
+            self.finite = self.finite or (length == 1 and math.isfinite(self.last[1]))
+
+    def _read_settled(self, series: Series | _GappedSeries, stop: int) -> None:
+        for i in range(self.count, stop):
             if math.isfinite(series.values[i]):
                 self.finite = True
             elif self.finite and not self.optional:
                 self._add(series.steps[i], i)
             elif self.needed and i + 1 >= _NEVER:
-                self.finite = True
-                for at in range(i + 1):
-                    self._add(series.steps[at], at)
-        self.count = max(0, length - 1)
-        if length:
-            self.last = (series.steps[length - 1], series.values[length - 1])
-            self.finite = self.finite or (length == 1 and math.isfinite(self.last[1]))
+                self._add_all(series.steps[: i + 1])
+
+    def _add_all(self, steps: Sequence[int]) -> None:
+        """Count all points so far as broken: there never was a value."""
+        self.finite = True
+        for at, step in enumerate(steps):
+            self._add(step, at)
 
     def _add(self, step: int, i: int) -> None:
         if self.stretches and i - self.stretches[-1].end <= self.window:
@@ -149,16 +156,7 @@ class NotFinite(Diagnosis):
     def judge(self, context: RuleContext) -> Finding | NotJudged | None:
         """Find metrics that broke."""
         keys = context.run.keys
-        left_out = _left_out(context)
-        odd = [key for key in self._odd(context) if key not in left_out]
-        seen = [
-            one for key in odd if (one := self._read(context, key, context.series(key))) is not None
-        ]
-        seen += [
-            one
-            for key, points in left_out.items()
-            if (one := self._read(context, key, points)) is not None
-        ]
+        seen = self._read_all(context)
         self.breaches = _spans(seen, self.rule.window)
         if not keys or sum(not one.finite for one in seen) == len(keys):
             return NotJudged(
@@ -169,6 +167,14 @@ class NotFinite(Diagnosis):
             return None
         broken.sort(key=lambda one: (math.isfinite(one.last[1]), one.since))
         return self._finding(broken)
+
+    def _read_all(self, context: RuleContext) -> list[_BrokenPoints]:
+        """Read the metrics that may be broken, and those that were left out at some steps."""
+        left_out = _left_out(context)
+        odd = [key for key in self._odd(context) if key not in left_out]
+        read = [self._read(context, key, context.series(key)) for key in odd]
+        read += [self._read(context, key, points) for key, points in left_out.items()]
+        return [one for one in read if one is not None]
 
     def _odd(self, context: RuleContext) -> Sequence[str]:
         """Return the keys that may be broken.

@@ -170,18 +170,18 @@ class NothingLearns(BlockDiagnosis):
             return None
         if any(_gains(blocks, i) for i in range(_OTHERS, len(inputs.keys))):
             return None
-        if self._newest is not None:
+        if self._newest is not None or self._is_flat(blocks, line, inputs):
             return self._tell(blocks, line, inputs)
+        return None
+
+    def _is_flat(self, blocks: Sequence[Block], line: _LearningTrends, inputs: BlockInputs) -> bool:
+        """Return whether a gain is ruled out of a reward that still has something to gain."""
         if not _warm(blocks) or not _level(blocks, line):
-            return None
+            return False
         ends = _ends(blocks[-1], self.reach(0), self.reach(_TOP), self.reach(_BOTTOM))
         if ends is None or line.mean >= ends[0] + _SOLVED * (ends[1] - ends[0]):
-            return None
-        return (
-            self._tell(blocks, line, inputs)
-            if line.high <= self._bound(blocks, line, ends, inputs)
-            else None
-        )
+            return False
+        return line.high <= self._bound(blocks, line, ends, inputs)
 
     def _forget(self) -> None:
         super()._forget()
@@ -210,12 +210,13 @@ class NothingLearns(BlockDiagnosis):
         return BlockFinding(
             first,
             f"has gained nothing in {points} points: change {line.change:+.2g} (95 %: {interval})",
-            f"nothing learns, by statistics: in {last - first + 1:,} steps the reward has gained nothing, its mean is "
-            f"{number(line.mean)}; a gain of more than {number(max(line.high, 0.0))} is ruled out"
+            f"nothing learns, by statistics: in {last - first + 1:,} steps "
+            f"the reward has gained nothing, its mean is {number(line.mean)}; "
+            f"a gain of more than {number(max(line.high, 0.0))} is ruled out"
             + _reason(blocks, inputs),
             (
-                f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points since step {first}, with 95 % "
-                f"certainty {interval}",
+                f"{inputs.keys[0]}: change {line.change:+.2g} over {points} points "
+                f"since step {first}, with 95 % certainty {interval}",
             ),
             inputs.keys[0],
         )
@@ -331,9 +332,10 @@ def _reason(blocks: Sequence[Block], inputs: BlockInputs) -> str:
     if _held_back(blocks, inputs):
         assert isinstance(stated, _Coefficient)
         return (
-            f"; held back by the KL penalty: {stated.name} {number(stated.value)} × KL {number(far)} costs "
-            f"{number(stated.value * far)} beside advantages of size 1, the guide's coefficients are "
-            f"{number(KL_COEF[0])}–{number(KL_COEF[1])}"
+            f"; held back by the KL penalty: "
+            f"{stated.name} {number(stated.value)} × KL {number(far)} "
+            f"costs {number(stated.value * far)} beside advantages of size 1, "
+            f"the guide's coefficients are {number(KL_COEF[0])}–{number(KL_COEF[1])}"
         )
     return (
         f"; and yet the policy has moved {number(far)} nats a token from the reference"

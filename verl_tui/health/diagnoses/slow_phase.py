@@ -153,13 +153,17 @@ def _find(blocks: Sequence[Block], i: int) -> _Slow | None:
         return None
     # Longer responses take longer: that is no fault of the phase.
     each = _usual(blocks, i, per=1)
-    if each is not None:
-        newest = [
-            block.levels[i] / block.levels[1] for block in blocks[-_NOW:] if block.levels[1] > 0
-        ]
-        if newest and min(newest) < _SLOWER * each:
-            return None
+    if each is not None and _per_token(blocks[-_NOW:], i) < _SLOWER * each:
+        return None
     return _Slow(now - usual, i, usual, each)
+
+
+def _per_token(blocks: Sequence[Block], i: int) -> float:
+    """Return the least time of a phase for one token, infinite where tokens are unknown."""
+    return min(
+        (block.levels[i] / block.levels[1] for block in blocks if block.levels[1] > 0),
+        default=math.inf,
+    )
 
 
 def _usual(blocks: Sequence[Block], i: int, per: int | None) -> float | None:

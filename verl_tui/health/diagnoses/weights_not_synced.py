@@ -69,17 +69,14 @@ class WeightsNotSynced(Diagnosis):
         """Look at the validations, one after the other."""
         rule = self.rule
         keys = validation_keys(context.run.keys)[:_MOST]
-        scores = [one for key in keys if (one := context.run.present(key)) is not None]
-        rate = next((context.names[name] for name in _RATES if name in context.names), None)
-        learning = context.run.present(rate)
+        scores = [one for one in map(context.run.present, keys) if one is not None]
+        learning = context.run.present(_rate_key(context))
         if not scores or learning is None:
             return NotJudged(
                 rule.id, f"the log has no {'learning rate' if scores else 'validation'}"
             )
-        if not any(len(one) >= rule.count for one in scores):
-            return NotJudged(
-                rule.id, f"needs {rule.count} validations, has {max(map(len, scores))}"
-            )
+        if (most := max(map(len, scores))) < rule.count:
+            return NotJudged(rule.id, f"needs {rule.count} validations, has {most}")
         read = (
             *((one.key, len(one), one.revision, one.values[-1]) for one in scores),
             learning.revision,
@@ -132,15 +129,18 @@ class WeightsNotSynced(Diagnosis):
             return None
         first = telling[0]
         start, stop = bisect_right(learning.steps, first.since), bisect_right(learning.steps, last)
-        rates = learning.values[start:stop]
-        if not rates or not min(rates) > 0:
-            return None
+        least = min(learning.values[start:stop], default=0.0)
+        return self._same_finding(first, same, last, (learning.key, least)) if least > 0 else None
+
+    def _same_finding(
+        self, first: _Same, same: Sequence[_Same], last: int, rate: tuple[str, float]
+    ) -> Finding:
         others = f", and {len(same) - 1} other scores too" if len(same) > 1 else ""
         return Finding(
             self.rule.id,
             self.rule.severity,
-            f"{first.key} has been {first.value!r} to the last digit in {first.times} validations since step "
-            f"{first.since}{others}, although the learning rate is above 0",
+            f"{first.key} has been {first.value!r} to the last digit in {first.times} validations "
+            f"since step {first.since}{others}, although the learning rate is above 0",
             step=last,
             since_step=first.since,
             evidence=(
@@ -148,12 +148,16 @@ class WeightsNotSynced(Diagnosis):
                     f"{one.key}: {one.value!r} in {one.times} validations since step {one.since}"
                     for one in same[:3]
                 ),
-                f"{learning.key}: at least {min(rates):.3g} since then",
+                f"{rate[0]}: at least {rate[1]:.3g} since then",
             ),
             advice=self.rule.advice,
             source=self.rule.source,
             key=first.key,
         )
+
+
+def _rate_key(context: RuleContext) -> str | None:
+    return next((context.names[name] for name in _RATES if name in context.names), None)
 
 
 def _again(before: _Same | None, key: str, step: int, value: float) -> _Same:
